@@ -40,28 +40,6 @@ MOST_NODES = 5000
 def plot_graph(graph: nx.Graph[Any], leakage: Any, ax: Any = None, *, seed: int = 0) -> Any:
     """Draw a graph with its records coloured by leakage.
 
-    Parameters
-    ----------
-    graph : networkx.Graph
-        The dependence; its nodes are the records.
-    leakage : array_like of shape (n,), mapping or Series
-        What a mechanism tells about each record, nats, as from `model.leakage(epsilon)`; in the order of `graph.nodes`,
-        or by name.
-    ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
-    seed : int
-        Of the layout.
-
-    Returns
-    -------
-    matplotlib axes
-        Its figure is ``ax.figure``; save it with ``ax.figure.savefig("graph.png")``.
-
-    Raises
-    ------
-    ArgumentError
-        For a graph without as many nodes as leakages, or with more than 5000; when matplotlib is not installed.
-
     Examples
     --------
     >>> import networkx as nx
@@ -97,26 +75,6 @@ def plot_leakage(
     adversary: Adversary = "informed",
 ) -> Any:
     """Draw the largest leakage against the privacy budget, one line for each route that applies.
-
-    Parameters
-    ----------
-    model : DependenceModel
-        The model.
-    epsilon : array_like, optional
-        Budgets at which to draw, nats, positive; from 0.001 to 1 when left out.
-    ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
-    adversary : {"informed", "uninformed"}
-        As in `DependenceModel.leakage`.
-
-    Returns
-    -------
-    matplotlib axes
-
-    Raises
-    ------
-    ArgumentError
-        For budgets that are not positive; when matplotlib is not installed.
 
     Notes
     -----
@@ -157,23 +115,6 @@ def plot_diagnosis(
     tests: Sequence[PermutationTest], adjusted: FloatArray, half_widths: Any, recommended: Any, ax: Any = None
 ) -> Any:
     """Draw the effect of each permutation test, and beside them what each fitted model makes of a query.
-
-    Parameters
-    ----------
-    tests : sequence of PermutationTest
-        The tests.
-    adjusted : ndarray
-        Their adjusted p-values.
-    half_widths : pandas.Series
-        Half-width of one query under each model, by the model's name.
-    recommended : pandas.Series of bool
-        Which model is recommended.
-    ax : pair of matplotlib axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    pair of matplotlib axes
 
     Examples
     --------

@@ -104,15 +104,14 @@ class Diagnosis:
     def costs(self) -> pd.DataFrame:
         """Return one row for each fitted model: what it makes of a query, and how well it fits.
 
-        Returns
-        -------
-        pandas.DataFrame
-            `half_width` of one query that was fixed in advance (a share of right answers, at the confidence and
-            for the number of records that were asked for); `records_for_0.05`, how many records of this kind give a
-            half-width of 0.05; `inflation`, the variance inflation; `budget`, the privacy budget at the target leakage;
-            `noisy_half_width`, of one answer with Laplace noise of that budget; `bic`, smaller is better, missing where
-            a model is not fitted by likelihood to the same data; `p_value` of the autocorrelations under the model,
-            missing where no series were drawn from it; `recommended` or not.
+        Notes
+        -----
+        `half_width` of one query that was fixed in advance (a share of right answers, at the confidence and for the
+        number of records that were asked for); `records_for_0.05`, how many records of this kind give a half-width of
+        0.05; `inflation`, the variance inflation; `budget`, the privacy budget at the target leakage;
+        `noisy_half_width`, of one answer with Laplace noise of that budget; `bic`, smaller is better, missing where a
+        model is not fitted by likelihood to the same data; `p_value` of the autocorrelations under the model, missing
+        where no series were drawn from it; `recommended` or not.
         """
         import pandas as pd
 
@@ -174,18 +173,7 @@ class Diagnosis:
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw what the tests saw, and beside it what each model makes of a query.
-
-        Parameters
-        ----------
-        ax : pair of matplotlib axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        pair of matplotlib axes
-            Effects beside what permuted records show; half-widths, that of the recommended model in colour.
-        """
+        """Draw what the tests saw, and beside it what each model makes of a query."""
         from graphs.plotting import plot_diagnosis
 
         costs = self.costs()

@@ -38,11 +38,6 @@ _CLAIMS = "guards that make claims (mechanism='claims') and ladders pay for any 
 def uncovered_release(event: Event) -> str:
     """Return why no certificate by posteriors can take a look into account; empty when it may.
 
-    Parameters
-    ----------
-    event : Event
-        The look.
-
     Examples
     --------
     >>> from thresholdout.privacy.accounting import BlackBox, GaussianAnswer
@@ -87,26 +82,14 @@ def with_releases(
 ) -> Certificate:
     """Say what a guard's answers are worth from now on, when its holdout was looked at in other ways.
 
-    Parameters
-    ----------
-    certificate : Certificate
-        Of the guard, without looks.
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    parameters
-        Of the guard's mechanism.
-    releases : Event
-        Each may have been chosen in view of everything released before it. Those of a `Composed` one were recorded one
-        after the other.
-    spare : float, default=0.0
-        Probability of error that the certificate has left for releases with a delta; 0 for none.
+    Notes
+    -----
+    `releases`: each may have been chosen in view of everything released before it. Those of a `Composed` one were
+    recorded one after the other.
 
-    Returns
-    -------
-    Certificate
-        It rests on the same route as before, so that answers from before the looks, with the half-widths that they
-        had, and answers from now on hold together with the same confidence (RELEASES.md, L4). Without that route it
-        says nothing, and its half-widths are infinite.
+    It rests on the same route as before, so that answers from before the looks, with the half-widths that they had,
+    and answers from now on hold together with the same confidence (RELEASES.md, L4). Without that route it says
+    nothing, and its half-widths are infinite.
 
     Examples
     --------

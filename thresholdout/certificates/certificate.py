@@ -76,13 +76,6 @@ _FOLDS = Estimand(
 def estimand_of(model: DependenceModel, parameters: Parameters) -> Estimand:
     """Return the estimand of the answers of a mechanism.
 
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    parameters
-        Public parameters of a mechanism.
-
     Examples
     --------
     >>> from graphs import Independent

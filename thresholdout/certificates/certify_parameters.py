@@ -22,21 +22,6 @@ __all__ = ["Theorems", "certify_parameters"]
 def certify_parameters(model: DependenceModel, parameters: Parameters, confidence: float = 0.95) -> Certificate:
     """Say what the answers of a guard with any mechanism are worth.
 
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other, given what the analyst knows at the start.
-    parameters
-        Public parameters of a mechanism; their class says which.
-    confidence : float
-        Probability with which all half-widths hold at once, in (0, 1).
-
-    Returns
-    -------
-    Certificate
-        The Ladder states its own intervals: the tolerance is the largest half-width that it can state.
-        `Certificate.about` says which truth it is about.
-
     Examples
     --------
     >>> from graphs import Independent

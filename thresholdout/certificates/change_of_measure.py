@@ -41,20 +41,10 @@ __all__ = [
 def max_information(model: DependenceModel, epsilon: float, beta: float) -> float:
     """Bound the beta-approximate max-information between records and transcript.
 
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    epsilon : float
-        Differential privacy of the interaction about one record, nats.
-    beta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        In bits: ``(sum alpha_i^2/8 + sqrt(sum alpha_i^2 ln(1/beta)/2)) log2 e``, alpha_i the leakage to informed
-        analysts. With k that many nats, ``P((X, Y) in O) <= e^k (P x P)(O) + beta`` for every set O.
+    Notes
+    -----
+    In bits: ``(sum alpha_i^2/8 + sqrt(sum alpha_i^2 ln(1/beta)/2)) log2 e``, alpha_i the leakage to informed analysts.
+    With k that many nats, ``P((X, Y) in O) <= e^k (P x P)(O) + beta`` for every set O.
 
     Examples
     --------
@@ -82,17 +72,9 @@ _MOST_ORDERS = 64  # Renyi divergences of orders up to this are summed up for gr
 def mutual_information_nats(x: float, p: float) -> float:
     """Return the nats that mutual information costs.
 
-    Parameters
-    ----------
-    x : float
-        Bound on the mutual information between records and release, nats, 0 or more.
-    p : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        t with ``kl(p, p e^-t) >= x``, kl the divergence of coins: data processing [M1].
+    Notes
+    -----
+    t with ``kl(p, p e^-t) >= x``, kl the divergence of coins: data processing [M1].
 
     Examples
     --------
@@ -114,20 +96,6 @@ def mutual_information_nats(x: float, p: float) -> float:
 
 def approximate_nats(accountants: Sequence[Accountant], blocks: RevealedBlocks, p: float) -> float:
     """Return the nats that (epsilon, delta)-privacy about replaced records costs.
-
-    Parameters
-    ----------
-    accountants : sequence of Accountant
-        About replaced records, with the release in them.
-    blocks : RevealedBlocks
-        How many records change with each block of them.
-    p : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        ``inf`` when no delta is small enough [M3, M4].
 
     Examples
     --------
@@ -207,18 +175,10 @@ def pure_nats(model: DependenceModel, epsilon: float, p: float) -> float:
 def information_per_record(event: Event, epsilon: float) -> float:
     """Bound the mutual information between a release and one record, given all others, in nats.
 
-    Parameters
-    ----------
-    event : Event
-        What was released.
-    epsilon : float
-        Its pure privacy about replaced records, ``inf`` without one.
-
-    Returns
-    -------
-    float
-        The smallest of ``epsilon^2/8`` and of Renyi divergences near order 1, about a replaced record, and about one
-        record more: the release without the record is a centre for the releases with any [M1].
+    Notes
+    -----
+    The smallest of ``epsilon^2/8`` and of Renyi divergences near order 1, about a replaced record, and about one
+    record more: the release without the record is a centre for the releases with any [M1].
 
     Examples
     --------
@@ -233,21 +193,11 @@ def information_per_record(event: Event, epsilon: float) -> float:
 def information(event: Event, epsilon: float, blocks: RevealedBlocks) -> float:
     """Bound the mutual information between a release and all records, in nats.
 
-    Parameters
-    ----------
-    event : Event
-        What was released.
-    epsilon : float
-        Its pure privacy about replaced records, ``inf`` without one.
-    blocks : RevealedBlocks
-        How many records change with each block, with certainty.
-
-    Returns
-    -------
-    float
-        The sum over blocks of ``(s epsilon)^2/8``, or of ``s`` times the sum of ``D_i/i`` for i from 1 to s, D_i the
-        Renyi divergence of order i about one record, where s records change [M1, M5]; ``inf`` where more records
-        change than orders are looked at.
+    Notes
+    -----
+    The sum over blocks of ``(s epsilon)^2/8``, or of ``s`` times the sum of ``D_i/i`` for i from 1 to s, D_i the Renyi
+    divergence of order i about one record, where s records change [M1, M5]; ``inf`` where more records change than
+    orders are looked at.
 
     Examples
     --------
@@ -317,17 +267,6 @@ def whatever_the_labels(model: DependenceModel) -> DependenceModel:
 
 def smallest_nats(model: DependenceModel, event: Event, epsilon: float, p: float) -> float:
     """Return the smallest of all costs that are known for a release; ``inf`` when none is.
-
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    event : Event
-        What was released.
-    epsilon : float
-        Its pure privacy about replaced records, ``inf`` without one.
-    p : float
-        In (0, 1).
 
     Examples
     --------

@@ -35,20 +35,10 @@ _MOST_STEPS = 128  # of the recursion; beyond it the slightly larger solution of
 def belief_drift(step: float, steps: int, failure: float) -> float:
     """Bound how far the analyst's expectation of any query is ever from the truth.
 
-    Parameters
-    ----------
-    step : float
-        eps_0, privacy of each step about one record or group, nats.
-    steps : int
-        B.
-    failure : float
-        b2, in (0, 1).
-
-    Returns
-    -------
-    float
-        ``min over lambda > 0 of sqrt((ln(1/b2) + (eps_0^2/8) sum_r lambda_r) / (2 lambda))``, at most 1, with
-        ``lambda_B = lambda``, ``lambda_{r-1} = lambda_r + lambda_r (1 + lambda_r) (e^{eps_0} - 1)^2/4``.
+    Notes
+    -----
+    ``min over lambda > 0 of sqrt((ln(1/b2) + (eps_0^2/8) sum_r lambda_r) / (2 lambda))``, at most 1, with ``lambda_B =
+    lambda``, ``lambda_{r-1} = lambda_r + lambda_r (1 + lambda_r) (e^{eps_0} - 1)^2/4``.
 
     Examples
     --------
@@ -88,16 +78,6 @@ def _sum_of_rates(rate: Floats, growth: float, steps: int) -> Floats:
 
 def drift_bound(setting: Setting) -> Route:
     """Certify by the walk of the analyst's beliefs: ``CVaR_{b1}(M)`` and the walk's drift at ``b2``.
-
-    Parameters
-    ----------
-    setting : Setting
-        Model, parameters and confidence; independent records or groups.
-
-    Returns
-    -------
-    Route
-        B steps, one for each threshold up to its hit, private as the largest group is.
 
     Examples
     --------
@@ -141,24 +121,6 @@ def best_parameters(
     cost: Callable[..., Floats], boxes: Sequence[tuple[float, float]], *, points: int = 13, rounds: int = 8
 ) -> tuple[tuple[float, ...], float]:
     """Minimise a function of a few parameters by grids that close in on the best point.
-
-    Parameters
-    ----------
-    cost : callable
-        Takes one array for each parameter, all of one shape, and returns the costs; ``inf`` where there is none.
-    boxes : sequence of (low, high)
-        Where to look, for each parameter.
-    points : int
-        Points of a grid along each parameter, at least 4.
-    rounds : int
-        Each grid reaches one step of the former to both sides of the best point, within the box.
-
-    Returns
-    -------
-    parameters : tuple of float
-        The best point seen.
-    value : float
-        Its cost; ``inf`` when no point has one.
 
     Examples
     --------

@@ -161,26 +161,6 @@ def generalization_certificate(
 ) -> GeneralizationCertificate:
     """Bound the gap between the records that a private learner saw and new data, by every valid route.
 
-    Parameters
-    ----------
-    events : Event or iterable of Event
-        How the learner used the records; its output is a function of what they released.
-    n : int
-        Records.
-    dependence : graphs.DependenceModel, optional
-        How they depend on each other; independent records by default.
-    confidence : float
-        For bounds that hold with a probability, in (0, 1).
-
-    Returns
-    -------
-    GeneralizationCertificate
-
-    Raises
-    ------
-    InputError
-        When an argument is out of range, or the model has another number of records.
-
     Notes
     -----
     The gap is that of one output, chosen by the learner in view of everything it released: the mean over the records

@@ -86,13 +86,7 @@ class LogOdds:
         self._lost: Floats = np.where(values > 0.0, -np.expm1(-values), 1.0)
 
     def lowest(self, expected: float) -> float:
-        """Return the smallest truth of a mean of which the analyst may expect this or more, rounded down.
-
-        Parameters
-        ----------
-        expected : float
-            c; below 0 counts as 0, above 1 as 1.
-        """
+        """Return the smallest truth of a mean of which the analyst may expect this or more, rounded down."""
         c = min(max(expected, 0.0), 1.0)
         reach = float(self._leakage[-1])
         if c == 0.0 or (c == 1.0 and reach < math.inf):
@@ -135,21 +129,13 @@ ASSUMES = "queries are means of per-record values; the declared dependence; reco
 def posterior(setting: Setting) -> Route:
     """Certify by the analyst's posterior about each record.
 
-    Parameters
-    ----------
-    setting : Setting
-        Model, parameters and confidence.
-
-    Returns
-    -------
-    Route
-        Tolerance ``CVaR_beta(M) + (1/n) sum_i tanh(alpha_i/4)``: M the largest error of an answer about the holdout,
-        alpha_i the interaction's leakage about record i to an analyst who knows the model only. Of one answer v,
-        `PosteriorWidths` says more: its interval is that of the truths whose log-odds are within the leakage of
-        those of a number within the first term of v, at the moment of its release and ever after.
-
     Notes
     -----
+    Tolerance ``CVaR_beta(M) + (1/n) sum_i tanh(alpha_i/4)``: M the largest error of an answer about the holdout,
+    alpha_i the interaction's leakage about record i to an analyst who knows the model only. Of one answer v,
+    `PosteriorWidths` says more: its interval is that of the truths whose log-odds are within the leakage of those of a
+    number within the first term of v, at the moment of its release and ever after.
+
     The *mean* over the records counts, so a few that depend on many do no harm. Adaptivity, train values from
     anywhere, and the choice of queries by their answers are all covered. PROOFS.md, "Posterior certificate".
 
@@ -237,18 +223,10 @@ def posterior_tolerance(setting: Setting, variation: float) -> float:
 def mean_total_variation(model: DependenceModel, epsilon: float) -> float:
     """Bound how far an analyst's beliefs about a record can move, on average over the records.
 
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    epsilon : float
-        Differential privacy of the interaction, nats.
-
-    Returns
-    -------
-    float
-        ``(1/n) sum_i tanh(alpha_i/4)``, in [0, 1]: alpha_i the leakage to an analyst who knows the model only. It
-        bounds ``abs(E[q(X) | answers] - q(P))`` for every mean q of values in [0, 1].
+    Notes
+    -----
+    ``(1/n) sum_i tanh(alpha_i/4)``, in [0, 1]: alpha_i the leakage to an analyst who knows the model only. It bounds
+    ``abs(E[q(X) | answers] - q(P))`` for every mean q of values in [0, 1].
 
     Examples
     --------
@@ -268,17 +246,7 @@ _MOST_EPSILON: Final = 300.0
 
 
 def beside_pure_releases(widths: PosteriorWidths, model: DependenceModel, epsilon: float) -> PosteriorWidths:
-    """Let the analyst's beliefs move by what the interaction and the looks leak together; the noise stays.
-
-    Parameters
-    ----------
-    widths : PosteriorWidths
-        Without looks.
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    epsilon : float
-        Of all looks together.
-    """
+    """Let the analyst's beliefs move by what the interaction and the looks leak together; the noise stays."""
     total = math.nextafter(widths.epsilon + epsilon, math.inf)
     together = mean_total_variation(model, total)
     return _moved(widths, model, LogOdds(leakage(model, total, "uninformed")), together, 0.0)
@@ -289,21 +257,10 @@ def beside_releases_with_a_delta(
 ) -> PosteriorWidths | str:
     """Do the same where looks have a delta, for independent records and independent groups.
 
-    Parameters
-    ----------
-    widths : PosteriorWidths
-        Without looks.
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    releases : sequence of Event
-        In the order in which they were recorded; each may have been chosen in view of what was released before it.
-    spare : float
-        Probability that is kept for them.
-
-    Returns
-    -------
-    PosteriorWidths or str
-        Why there are none, to be read after "the looks".
+    Notes
+    -----
+    `releases`: in the order in which they were recorded; each may have been chosen in view of what was released before
+    it.
 
     Examples
     --------
@@ -333,15 +290,6 @@ def beside_releases_with_a_delta(
 
 def groups_leakage(sizes: Floats, releases: Sequence[Event], spare: float) -> float:
     """Return how much looks change the odds of one record's values, but for a small mean probability; in nats.
-
-    Parameters
-    ----------
-    sizes : ndarray
-        Of the independent groups, 1 for records.
-    releases : sequence of Event
-        In the order in which they were recorded. The k-th one has the share ``1/(k (k+1))`` of the probability.
-    spare : float
-        The mean over the records of the probability that odds change by more, all looks together.
 
     Examples
     --------

@@ -86,11 +86,6 @@ class PriorQueries:
 def check_prior_queries(given: object) -> PriorQueries | None:
     """Return queries before a guard, given as their number or with their numbers of values; ``None`` for none.
 
-    Raises
-    ------
-    InputError, InputTypeError
-        When it is something else.
-
     Examples
     --------
     >>> check_prior_queries(10), check_prior_queries(0)
@@ -111,20 +106,6 @@ def check_prior_queries(given: object) -> PriorQueries | None:
 
 def confidence_after(prior: PriorQueries | None, n: int, confidence: float) -> float:
     """Return the confidence that answers need for themselves after prior queries, rounded up.
-
-    Parameters
-    ----------
-    prior : PriorQueries or None
-        Before the guard.
-    n : int
-        Records of the holdout.
-    confidence : float
-        With which answers are to hold after the prior queries.
-
-    Raises
-    ------
-    InputError
-        When it is too near 1 for a certificate to be computed.
 
     Examples
     --------

@@ -82,34 +82,15 @@ class LargestError:
     ratios: NoiseRatios = PUBLISHED_RATIOS
 
     def surprise_quantile(self, probability: float) -> float:
-        """Return a number that G exceeds with at most this probability, at least 0.
-
-        Parameters
-        ----------
-        probability : float
-            In (0, 1).
-        """
+        """Return a number that G exceeds with at most this probability, at least 0."""
         return _single_surprise(_single(probability, self.budget), self.ratios.threshold, self.ratios.test)
 
     def answer_quantile(self, probability: float) -> float:
-        """Return a number that X exceeds with at most this probability.
-
-        Parameters
-        ----------
-        probability : float
-            In (0, 1).
-        """
+        """Return a number that X exceeds with at most this probability."""
         return -self.ratios.answer * math.log(_single(probability, self.budget)) * _UP
 
     def quantile(self, probability: float, threshold: float, grid: float = 0.0) -> float:
         """Return a number that M exceeds with at most this probability, ``VaR(M)``.
-
-        Parameters
-        ----------
-        probability : float
-            In (0, 1).
-        threshold, grid : float
-            T and the step of the answer grid, in units of sigma.
 
         Examples
         --------
@@ -128,13 +109,6 @@ class LargestError:
 
     def superquantile(self, probability: float, threshold: float, grid: float = 0.0) -> float:
         """Return an upper bound on ``CVaR(M)``, the mean of M over its worst cases of this total probability.
-
-        Parameters
-        ----------
-        probability : float
-            In (0, 1).
-        threshold, grid : float
-            T and the step of the answer grid, in units of sigma.
 
         Notes
         -----
@@ -180,13 +154,6 @@ class LargestError:
 
 def surprise_tail(surprises: Floats, first: float, second: float) -> Floats:
     """``P(Lap(a) + Lap(b) > v)`` for v > 0, and 1 for v <= 0.
-
-    Parameters
-    ----------
-    surprises : ndarray
-        v.
-    first, second : float
-        Scales a and b.
 
     Notes
     -----
@@ -323,13 +290,6 @@ def leakage(
 def bayesian_epsilon(model: DependenceModel, epsilon: float) -> float:
     """Return the largest leakage of an epsilon-DP interaction about a record, to whoever knows any others.
 
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    epsilon : float
-        Under replacing one record, nats.
-
     Examples
     --------
     >>> from graphs import Groups
@@ -341,25 +301,6 @@ def bayesian_epsilon(model: DependenceModel, epsilon: float) -> float:
 
 def within_limits(model: DependenceModel, confidence: object) -> tuple[DependenceModel, float]:
     """Charge the limits of a fitted model to the probability of error, before anything else.
-
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    confidence : float
-        1 - beta.
-
-    Returns
-    -------
-    model : graphs.DependenceModel
-        The same, under the assumption that its limits hold.
-    confidence : float
-        1 less what is left of beta, rounded up; for a model that was not fitted, the confidence as it is.
-
-    Raises
-    ------
-    InputError
-        When the limits leave nothing.
 
     Notes
     -----

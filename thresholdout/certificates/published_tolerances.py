@@ -55,24 +55,10 @@ def theorem_1_records(
 ) -> float:
     """Count the records that [Z17, Theorem 1] asks for. False for dependent records as printed.
 
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    tolerance, noise_scale : float
-        tau and sigma, in units of the range.
-    budget : int
-        B.
-    beta : float
-        In (0, 1).
-    method : {"quilt-published", "blanket-published"}
-        By quilts (n_#) or by blankets (n_*).
-
-    Returns
-    -------
-    float
-        ``max{9 ln(4/beta)/tau^2, max_i min_Q 9 B (|N|+1)/(4 sigma (tau/3 - 4 b_i))}``; ``inf`` when the model is too
-        dependent.
+    Notes
+    -----
+    ``max{9 ln(4/beta)/tau^2, max_i min_Q 9 B (|N|+1)/(4 sigma (tau/3 - 4 b_i))}``; ``inf`` when the model is too
+    dependent.
 
     Examples
     --------
@@ -94,17 +80,9 @@ def lemma_1_failure(n: int, tolerance: float, sensitivity: float) -> float:
 
     For an algorithm that leaks at most ``tolerance / (3 n sensitivity)`` about each record.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    tolerance, sensitivity : float
-        tau, and by how much one record moves the query.
-
-    Returns
-    -------
-    float
-        ``4 exp(-tau^2/(9 n sensitivity^2))``.
+    Notes
+    -----
+    ``4 exp(-tau^2/(9 n sensitivity^2))``.
 
     Examples
     --------
@@ -136,23 +114,9 @@ def theorem_2(
 ) -> Theorem2:
     """Return the parameters of [Z17, Theorem 2].
 
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    tolerance : float
-        tau, in units of the range.
-    queries, budget : int
-        m and B.
-    beta : float
-        In (0, 1).
-    c : float
-        In (0, 1): a query overfits when its train value is off by ``c tau``.
-
-    Returns
-    -------
-    Theorem2
-        ``sigma = (1-c) tau/(12 ln(4m/beta))``, ``T = (1+c) tau/2``, ``n_#(B, sigma, (1-c) tau/4, beta/(2m))``.
+    Notes
+    -----
+    ``sigma = (1-c) tau/(12 ln(4m/beta))``, ``T = (1+c) tau/2``, ``n_#(B, sigma, (1-c) tau/4, beta/(2m))``.
 
     Examples
     --------
@@ -174,20 +138,6 @@ def theorem_2(
 
 def theorem_2_tolerance(model: DependenceModel, *, queries: int, budget: int, beta: float) -> float:
     """Smallest tolerance that [Z17, Theorem 2] grants to n records, in the limit c -> 0.
-
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the n records depend on each other.
-    queries, budget : int
-        m and B.
-    beta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        tau to four digits; ``inf`` when the model is too dependent at any tolerance up to 1000.
 
     Examples
     --------
@@ -215,19 +165,9 @@ def theorem_2_tolerance(model: DependenceModel, *, queries: int, budget: int, be
 def theorem_3_bits(n: int, epsilon: float, beta: float) -> float:
     """Max-information that [Z17, Theorem 3] states for an epsilon-BDP algorithm.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    epsilon : float
-        Largest leakage about a record, nats.
-    beta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        In bits: ``(2 epsilon^2 n + epsilon sqrt(2 n ln(2/beta))) log2 e``.
+    Notes
+    -----
+    In bits: ``(2 epsilon^2 n + epsilon sqrt(2 n ln(2/beta))) log2 e``.
 
     Examples
     --------
@@ -240,15 +180,9 @@ def theorem_3_bits(n: int, epsilon: float, beta: float) -> float:
 def published(setting: Setting) -> Route:
     """Read a guard's threshold and noise scale as those of [Z17, Theorem 2], and say what it states.
 
-    Parameters
-    ----------
-    setting : Setting
-        Model, parameters and confidence.
-
-    Returns
-    -------
-    Route
-        Marked as not sound. ``tau = T + 6 sigma ln(4m/beta)`` and ``c = 2T/tau - 1``, if there are enough records.
+    Notes
+    -----
+    Marked as not sound. ``tau = T + 6 sigma ln(4m/beta)`` and ``c = 2T/tau - 1``, if there are enough records.
     """
     tolerance, why = math.inf, setting.undeclared()
     if not why:

@@ -74,21 +74,11 @@ def fixed_limits(model: DependenceModel) -> FixedLimits:
 def transcript(setting: Setting, limits: FixedLimits | None = None) -> Route:
     """Certify by the number of histories.
 
-    Parameters
-    ----------
-    setting : Setting
-        Model, parameters and confidence.
-    limits : FixedLimits, optional
-        Of the model, where they are known already.
-
-    Returns
-    -------
-    Route
-        Tolerance ``VaR(M) + r``: M the largest error of an answer about the holdout, r the deviation that no fixed
-        query of any possible history exceeds, both together except with probability beta.
-
     Notes
     -----
+    Tolerance ``VaR(M) + r``: M the largest error of an answer about the holdout, r the deviation that no fixed query
+    of any possible history exceeds, both together except with probability beta.
+
     Noise of any scale serves, so the route is narrower than the posterior one where the dependence bounds deviations
     and few answers come from the holdout.
 
@@ -143,13 +133,6 @@ def transcript(setting: Setting, limits: FixedLimits | None = None) -> Route:
 
 def log_histories(queries: int, budget: int, live: int) -> float:
     """Return the logarithm of ``sum over j < B of C(m, j+1) L^j``: at how many histories some query can be answered.
-
-    Parameters
-    ----------
-    queries, budget : int
-        m and B.
-    live : int
-        L, how many values an answer from the holdout can have that is not wrong.
 
     Examples
     --------

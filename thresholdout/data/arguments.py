@@ -36,13 +36,6 @@ def as_float(value: object) -> float | None:
 def check_count(argument: str, count: object) -> int:
     """Check that a number is an integer of at least 1, and return it.
 
-    Raises
-    ------
-    InputTypeError
-        When it is not an integer; a bool is none.
-    InputError
-        When it is below 1, or larger than any ledger can store.
-
     Examples
     --------
     >>> check_count("budget", 0)
@@ -62,13 +55,6 @@ def check_count(argument: str, count: object) -> int:
 
 def check_number(argument: str, value: object, above: float, most: float, expected: str) -> float:
     """Check that a number lies in ``(above, most]``, and return it as a float.
-
-    Raises
-    ------
-    InputTypeError
-        When it is not a number.
-    InputError
-        When it is out of range, not finite, a text or a bool.
 
     Examples
     --------

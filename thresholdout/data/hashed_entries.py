@@ -55,21 +55,7 @@ def rounded(values: NDArray[np.float64], precision: Precision) -> NDArray[np.flo
 def squared_sums(
     values: NDArray[np.float64], keys: NDArray[np.uint64], spare: NDArray[np.float64]
 ) -> NDArray[np.uint64]:
-    """Return the sums along the first axis of the words of numbers, and of their squares.
-
-    Parameters
-    ----------
-    values : ndarray of shape (k, n)
-        They are overwritten.
-    keys : ndarray of uint64
-        The constant of each.
-    spare : ndarray of shape (k, n)
-        Overwritten, too.
-
-    Returns
-    -------
-    ndarray of shape (2, n)
-    """
+    """Return the sums along the first axis of the words of numbers, and of their squares."""
     values += 0.0  # without negative zeros
     with np.errstate(all="ignore"):
         if math.isnan(values.sum()):
@@ -93,19 +79,9 @@ def _sums(words: NDArray[np.uint64], keys: NDArray[np.uint64], spare: NDArray[np
 def entry_sums(column: NDArray[Any], keys: NDArray[np.uint64], precision: Precision) -> NDArray[np.uint64]:
     """Return the words, and the squares of words, of a column that is not one of numbers.
 
-    Parameters
-    ----------
-    column : ndarray of shape (n,)
-        Of times, texts, or anything: numbers in it are numbers, whatever their type.
-    keys : ndarray of shape (5,)
-        The column's constants.
-    precision : type
-        To what its numbers are rounded.
-
-    Returns
-    -------
-    ndarray of shape (2, n)
-        Two words of a time, or a text, are added.
+    Notes
+    -----
+    `precision`: to what its numbers are rounded.
     """
     if column.dtype.kind in "mM":
         return _time_sums(column, keys)

@@ -34,22 +34,7 @@ Part = tuple[Any, ...]
 
 
 def part(data: object, name: str) -> Part:
-    """Check one part of a data set and return it as a tuple of containers with one entry per record.
-
-    Parameters
-    ----------
-    data : array-like, data frame, or tuple of them
-        For instance ``(X, y)``; the first axis counts records.
-    name : str
-        How error messages call it.
-
-    Raises
-    ------
-    InputError
-        When it is empty, or its containers differ in length.
-    InputTypeError
-        When something in it has no length.
-    """
+    """Check one part of a data set and return it as a tuple of containers with one entry per record."""
     if isinstance(data, dict):
         raise InputTypeError(name, "a dict", "a tuple (X, y), one array, or a data frame")
     if isinstance(data, list) and len(data) == 2 and all(hasattr(piece, "shape") for piece in data):
@@ -91,13 +76,7 @@ def record_count(data: Part) -> int:
 
 
 def check_labels(data: Part, name: str) -> None:
-    """Refuse missing labels in a pair (X, y).
-
-    Raises
-    ------
-    InputError
-        Without saying which record it is.
-    """
+    """Refuse missing labels in a pair (X, y)."""
     if len(data) != 2 or hasattr(data[1], "tocsr"):
         return
     labels = data[1].to_numpy() if hasattr(data[1], "to_numpy") else np.asarray(data[1])
@@ -207,13 +186,6 @@ def content_of(data: Part, keys: bool = False) -> Content:
     library, sparse matrices), and whatever order they are in; names of columns do not count, their order does. What
     different data sets share by chance is stated in PROOFS.md, "Identity of records".
 
-    Parameters
-    ----------
-    data : tuple
-        Its pieces.
-    keys : bool
-        Whether to keep 64 bits of each record.
-
     Examples
     --------
     >>> one = content_of(([[1, 2], [3, 4]], [0, 1]))
@@ -235,11 +207,6 @@ def content_of(data: Part, keys: bool = False) -> Content:
 
 def table_digest(hashes: NDArray[np.uint64]) -> str:
     """Return one digest of all rows of a table, whatever their order: equal tables have equal ones, and no part tells.
-
-    Parameters
-    ----------
-    hashes : ndarray of shape (n, 2)
-        Of its rows, by `thresholdout.data.row_hashes.row_hashes`.
 
     Examples
     --------

@@ -46,18 +46,6 @@ def check_disjoint(train: Part, holdout: Part, keys: NDArray[np.uint64] | None =
     it was made of. Roundings also agree by chance: where different records of one part become equal by the same
     rounding, only many more agreements between the parts than that count.
 
-    Parameters
-    ----------
-    train, holdout : tuple
-        Pieces of both parts.
-    keys : ndarray of shape (n,), optional
-        Of the holdout's records, by `thresholdout.data.row_hashes.record_keys`, where they are known.
-
-    Raises
-    ------
-    OverlapError
-        When some record of the training part is a record of the holdout.
-
     Examples
     --------
     >>> X, y = np.random.default_rng(0).normal(size=(10, 3)), np.arange(10)
@@ -84,31 +72,7 @@ def check_disjoint(train: Part, holdout: Part, keys: NDArray[np.uint64] | None =
 def check_groups(
     train_groups: object, dependence: DependenceModel, train_size: int | None, labels: pd.Index[Any] | None
 ) -> IntArray:
-    """Refuse groups of the training part that are groups of the holdout, and return their numbers.
-
-    Parameters
-    ----------
-    train_groups : array-like of hashable
-        Group of each training record.
-    dependence : DependenceModel
-        Of the holdout's records, with names of groups.
-    train_size : int or None
-        Number of training records.
-    labels : pandas.Index or None
-        Labels of the training records, if they have some.
-
-    Returns
-    -------
-    ndarray of shape (train_size,)
-        Number of each training record's group, from 0.
-
-    Raises
-    ------
-    OverlapError
-        When some group is in both parts.
-    InputError
-        When the groups cannot be compared.
-    """
+    """Refuse groups of the training part that are groups of the holdout, and return their numbers."""
     from graphs import Communities, Groups
     from graphs.errors import ArgumentError
 

@@ -22,18 +22,6 @@ __all__ = ["aligned", "is_name", "record_column", "record_labels"]
 def record_labels(data: Part, name: str) -> pd.Index[Any] | None:
     """Return the labels of a part's records, ``None`` when no piece of it has labels.
 
-    Parameters
-    ----------
-    data : tuple
-        Pieces with one entry per record, such as ``(X, y)``.
-    name : str
-        How error messages call it.
-
-    Raises
-    ------
-    InputError
-        When two pieces have labels, and not the same ones in the same order.
-
     Examples
     --------
     >>> import pandas as pd
@@ -59,20 +47,6 @@ def record_labels(data: Part, name: str) -> pd.Index[Any] | None:
 
 def aligned(values: Any, labels: pd.Index[Any] | None, argument: str) -> Any:
     """Return per-record values in the order of the records; what has no labels is in that order.
-
-    Parameters
-    ----------
-    values : object
-        A series or data frame, or anything without labels.
-    labels : pandas.Index or None
-        Of the records; without them only a series that is numbered 0, 1, 2, ... fits.
-    argument : str
-        How error messages call the values.
-
-    Raises
-    ------
-    InputError
-        When the values have labels, and not those of the records.
 
     Examples
     --------
@@ -123,22 +97,6 @@ def is_name(given: object) -> bool:
 
 def record_column(given: Any, data: Part, labels: pd.Index[Any] | None, argument: str, part: str) -> Any:
     """Return one value per record: the column or index level of this name, or what is given, in the records' order.
-
-    Parameters
-    ----------
-    given : object
-        A name, or values; a series is taken by its index, where the records have one.
-    data : tuple
-        The pieces of a part, such as ``(X, y)``.
-    labels : pandas.Index or None
-        Of its records.
-    argument, part : str
-        How error messages call the values and the part.
-
-    Raises
-    ------
-    InputError
-        When the part has no column or index level of that name, or more than one, or the values have another index.
 
     Examples
     --------

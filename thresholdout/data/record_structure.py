@@ -76,11 +76,6 @@ _WINDOW: Final = "how far apart records have to be to be independent"
 def one_structure(**given: object) -> str | None:
     """Return which one of several structures is given, by its name; None where none is.
 
-    Raises
-    ------
-    InputError
-        When two are.
-
     Examples
     --------
     >>> one_structure(groups=None, graph=None) is None, one_structure(groups=["a"], graph=None)
@@ -159,11 +154,6 @@ def planned_records(n: Any, groups: Any, order: Any, window: object, graph: Any,
 def group_model(groups: Any, n: int | None) -> Groups:
     """Return the model of records in groups: anything inside a group, independence across.
 
-    Raises
-    ------
-    InputError
-        When there is not one group for each record.
-
     Examples
     --------
     >>> group_model(["ann", "ann", "bob"], 3)
@@ -180,11 +170,6 @@ def group_model(groups: Any, n: int | None) -> Groups:
 def window_model(n: int, window: object) -> MovingWindow:
     """Return the model of records in order of time, of which those more than a number of records apart are independent.
 
-    Raises
-    ------
-    InputError
-        When the window is no such number.
-
     Examples
     --------
     >>> window_model(100, 7).variance_inflation()
@@ -200,11 +185,6 @@ def window_model(n: int, window: object) -> MovingWindow:
 
 def series_model(times: Any, window: object, n: int | None) -> MovingWindow:
     """Return the model of records at times, of which those more than a length of time apart are independent.
-
-    Raises
-    ------
-    InputError
-        When times and window are not of one kind, or there is not one time for each record.
 
     Examples
     --------
@@ -223,20 +203,6 @@ def series_model(times: Any, window: object, n: int | None) -> MovingWindow:
 
 def graph_model(graph: nx.Graph[Any], window: object, records: Sequence[Any]) -> DependencyGraph:
     """Return the model of the nodes of a graph, of which those more than a number of edges apart are independent.
-
-    Parameters
-    ----------
-    graph : networkx.Graph
-        Its nodes are the records.
-    window : int or None
-        That number of edges; 1 by default: no edge, no dependence.
-    records : sequence of hashable
-        The nodes, in the order of the records.
-
-    Raises
-    ------
-    InputError
-        When it is no such graph, or its nodes are others.
 
     Examples
     --------

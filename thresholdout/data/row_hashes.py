@@ -121,23 +121,15 @@ _NUMERIC: Final = "biuf"
 def row_hashes(piece: Any, precision: Precision | Sequence[Precision] = np.float64) -> NDArray[np.uint64]:
     """Hash every record of a container to 128 bits.
 
-    Parameters
-    ----------
-    piece : array, data frame, sparse matrix, Arrow batch or sequence
-        The first axis counts records.
-    precision : numpy.float64, numpy.float32 or numpy.float16, or one of them for each column
-        To what numbers are rounded first; records that were stored so have the hashes of their originals. A sparse
-        matrix takes one.
-
-    Returns
-    -------
-    ndarray of shape (n, 2)
-        Equal rows have equal hashes, in every process and whatever holds them: numbers are compared as 64-bit floats
-        (with 0 = -0; everything missing is NaN, and all NaN are alike), times and durations by their nanoseconds,
-        everything else by its text. Names of columns do not count, their order does.
-
     Notes
     -----
+    `precision`: to what numbers are rounded first; records that were stored so have the hashes of their originals. A
+    sparse matrix takes one.
+
+    Equal rows have equal hashes, in every process and whatever holds them: numbers are compared as 64-bit floats (with
+    0 = -0; everything missing is NaN, and all NaN are alike), times and durations by their nanoseconds, everything
+    else by its text. Names of columns do not count, their order does.
+
     A number in column j becomes the word ``m = mix(bits(x) + K)``, modulo 2^64, where K is a constant of the column
     and of its being a number. A time has two words with other K, and so has a text, of two keyed SipHashes.
     A row is the sum of its words and the sum of their squares, scrambled one to one together with the number of

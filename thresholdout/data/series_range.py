@@ -21,17 +21,11 @@ _MOST_CLASSES: Final = 100
 def seen_range(labels: Any) -> tuple[int, int] | None:
     """Return the largest lag at which labels in order of time are seen to be correlated, and how many were looked at.
 
-    Parameters
-    ----------
-    labels : array-like of shape (n,)
-        Numbers, or classes.
-
-    Returns
-    -------
-    tuple of int, or None
-        The largest lag whose autocorrelation is beyond Bartlett's limit (for the variance that correlations at smaller
-        lags leave it) at the level 0.05 for all lags together, 0 where none is; None for labels of which this can't be
-        said. What is not seen may be there all the same.
+    Notes
+    -----
+    The largest lag whose autocorrelation is beyond Bartlett's limit (for the variance that correlations at smaller
+    lags leave it) at the level 0.05 for all lags together, 0 where none is; None for labels of which this can't be
+    said. What is not seen may be there all the same.
 
     Examples
     --------

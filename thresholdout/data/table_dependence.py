@@ -37,22 +37,7 @@ def described(
     transition: pd.DataFrame | None,
     graph: pd.DataFrame | None,
 ) -> tuple[dict[str, Any], list[str] | None]:
-    """Write a dependence model down: as JSON values, and the group of each record of the holdout where it has groups.
-
-    Parameters
-    ----------
-    ids, labels : pair
-        Of the training part and the holdout.
-    train, holdout : DataFrame
-        Both parts, in the same order.
-    groups, order, window, transition, graph
-        As in `thresholdout.service.prediction_guard.PredictionGuard.create`.
-
-    Raises
-    ------
-    InputError
-        When they cannot be used, or more than one kind is named.
-    """
+    """Return a dependence model as JSON values, and the group of each holdout record where it has groups."""
     kinds = {"groups": groups, "window": window, "transition": transition, "graph": graph}
     given = [name for name, value in kinds.items() if value is not None]
     if len(given) > 1:

@@ -62,11 +62,6 @@ def read_table(path: str | Path) -> pd.DataFrame:
 
     A first column without a name is called "Unnamed: 0", as pandas does; see `without_index`.
 
-    Raises
-    ------
-    InputError
-        When the file cannot be read, is not such a table, or names a column twice.
-
     Examples
     --------
     >>> import tempfile
@@ -133,21 +128,9 @@ def _cell(cell: object) -> str | float:
 def check_table(table: object, name: str, columns: Iterable[str]) -> pd.DataFrame:
     """Check that a table has columns, each without missing values.
 
-    Parameters
-    ----------
-    table : DataFrame
-        A missing value is ``None``, NaN, or empty text.
-    name : str
-        How messages call the table.
-    columns : iterable of str
-        The columns it must have.
-
-    Raises
-    ------
-    InputError
-        When there is no row, or one of them is not there, twice there, or not full.
-    InputTypeError
-        When it is no data frame.
+    Notes
+    -----
+    `columns`: the columns it must have.
     """
     import pandas as pd
 
@@ -182,15 +165,6 @@ def without_index(table: pd.DataFrame, name: str, needed: Iterable[str]) -> pd.D
     """Leave out the column that `DataFrame.to_csv` makes of an index, and say so in a warning.
 
     Its numbers say nothing about records, and would make equal records of two tables look different.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With any columns.
-    name : str
-        How messages call the table.
-    needed : iterable of str
-        Columns that are asked for; one of these is no index, whatever it is called.
 
     Examples
     --------
@@ -254,13 +228,7 @@ def id_texts(column: pd.Series[Any]) -> list[str]:
 
 
 def label_texts(column: pd.Series[Any], argument: str) -> list[str]:
-    """Return labels, or predictions of labels, as text.
-
-    Raises
-    ------
-    InputTypeError
-        When one is neither text nor a real number.
-    """
+    """Return labels, or predictions of labels, as text."""
     if column.dtype.kind in "biu" or (_is_text(column) and not column.hasnans):  # no two different ones are equal
         import pandas as pd
 
@@ -273,13 +241,6 @@ def label_texts(column: pd.Series[Any], argument: str) -> list[str]:
 
 def labels_of(train: pd.Series[Any], holdout: pd.Series[Any], argument: str) -> list[NDArray[Any]]:
     """Return the labels of both parts: as integers or floats if all of them are numbers, else as text.
-
-    Raises
-    ------
-    InputError
-        When all but a few are numbers, and these are infinite or stand for missing values.
-    InputTypeError
-        When a label is neither text nor a real number.
 
     Examples
     --------
@@ -307,11 +268,6 @@ def as_numbers(*columns: Sequence[str]) -> list[NDArray[Any]] | None:
 
     They are read if every text is the plain form of its number (no leading zeros, no trailing ones but in "1.0") or all
     have the same number of decimals, no two texts of a column are the same number, and integers are below 2**53.
-
-    Returns
-    -------
-    list of ndarray, or None
-        Integers where a column is whole, else floats.
 
     Examples
     --------
@@ -353,11 +309,6 @@ def is_number_like(labels: Iterable[str]) -> bool:
 def numbers(column: pd.Series[Any], table: str, title: object) -> NDArray[np.float64]:
     """Read a column as finite numbers.
 
-    Raises
-    ------
-    InputError
-        When it holds text, or a number that is not finite.
-
     Examples
     --------
     >>> import pandas as pd
@@ -378,13 +329,7 @@ def numbers(column: pd.Series[Any], table: str, title: object) -> NDArray[np.flo
 
 
 def sorted_by(table: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
-    """Put a table in the order of a column: of its numbers if it holds numbers only, else of its text or dates.
-
-    Raises
-    ------
-    InputError
-        When its values cannot be compared.
-    """
+    """Put a table in the order of a column: of its numbers if it holds numbers only, else of its text or dates."""
     import pandas as pd
 
     keys = table[column]

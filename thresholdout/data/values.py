@@ -61,11 +61,6 @@ _ONE = np.uint64(np.array(1.0).view(np.uint64))
 def check_bounds(bounds: object) -> tuple[float, float]:
     """Check the declared range of a query and return it as two floats.
 
-    Raises
-    ------
-    InputError
-        Unless it is a pair of finite numbers, the first below the second.
-
     Examples
     --------
     >>> check_bounds((0, 5))
@@ -103,23 +98,9 @@ def is_boolean(values: object) -> bool:
 def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argument: str) -> float:
     """Check per-record values and return their mean in units of the range, in ``[0, 1]``.
 
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Booleans, integers or floats in the range; a list, array or series, taken by position.
-    n : int or None
-        How many there must be; ``None`` for any number of at least one.
-    bounds : tuple of float
-        The declared range, checked by `check_bounds`.
-    argument : str
-        How error messages call the values.
-
-    Raises
-    ------
-    InputError
-        When the length is wrong, or a value is missing, infinite or out of range.
-    InputTypeError
-        When the values are not real numbers.
+    Notes
+    -----
+    `n`: how many there must be; ``None`` for any number of at least one.
 
     Examples
     --------
@@ -277,18 +258,6 @@ class UnitRecords:
 def unit_records(values: object, n: int | None, bounds: tuple[float, float], argument: str) -> UnitRecords:
     """Check per-record values like `unit_mean`, and keep them, for mechanisms that need more than their mean.
 
-    Parameters
-    ----------
-    values, n, bounds, argument
-        As for `unit_mean`.
-
-    Raises
-    ------
-    InputError
-        When the length is wrong, or a value is missing, infinite or out of range.
-    InputTypeError
-        When the values are not real numbers.
-
     Examples
     --------
     >>> unit_records([True, False, True, True], None, (0, 1), "holdout_values").exact_mean().mean()
@@ -312,13 +281,6 @@ def clipped(
     Missing ones count as ``missing``, the lower end of the range by default.
 
     A function of each record alone, so the result is a query like any other, whatever the values were.
-
-    Raises
-    ------
-    InputError
-        When the length is wrong.
-    InputTypeError
-        When the values are not real numbers.
 
     Examples
     --------
@@ -359,13 +321,6 @@ def half_bits(bits: int) -> int:
 def square_sum(high: float, mixed: float, low: float, bits: int) -> int:
     """Return a sum of squares in steps of ``2**(-2 * bits)``, from the sums of its parts.
 
-    Parameters
-    ----------
-    high, mixed, low : float
-        Sums of ``high**2``, ``high * low`` and ``low**2``; see `half_bits`.
-    bits : int
-        Digits of the grid.
-
     Examples
     --------
     >>> square_sum(0.5**2, 0.5 * 0.25, 0.25**2, 2)  # of three quarters
@@ -376,13 +331,6 @@ def square_sum(high: float, mixed: float, low: float, bits: int) -> int:
 
 def grid_variance(total: int, squares: int, n: int, bits: int) -> float:
     """Return the variance of numbers on a grid, divided by their number, rounded once.
-
-    Parameters
-    ----------
-    total, squares : int
-        Sums of the numbers and of their squares, in steps of ``2**-bits`` and of ``2**(-2 * bits)``.
-    n, bits : int
-        How many there are, and digits of the grid.
 
     Examples
     --------

@@ -26,27 +26,6 @@ _TIMEOUT: Final = 30.0
 def back_up(source: str | os.PathLike[str], file: str | os.PathLike[str]) -> dict[str, tuple[int, str]]:
     """Copy a ledger's file to a new one that its owner alone can read, and verify the copy.
 
-    Parameters
-    ----------
-    source : str or path
-        The ledger; it may be in use. An encrypted one needs its key in the environment, as for `open_ledger`.
-    file : str or path
-        Where to; nothing is replaced.
-
-    Returns
-    -------
-    dict
-        Of each guard in the copy, the number of its entries and the checkpoint of its history.
-
-    Raises
-    ------
-    InputError
-        The file is there, or the ledger is on a server, whose own programs copy it.
-    LedgerDamaged
-        A history in the copy is not the one that was written; there is no copy then.
-    LedgerUnusable
-        The ledger can't be read, or the copy can't be written.
-
     Notes
     -----
     The copy is the ledger, with all its secrets and its budget: whoever asks it spends that a second time. A service

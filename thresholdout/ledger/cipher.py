@@ -115,17 +115,9 @@ class Cipher:
     def encrypt(self, text: str, *about: str) -> str:
         """Return a text encrypted.
 
-        Parameters
-        ----------
-        text : str
-            What to encrypt.
-        *about : str
-            What it belongs to; `decrypt` must be told the same.
-
-        Returns
-        -------
-        str
-            Printable characters; a different one each time.
+        Notes
+        -----
+        `*about`: what it belongs to; `decrypt` must be told the same.
         """
         nonce = os.urandom(_NONCE)
         encrypted = nonce + self._encrypt(nonce, text.encode(), _joined(about))

@@ -547,19 +547,7 @@ class Ledger(Refusals, ABC):
     def _settled(
         self, computed: Sequence[Entry], first: int, asked: Sequence[tuple[str, Asked]], together: bool
     ) -> list[Entry]:
-        """Return new entries as they are stored, after checking that they can be.
-
-        Parameters
-        ----------
-        computed : sequence of Entry
-            What a mechanism returned.
-        first : int
-            Number of the first.
-        asked : sequence of tuple
-            The keys and the queries that they answer.
-        together : bool
-            Whether they form a list.
-        """
+        """Return new entries as they are stored, after checking that they can be."""
         if len(computed) != len(asked):
             seen = f"the mechanism answered {len(computed)} of {len(asked)} queries"
             raise LedgerError(self.location, f"{seen}; nothing was stored")

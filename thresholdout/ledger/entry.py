@@ -443,19 +443,7 @@ class Entry:
     time: float | None = None
 
     def settled(self, key: str, asked: Asked, together: int | None, time: float) -> Entry:
-        """Return the entry as it is stored: with the query as it was asked, a key, a list and a time.
-
-        Parameters
-        ----------
-        key : str
-            The query's identity.
-        asked : Asked
-            The query.
-        together : int or None
-            Number of the first query of its list.
-        time : float
-            When it is stored.
-        """
+        """Return the entry as it is stored: with the query as it was asked, a key, a list and a time."""
         return Entry(
             self.query,
             key,

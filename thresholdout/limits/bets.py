@@ -229,11 +229,6 @@ class ThreeValues(Sums):
 def loss_factor(exposed: float) -> float:
     """Return ``h(t) = (-ln(1 - t) - t) / t^2``, rounded up; it is ``1/2 + t/3 + t^2/4 + ...``.
 
-    Parameters
-    ----------
-    exposed : float
-        t, in [0, 1).
-
     Examples
     --------
     >>> round(loss_factor(0.0), 6), round(loss_factor(0.5), 6)
@@ -272,15 +267,6 @@ _PLACED: Final = 0.8  # of the largest bet
 
 def log_wealth(values: NDArray[np.float64] | Sums, bet: float, mean: float, *, mirrored: bool = False) -> float:
     """Return ``ln prod (1 + l (x_i - m))``, rounded down.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,) or Sums
-        In [0, 1]; or what is known of them, see `thresholdout.limits.bets`.
-    bet, mean : float
-        l and m, with ``0 <= l m < 1``.
-    mirrored : bool, default=False
-        Take ``1 - x_i`` for ``x_i``.
 
     Examples
     --------
@@ -321,21 +307,9 @@ def wins(values: NDArray[np.float64] | Sums, bet: float, mean: float, needed: fl
 def bet_lower(values: NDArray[np.float64] | Sums, bet: float, log_level: float, *, mirrored: bool = False) -> float:
     """Return the lower limit for the mean of the expectations that a fixed bet gives.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n,) or Sums
-        In [0, 1]; as in `log_wealth`.
-    bet : float
-        l, positive. Means of at least ``1/l`` are never refuted.
-    log_level : float
-        Natural logarithm of the one-sided level.
-    mirrored : bool, default=False
-        Take ``1 - x_i`` for ``x_i``.
-
-    Returns
-    -------
-    float
-        In [0, 1], rounded down; 0 where nothing is refuted.
+    Notes
+    -----
+    `bet`: l, positive. Means of at least ``1/l`` are never refuted.
 
     Examples
     --------
@@ -361,23 +335,9 @@ def best_bet(mean: float, variance: float, n: int, log_level: float, most: float
 
     linear in r; the bet is the one with the smallest r. For differences of two models, ``x = (z + 1)/2``, it is exact.
 
-    Parameters
-    ----------
-    mean : float
-        m, in (0, 1).
-    variance : float
-        v, positive.
-    n : int
-        Number of records.
-    log_level : float
-        Natural logarithm of the level, negative.
-    most : float
-        Bets are at most this: bold ones lose much where the variance is larger than v.
-
-    Returns
-    -------
-    bet, radius : float
-        l, below ``1 / m``, and r.
+    Notes
+    -----
+    l, below ``1 / m``, and r.
 
     Examples
     --------
@@ -420,24 +380,6 @@ def placed_bet(
     mean and variance; differences of two models that are right or wrong are exactly that, with a half in common. The
     bet against an end e wins most on average where the derivative by l of ``E ln(1 + l (x - e))`` is 0 (Kelly), and the
     limit is the e at which n times this is what is needed.
-
-    Parameters
-    ----------
-    mean, variance : float
-        Of the values, as expected; the variance is positive.
-    common : float
-        The value that most records have, in (0, 1).
-    n : int
-        Number of records.
-    log_needed : float
-        ln of what is to be won.
-    most : float
-        Bets are at most this; behind a noisy edge, what the noise allows.
-
-    Returns
-    -------
-    end, bet : float
-        e, at most the mean, and l; both 0 where no end is above 0.
 
     Examples
     --------

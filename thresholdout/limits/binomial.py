@@ -91,19 +91,9 @@ def beta_functions() -> tuple[Any, Any]:
 def log_binomial_tail(k: int, n: int, p: float) -> float:
     """Bound ``ln P(S >= k)`` for n independent records with mean p, of any laws; rounded up.
 
-    Parameters
-    ----------
-    k : int
-        From 0 to n + 1.
-    n : int
-        Number of records.
-    p : float
-        In [0, 1].
-
-    Returns
-    -------
-    float
-        At most 0; ``-inf`` for k = n + 1.
+    Notes
+    -----
+    At most 0; ``-inf`` for k = n + 1.
 
     Examples
     --------
@@ -132,18 +122,6 @@ def log_binomial_tail(k: int, n: int, p: float) -> float:
 
 def binomial_lower(k: int, n: int, log_level: float) -> float:
     """Return the lower limit for the mean of the records' expectations, given that k of n are 1.
-
-    Parameters
-    ----------
-    k, n : int
-        Ones, and records.
-    log_level : float
-        Natural logarithm of the one-sided probability of failure; at most 0.
-
-    Returns
-    -------
-    float
-        In [0, 1], rounded down.
 
     Examples
     --------
@@ -185,20 +163,6 @@ _LAW_SLACK: Final = 1e-10  # the incomplete beta function is off by 1e-12
 def log_one_law_tail(k: int, n: int, p: float) -> float:
     """Return ``ln P(Bin(n, p) >= k)``, rounded up.
 
-    Parameters
-    ----------
-    k : int
-        From 0 to n + 1.
-    n : int
-        Number of records, not negative.
-    p : float
-        In [0, 1].
-
-    Returns
-    -------
-    float
-        At most 0; ``-inf`` where the probability is 0.
-
     Examples
     --------
     >>> import math
@@ -235,15 +199,9 @@ _DEEP: Final = -40.0  # from here on the noise may weigh more than the records
 def log_laplace_moment(theta: float, scale: float) -> float:
     """Bound ``ln E exp(theta nu)`` for a Laplace variable of some scale, continuous or on any lattice; rounded up.
 
-    Parameters
-    ----------
-    theta, scale : float
-        Not negative.
-
-    Returns
-    -------
-    float
-        ``-ln(1 - theta^2 scale^2)``; ``inf`` where that is not finite.
+    Notes
+    -----
+    ``-ln(1 - theta^2 scale^2)``; ``inf`` where that is not finite.
 
     Examples
     --------
@@ -256,20 +214,6 @@ def log_laplace_moment(theta: float, scale: float) -> float:
 
 def noisy_binomial_lower(k: int, n: int, log_level: float, scales: tuple[float, ...]) -> float:
     """Return a lower limit for the mean when what is known is that ``K >= k + nu``, K the number of ones among n.
-
-    Parameters
-    ----------
-    k, n : int
-        The edge and the number of records.
-    log_level : float
-        Natural logarithm of the probability with which the test may pass under a smaller mean.
-    scales : tuple of float
-        Of the independent Laplace variables that nu is the sum of, in counts.
-
-    Returns
-    -------
-    float
-        p such that the test passes with at most that probability for all laws with a mean of at most p; rounded down.
 
     Examples
     --------
@@ -313,17 +257,6 @@ def noisy_entropy_lower(
 ) -> float:
     """Return a lower limit for the expectation of a mean when what is known is that ``q >= mean + nu / steps``.
 
-    Parameters
-    ----------
-    mean : float
-        The edge, in [0, 1].
-    effective : float
-        N of the entropy limits.
-    log_level, scales
-        As in `noisy_binomial_lower`, scales in units of ``1 / steps``.
-    steps : float
-        Units of the noise in the range.
-
     Examples
     --------
     >>> import math
@@ -349,13 +282,6 @@ def noisy_hoeffding_lower(
     mean: float, records: float, log_level: float, scales: tuple[float, ...], steps: float
 ) -> float:
     """Return a lower limit from ``ln E exp(u (q - E q)) <= u^2/(8 N)``, N = `records`, behind a noisy edge.
-
-    Parameters
-    ----------
-    mean, log_level, scales, steps
-        As in `noisy_entropy_lower`.
-    records : float
-        ``n / Lambda`` of a dependence model.
 
     Examples
     --------

@@ -28,11 +28,6 @@ _TINY: Final = 1e-300
 def coin_divergence(x: float, p: float) -> float:
     """Return the relative entropy of a coin with mean x with respect to one with mean p, nats.
 
-    Parameters
-    ----------
-    x, p : float
-        In [0, 1].
-
     Examples
     --------
     >>> round(coin_divergence(0.5, 0.25), 6), coin_divergence(0.0, 1.0), coin_divergence(0.0, 0.0)
@@ -58,19 +53,9 @@ def coin_divergence(x: float, p: float) -> float:
 def entropy_upper(mean: float, effective: float, log_level: float) -> float:
     """Return the upper limit for the expectation of a mean, at a one-sided level.
 
-    Parameters
-    ----------
-    mean : float
-        q(X), in [0, 1].
-    effective : float
-        N, positive.
-    log_level : float
-        Natural logarithm of the probability with which the limit may fail, negative.
-
-    Returns
-    -------
-    float
-        In [0, 1], rounded up: the largest p with ``N kl(mean, p) <= -log_level``.
+    Notes
+    -----
+    In [0, 1], rounded up: the largest p with ``N kl(mean, p) <= -log_level``.
 
     Examples
     --------

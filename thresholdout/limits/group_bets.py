@@ -31,15 +31,6 @@ def log_group_wealth(
 ) -> float:
     """Return ``ln W_l(m)``, rounded down.
 
-    Parameters
-    ----------
-    sums, sizes : ndarray of shape (groups,)
-        Sums of the values, each in [0, 1], and their numbers.
-    largest : float
-        S, at least every size.
-    bet, mean : float
-        l and m.
-
     Examples
     --------
     >>> round(log_group_wealth(np.array([2.0, 0.5]), np.array([2.0, 1.0]), 2.0, 1.0, 0.5), 6)  # ln 1.5
@@ -55,13 +46,6 @@ def log_difference_wealth(totals: NDArray[np.float64], sizes: NDArray[np.float64
 
     The bets are halved from the largest one down to about one over the root of the number of groups. Those that are
     best for usual differences weigh most, and the others at least a tenth of them, about.
-
-    Parameters
-    ----------
-    totals, sizes : ndarray of shape (groups,)
-        Sums of differences in [-1, 1], and their numbers.
-    margin : float, default=0
-        In [0, 1).
 
     Examples
     --------

@@ -152,25 +152,6 @@ def group_bet(
     variance ``s v (1 + (s - 1) rho)``, and skewness and kurtosis as a sum of so many independent values that have it.
     Each is taken for the law of three values with these moments.
 
-    Parameters
-    ----------
-    mean, variance, common
-        As in `thresholdout.limits.bets.placed_bet`.
-    correlation : float
-        rho, inside groups.
-    sizes : GroupSizes
-        Of the groups that are tested.
-    log_needed : float
-        Nats that the bet has to win.
-    most : float
-        Bets are at most this.
-    luck : float
-        Standard deviations by which the groups' squares are taken to be larger.
-    times : float
-        By how much they are larger besides.
-    training_groups : float
-        From how many groups variance and correlation are known.
-
     Examples
     --------
     >>> end, bet = group_bet(0.9, 0.09, 0.9, 0.1, GroupSizes([(5, 400)]), 3.7)

@@ -34,16 +34,9 @@ def ordered_lower(
 ) -> float:
     """Return a lower limit for the expectation of values of one law.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        In [0, 1], in a random order.
-    expected, variance : float
-        Of a value; public numbers. Wrong ones cost width and nothing else.
-    log_level : float
-        Natural logarithm of the level.
-    mirrored : bool, default=False
-        Take ``1 - x`` for x.
+    Notes
+    -----
+    `expected`, `variance`: of a value; public numbers. Wrong ones cost width and nothing else.
 
     Examples
     --------

@@ -43,13 +43,6 @@ _SLACK: Final = 1e-9
 def own_sizes_lower(mean: float, sizes: GroupSizes, log_level: float, scales: tuple[float, ...], steps: float) -> float:
     """Return a lower limit for the expectation of a mean when it is known that ``q >= mean + nu / steps``.
 
-    Parameters
-    ----------
-    mean, log_level, scales, steps
-        As in `thresholdout.limits.binomial.noisy_entropy_lower`.
-    sizes : GroupSizes
-        Of the independent groups.
-
     Examples
     --------
     >>> from thresholdout.limits.group_sums import GroupSizes

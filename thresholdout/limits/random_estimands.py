@@ -64,16 +64,9 @@ class Line:
 def line(mean: float, entropy_records: float, hoeffding_records: float, log_level: float) -> Line:
     """Return the line with the best limit at a mean.
 
-    Parameters
-    ----------
-    mean : float
-        Where the limit should be good, in [0, 1]; public.
-    entropy_records : float
-        N.
-    hoeffding_records : float
-        n/Lambda.
-    log_level : float
-        Natural logarithm of d, the probability of the one event; negative.
+    Notes
+    -----
+    `mean`: where the limit should be good, in [0, 1]; public.
 
     Examples
     --------

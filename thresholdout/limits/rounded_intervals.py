@@ -10,15 +10,6 @@ __all__ = ["interval_around", "larger_side"]
 def interval_around(value: float, half_width: float, lower: float, upper: float) -> tuple[float, float]:
     """Return the numbers of a range that are within a half-width of a value, rounded outwards.
 
-    Parameters
-    ----------
-    value : float
-        Where the interval is.
-    half_width : float
-        How far it reaches to both sides; may be infinite.
-    lower, upper : float
-        The range: whatever the interval is about lies in it.
-
     Examples
     --------
     >>> interval_around(0.75, 0.5, 0.0, 1.0)

@@ -28,16 +28,6 @@ _SLACK: Final = 1e-9  # relative; sums of positive numbers lose 1e-16 a total
 def log_flip_tail(totals: NDArray[np.float64]) -> float:
     """Return ln of the probability that random signs give at least the sum that is seen, rounded up.
 
-    Parameters
-    ----------
-    totals : ndarray of shape (groups,)
-        Independent; under the null hypothesis each has the law of its negative.
-
-    Returns
-    -------
-    float
-        At most 0.
-
     Examples
     --------
     >>> round(math.exp(log_flip_tail(np.array([1.0, 1.0, 1.0, 1.0]))), 6)  # 1 / 16

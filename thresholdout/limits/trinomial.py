@@ -48,17 +48,6 @@ _HALVINGS: Final = 12  # of the range in which a limit is looked for: a 4,000th 
 def difference_refuted(wins: int, losses: int, records: int, edge: float, log_level: float) -> bool:
     """Whether "the expected difference is at most an edge" is refuted at a level.
 
-    Parameters
-    ----------
-    wins, losses : int
-        Records on which only the one model is right, and only the other.
-    records : int
-        All of them.
-    edge : float
-        In (-1, 1). The claim "worse by less than a margin" is confirmed where the edge ``-margin`` is refuted.
-    log_level : float
-        Natural logarithm of the level.
-
     Examples
     --------
     >>> difference_refuted(30, 30, 1000, -0.02, math.log(0.05)), difference_refuted(30, 30, 1000, -0.01, math.log(0.05))
@@ -73,16 +62,6 @@ def difference_refuted(wins: int, losses: int, records: int, edge: float, log_le
 
 def difference_lower(wins: int, losses: int, records: int, log_level: float) -> float:
     """Return the lower limit for the expected difference.
-
-    Parameters
-    ----------
-    wins, losses, records, log_level
-        As in `difference_refuted`.
-
-    Returns
-    -------
-    float
-        In [-1, 1], rounded down.
 
     Examples
     --------

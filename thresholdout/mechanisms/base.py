@@ -303,33 +303,12 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     def shares_error_budget(
         self, what: str, instead: str = "", *, private: str | None = None
     ) -> SharesErrorBudget[StateT, ValuesT]:
-        """Return the mechanism as one whose answers share one risk, from which more than single queries is paid.
-
-        Parameters
-        ----------
-        what : str
-            What it is asked for.
-        instead : str
-            What else serves, for the message.
-        private : str, optional
-            What it is asked for, where noise protects single records and does not cover it; `what` by default.
-
-        Raises
-        ------
-        InputError
-            Where they do not, or that is not covered.
-        """
+        """Return the mechanism as one whose answers share one risk, from which more than single queries is paid."""
         seen = f"{what}, asked of {self.name}"
         raise InputError("mechanism", seen, f"a guard with mechanism='claims'{instead}")
 
     def lists(self) -> AnswersLists[StateT, ValuesT]:
-        """Return the mechanism as one that answers queries that were fixed together.
-
-        Raises
-        ------
-        InputError
-            Where it does not.
-        """
+        """Return the mechanism as one that answers queries that were fixed together."""
         return self.shares_error_budget("a list of queries", "; or ask one after another")
 
     @abstractmethod
@@ -339,15 +318,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     def trained(
         self, values: object, n: int | None, bounds: tuple[float, float], argument: str, binary: bool | None
     ) -> tuple[float, Known]:
-        """Check the training part's per-record values; return their mean, and what they say about the holdout's.
-
-        Parameters
-        ----------
-        values, n, bounds, argument
-            As for `read`; any number of values where n is ``None``.
-        binary : bool or None
-            Whether the holdout's values are ends of the range, or coins; by default if all training values are.
-        """
+        """Check the training part's per-record values; return their mean, and what they say about the holdout's."""
         squares: Literal["", "exact"] = "exact" if self.expects_spread and not binary else ""
         sums = values if isinstance(values, Totals) else UnitSums(values, n, bounds, argument, squares)
         ends = sums.ends if binary is None else binary
@@ -357,26 +328,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> ValuesT:
-        """Check the holdout's per-record values and return what `step` needs of them. Secret.
-
-        Parameters
-        ----------
-        values : array-like of shape (n,), or Totals
-            Booleans, integers or floats in the range, one per record; or their totals, where `from_totals`.
-        n : int
-            Number of records.
-        bounds : tuple of float
-            The declared range, checked by `thresholdout.data.values.check_bounds`.
-        argument : str
-            How error messages call the values.
-        known : Known
-            What the training part and the declaration say about the values.
-
-        Raises
-        ------
-        InputError
-            When the length is wrong, or a value is missing, infinite or out of range.
-        """
+        """Check the holdout's per-record values and return what `step` needs of them. Secret."""
 
     def needs_squares(self, known: Known) -> bool:
         """Return whether `read` needs the sum of squares, beside the sum, of values of which only totals are known."""
@@ -387,45 +339,13 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         return False
 
     def statistic(self, evidence: Sequence[Evidence], known: Known) -> ValuesT:
-        """Return what `step` needs of a statistic that is no mean, from the holdout's evidence about its parts.
-
-        Raises
-        ------
-        InputError
-            Where the mechanism answers queries about means only.
-        """
+        """Return what `step` needs of a statistic that is no mean, from the holdout's evidence about its parts."""
         seen = f"a statistic that is no mean over records, asked of {self.name}"
         raise InputError("metric", seen, "a guard with mechanism='claims'")
 
     @abstractmethod
     def step(self, state: StateT, train: float, holdout: ValuesT, noise: NoiseSource) -> tuple[StateT, Outcome]:
-        """Answer one query.
-
-        Parameters
-        ----------
-        state
-            The state before the query; it is not changed.
-        train : float
-            The value on the training part, in [0, 1].
-        holdout
-            What `read` returned.
-        noise : NoiseSource
-            Where the noise comes from.
-
-        Returns
-        -------
-        state
-            The state after the query. It must be stored durably before the outcome is shown.
-        outcome : Outcome
-            What may be shown.
-
-        Raises
-        ------
-        BudgetExhausted
-            When no further query is allowed. No noise has been drawn then.
-        InputError
-            When a value is not in [0, 1]. No noise has been drawn, and the message does not show the holdout's value.
-        """
+        """Answer one query."""
 
     @abstractmethod
     def fail(self, state: StateT, train: float, noise: NoiseSource) -> tuple[StateT, Outcome]:
@@ -459,30 +379,11 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         """Return how many more answers from the holdout there are at most; ``None`` without a limit. Public."""
 
     def pay_release(self, state: StateT, nats: Callable[[float], float]) -> tuple[StateT, Outcome]:
-        """Pay for another private release about the holdout.
-
-        Parameters
-        ----------
-        state
-            Before the look.
-        nats : callable
-            From a risk to the price of the look.
-
-        Raises
-        ------
-        InputError
-            Where the mechanism has no price for it.
-        """
+        """Pay for another private release about the holdout."""
         raise InputError("event", f"a look beside {self.name}", "a guard with mechanism='claims'")
 
     def noted(self, state: StateT) -> tuple[StateT, Outcome]:
-        """Write a line into the history that tells nothing of the holdout, and costs nothing.
-
-        Raises
-        ------
-        InputError
-            Where the history has no such lines.
-        """
+        """Write a line into the history that tells nothing of the holdout, and costs nothing."""
         seen = f"a guard that answers by {self.name}"
         raise InputError("mechanism", seen, "one that makes claims, or a ladder, or a new guard of new records")
 
@@ -491,13 +392,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         return None
 
     def first_half_width(self, score: float) -> float | None:
-        """Return the half-width of a first answer that goes as expected; ``None`` where the certificate says it.
-
-        Parameters
-        ----------
-        score : float
-            Of values that are 0 or 1, in (0, 1).
-        """
+        """Return the half-width of a first answer that goes as expected; ``None`` where the certificate says it."""
         return None
 
     def epsilon(self, n: int) -> float:

@@ -29,11 +29,6 @@ KINDS: Final[list[Kind]] = [CLAIMS, FOLD_CLAIMS, SPARSE_VECTOR, LADDER]
 def kind_of(parameters: Parameters) -> Kind:
     """Return the mechanism that some parameters are of.
 
-    Raises
-    ------
-    InputTypeError
-        When they are of none.
-
     Examples
     --------
     >>> from thresholdout.mechanisms import LadderParameters
@@ -60,18 +55,6 @@ def kind_named(name: object) -> Kind | None:
 def build_mechanism(parameters: Parameters, n: int) -> Mechanism[Any, Any]:
     """Return the mechanism of some parameters.
 
-    Parameters
-    ----------
-    parameters
-        The class says which mechanism.
-    n : int
-        Number of records.
-
-    Raises
-    ------
-    InputError
-        When the parameters do not fit the records.
-
     Examples
     --------
     >>> from thresholdout.mechanisms import LadderParameters
@@ -97,11 +80,6 @@ def parameters_to_json(parameters: Parameters) -> dict[str, Any]:
 def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
     """Return the parameters that `parameters_to_json` wrote: the same ones on every platform.
 
-    Raises
-    ------
-    InputError
-        When it is something else.
-
     Examples
     --------
     >>> parameters_from_json({"mechanism": "claims", "queries": 10}).queries
@@ -124,11 +102,6 @@ def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
 
 def read_state(parameters: Parameters, text: str) -> MechanismState:
     """Return the state of a mechanism of some parameters from its text; needs no records.
-
-    Raises
-    ------
-    InputError
-        When the text is something else; it is not shown.
 
     Examples
     --------

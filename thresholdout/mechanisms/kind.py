@@ -94,42 +94,13 @@ class Parameters:
         return {}
 
     def check_direction(self, metric: str, greater_is_better: bool) -> None:
-        """Refuse a metric of the other direction, where the mechanism keeps to one.
-
-        Parameters
-        ----------
-        metric : str
-            Its name.
-        greater_is_better : bool
-            Whether it is a score, and no loss.
-
-        Raises
-        ------
-        InputError
-            When the best value would be the worst.
-        """
+        """Refuse a metric of the other direction, where the mechanism keeps to one."""
 
     def check_tells_each(self) -> None:
-        """Refuse to serve a tool that picks the best candidate by its answer.
-
-        Raises
-        ------
-        InputError
-            When not each candidate's score is told.
-        """
+        """Refuse to serve a tool that picks the best candidate by its answer."""
 
     def summary(self, from_holdout: int, left: str, answered: bool) -> str:
-        """Say in a sentence how many answers came from the holdout; empty where that says nothing.
-
-        Parameters
-        ----------
-        from_holdout : int
-            How many did.
-        left : str
-            How many still may, as the end of a clause; empty without a limit.
-        answered : bool
-            Whether there was any answer.
-        """
+        """Say in a sentence how many answers came from the holdout; empty where that says nothing."""
         return ""
 
     def to_json(self) -> dict[str, Any]:
@@ -178,22 +149,9 @@ class Certifier(Protocol[CertificateT_co]):
     ) -> CertificateT_co:
         """Certify a mechanism that states the interval of each answer itself.
 
-        Parameters
-        ----------
-        name : str
-            How the route is called.
-        tolerance : float
-            The largest half-width that it states.
-        assumes, source : str
-            What its theorem needs, and where it is proved.
-        confidence : float
-            That of the mechanism's own intervals.
-        likely : callable, optional
-            From a value to the larger side of intervals of answers with this value.
-        why_not : str
-            Why the theorem does not hold for these records; empty where it does.
-        final, epsilon : optional
-            What `Certificate` says of a final check, and of the privacy of all answers.
+        Notes
+        -----
+        `assumes`, `source`: what its theorem needs, and where it is proved.
         """
 
     def algorithm_1(self, parameters: Any) -> CertificateT_co:

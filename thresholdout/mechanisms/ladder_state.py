@@ -69,13 +69,7 @@ class LadderState:
 
     @classmethod
     def from_text(cls, text: str) -> LadderState:
-        """Read what `to_text` wrote.
-
-        Raises
-        ------
-        InputError
-            When the text is something else.
-        """
+        """Read what `to_text` wrote."""
         try:
             tag, *words = text.split(" ")
             asked, failed, releases, best = map(int, words[:4])

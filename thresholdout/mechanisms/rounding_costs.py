@@ -18,19 +18,11 @@ _MOST_INTERVALS = 1 << 30
 def mean_error(n: int) -> Fraction:
     """Bound the error of a computed mean of n values in [0, 1].
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-
-    Returns
-    -------
-    Fraction
-        ``(k + 3) * 2**-53``, k = n up to `thresholdout.data.values.BLOCK` and that beyond: an upper bound on
-        ``abs(computed mean - mean)`` for every array of n 64-bit floats in [0, 1].
-
     Notes
     -----
+    ``(k + 3) * 2**-53``, k = n up to `thresholdout.data.values.BLOCK` and that beyond: an upper bound on
+    ``abs(computed mean - mean)`` for every array of n 64-bit floats in [0, 1].
+
     `thresholdout.data.values` sums blocks of k values with `numpy.einsum`, adds the block sums with `math.fsum` and
     divides once by n. A block may be summed in any order and any number of accumulators; every value then passes
     through at most k - 1 roundings in a block of k (products with 1 and sums with 0 are exact), so the relative error
@@ -52,22 +44,10 @@ def mean_error(n: int) -> Fraction:
 def integer_sensitivity(sensitivity: Fraction, error: Fraction, resolution: Fraction) -> int:
     """Bound by how many grid steps one record can move a computed statistic that is rounded to the grid.
 
-    Parameters
-    ----------
-    sensitivity : Fraction
-        By how much one record can move the statistic itself.
-    error : Fraction
-        Bound on the floating-point error of the statistic.
-    resolution : Fraction
-        The grid step.
-
-    Returns
-    -------
-    int
-        ``floor((sensitivity + 2 * error) / resolution) + 1``.
-
     Notes
     -----
+    ``floor((sensitivity + 2 * error) / resolution) + 1``.
+
     The computed values of neighbours differ by at most x = (sensitivity + 2 error)/resolution steps, and rounding to
     the nearest integer moves each by at most 1/2; the difference is an integer of at most x + 1.
 
@@ -95,13 +75,6 @@ def round_up(exact: Fraction) -> float:
 
 def check_grid(grid: object) -> int:
     """Check the step of an answer grid on [0, 1], and return how many steps there are.
-
-    Raises
-    ------
-    InputError
-        Unless the step is 1/(K-1) for an integer K between 2 and 2**30 + 1.
-    InputTypeError
-        When it is not a number.
 
     Examples
     --------

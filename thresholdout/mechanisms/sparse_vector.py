@@ -202,13 +202,7 @@ class SparseVectorState:
 
     @classmethod
     def from_text(cls, text: str) -> SparseVectorState:
-        """Read what `to_text` wrote.
-
-        Raises
-        ------
-        InputError
-            When the text is something else. The message does not show it.
-        """
+        """Read what `to_text` wrote."""
         try:
             tag, *words = text.split(" ")
             threshold, hits, asked = map(int, words)
@@ -342,16 +336,6 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
     def epsilon(self, n: int) -> float:
         """Bound the differential privacy of the whole interaction; see `interaction_epsilon`.
 
-        Parameters
-        ----------
-        n : int
-            Number of records of which the holdout value is the mean.
-
-        Returns
-        -------
-        float
-            In nats; ``inf`` without a budget.
-
         Examples
         --------
         >>> mechanism = SparseVectorMechanism(SparseVectorParameters(0.04, 0.01, budget=10, queries=None))
@@ -377,32 +361,12 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
 def interaction_epsilon(n: int, noise_scale: float, budget: int | None, ratios: NoiseRatios = ZHAO_RATIOS) -> float:
     """Bound the differential privacy of a whole interaction with `SparseVectorMechanism`.
 
-    Parameters
-    ----------
-    n : int
-        Number of records; the holdout value is the mean of one number in [0, 1] per record.
-    noise_scale : float
-        sigma, in units of the range.
-    budget : int or None
-        B, the number of answers from the holdout.
-    ratios : NoiseRatios
-        Scales (a, b, c) of the noises in units of sigma.
-
-    Returns
-    -------
-    float
-        eps' in nats: ``B D (1/(a s) + 2/(b s) + 1/(c s))`` in exact arithmetic, rounded up, where s is the noise scale
-        and D the sensitivity, both in steps of the noise grid; D contains the rounding to this grid and the
-        floating-point error of the mean. ``9 B / (4 n sigma)`` up to a relative ``n 2**-35`` or so; ``inf`` without
-        a budget.
-
-    Raises
-    ------
-    InputError
-        When an argument is out of range.
-
     Notes
     -----
+    eps' in nats: ``B D (1/(a s) + 2/(b s) + 1/(c s))`` in exact arithmetic, rounded up, where s is the noise scale and
+    D the sensitivity, both in steps of the noise grid; D contains the rounding to this grid and the floating-point
+    error of the mean. ``9 B / (4 n sigma)`` up to a relative ``n 2**-35`` or so; ``inf`` without a budget.
+
     However long the interaction: queries that are answered by the train value cost nothing beyond the threshold.
     The proof is in PROOFS.md, "Privacy of the interaction".
 
@@ -430,20 +394,10 @@ def interaction_epsilon(n: int, noise_scale: float, budget: int | None, ratios: 
 def noise_slack(n: int, noise_scale: float) -> float:
     """Bound what the noise grid and floating point add to the error of an answer.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    noise_scale : float
-        sigma, in units of the range.
-
-    Returns
-    -------
-    float
-        In units of the range: ``4 * resolution + mean_error(n) + 2**-52``, rounded up.
-
     Notes
     -----
+    In units of the range: ``4 * resolution + mean_error(n) + 2**-52``, rounded up.
+
     Let L_s be continuous Laplace noise. The discrete noises can be coupled with continuous ones, keeping their
     independence, so that every discrete draw (in units of the range) exceeds its continuous one by at most one
     resolution, and every absolute value by at most half. So for answers of `SparseVectorMechanism`, and the mean q(X)

@@ -168,20 +168,7 @@ class DiscreteLaplace:
         self._words = np.array([coin.digits(_WORD) for coin in self._coins], dtype=np.uint16)
 
     def sample(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
-        """Draw independent numbers.
-
-        Parameters
-        ----------
-        size : int
-            How many, at least 0.
-        entropy : callable
-            Returns the given number of random bytes, for example `os.urandom`.
-
-        Returns
-        -------
-        ndarray of int64, shape (size,)
-            In units of the grid on which the scale counts.
-        """
+        """Draw independent numbers."""
         draws = np.empty(size, dtype=np.int64)
         for start in range(0, size, _ROWS // 2):
             part = draws[start : start + _ROWS // 2]

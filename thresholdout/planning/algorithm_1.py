@@ -37,31 +37,6 @@ def algorithm_1(
 ) -> SparseVectorParameters:
     """Choose threshold and noise of Algorithm 1 so that its answers are worth most by the posterior route.
 
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    queries, budget : int
-        m, how many queries will be asked, and B, how many of them may be answered from the holdout.
-    confidence : float, default=0.95
-        Probability with which all intervals hold, in (0, 1).
-    expected : float, optional
-        Near which value the answers are likely to be, in [0, 1]: their intervals are narrow there. Beliefs about means
-        near 0 or 1 move little, so less noise is best. By default the half-width of answers anywhere counts.
-    quiet_margin : float, optional
-        c, in units of the range: except with probability beta, no query whose training value is within c of the
-        holdout's spends budget. By default the radius of m fixed queries, ``sqrt(ln(2m/beta)/(2N))``; 0 where the
-        model has no such radius below 1, or where no answer could be certified with it.
-
-    Returns
-    -------
-    SparseVectorParameters
-
-    Raises
-    ------
-    PlanError
-        When the dependence is such that nothing can be said.
-
     Notes
     -----
     The threshold is c and what noise may add to a difference, see `quiet_rise`. The second term of the tolerance is
@@ -90,13 +65,6 @@ def algorithm_1(
 
 def quiet_rise(queries: int, beta: float) -> float:
     """Return by how much the threshold has to exceed the quiet margin, for sigma = 1.
-
-    Parameters
-    ----------
-    queries : int
-        m.
-    beta : float
-        Probability with which an honest query may spend budget after all.
 
     Notes
     -----

@@ -294,13 +294,7 @@ class Declaration:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Declaration:
-        """Return what a ledger keeps as a declaration.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            When it is no declaration.
-        """
+        """Return what a ledger keeps as a declaration."""
         fields = {field.name: kept[field.name] for field in dataclasses.fields(cls)}
         if fields["queries"] is not None:
             check_count("queries", fields["queries"])
@@ -334,22 +328,7 @@ class Declaration:
 
 
 def read_declaration(ledger: Ledger, guard: str) -> tuple[Declaration, Parameters]:
-    """Return what a guard was declared as, and its mechanism's parameters.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Where the guard is.
-    guard : str
-        What the ledger calls it.
-
-    Raises
-    ------
-    LedgerDamaged
-        When they can't be read: somebody wrote them by hand, or imported them.
-    LedgerUnusable
-        When the guard has a mechanism that this program does not have.
-    """
+    """Return what a guard was declared as, and its mechanism's parameters."""
     stored: Any = ledger.parameters(guard)
     check_mechanism(ledger, stored)
     try:
@@ -360,20 +339,7 @@ def read_declaration(ledger: Ledger, guard: str) -> tuple[Declaration, Parameter
 
 
 def check_mechanism(ledger: Ledger, stored: Any) -> None:
-    """Refuse a guard whose mechanism this program does not have.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Where the guard is.
-    stored : mapping
-        Its parameters, as the ledger keeps them.
-
-    Raises
-    ------
-    LedgerUnusable
-        When its mechanism has a name, and no mechanism here has this name.
-    """
+    """Refuse a guard whose mechanism this program does not have."""
     chosen = stored.get("chosen") if isinstance(stored, Mapping) else None
     name = chosen.get("mechanism") if isinstance(chosen, Mapping) else None
     if isinstance(name, str) and kind_named(name) is None:

@@ -50,11 +50,6 @@ far off and known for it, and any number of good ones."""
 def check_choice(mechanism: object, epsilon: object = None) -> MechanismChoice | None:
     """Return a choice of mechanism: a name, an object with its parameters, or ``None`` for the default.
 
-    Raises
-    ------
-    InputError, InputTypeError
-        When there is no such mechanism, or it takes no epsilon by itself.
-
     Examples
     --------
     >>> check_choice("ladder"), check_choice(Claims(noise=0.0)).noise
@@ -82,37 +77,14 @@ def check_choice(mechanism: object, epsilon: object = None) -> MechanismChoice |
 
 
 def check_final(final_check: object) -> bool:
-    """Return whether a guard keeps risk for a final check.
-
-    Raises
-    ------
-    InputTypeError
-        When it is neither true nor false.
-    """
+    """Return whether a guard keeps risk for a final check."""
     if not isinstance(final_check, bool):
         raise InputTypeError("final_check", repr(final_check), "True or False")
     return final_check
 
 
 def choose_parameters(model: DependenceModel, declared: Declaration, n_train: int | None = None) -> Parameters:
-    """Take the parameters given by hand, or choose them.
-
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    declared : Declaration
-        What the guard declares.
-    n_train : int, optional
-        How many independent records the training part has: distinct groups, where they are given.
-
-    Raises
-    ------
-    InputError
-        When something is missing, does not go together, or does not suit the model.
-    PlanError
-        When no parameters serve the declared use.
-    """
+    """Take the parameters given by hand, or choose them."""
     from graphs.models.out_of_fold import OutOfFold
 
     model, needed = within_limits(model, declared.confidence)

@@ -56,17 +56,7 @@ def within(width: float) -> str:
 
 
 def recommend(use: Use, ways: Sequence[Way], chosen: Way) -> str:
-    """Say what to do, how wide it is, and why, in one sentence.
-
-    Parameters
-    ----------
-    use : Use
-        What the plan is for.
-    ways : sequence of Way
-        Every way of asking.
-    chosen : Way
-        The one that is recommended.
-    """
+    """Say what to do, how wide it is, and why, in one sentence."""
     widths = {way.name: within(way.half_width) for way in ways if way.applies}
     asked = f"{use.asked:,} queries" if use.queries is not None else f"the first {use.asked:,} queries"
     if use.asked == 1 or chosen.name == FINAL:
@@ -109,15 +99,7 @@ def _reason(use: Use, widths: dict[WayName, str], chosen: Way, setting: str) -> 
 
 
 def warn(use: Use, chosen: Way) -> tuple[str, ...]:
-    """Say what stands in the way, if anything.
-
-    Parameters
-    ----------
-    use : Use
-        What the plan is for.
-    chosen : Way
-        What is recommended.
-    """
+    """Say what stands in the way, if anything."""
     said = (_missed(use, chosen), _too_few(use, chosen), _cross_validate(use, chosen))
     return tuple(words for words in said if words)
 

@@ -48,20 +48,6 @@ _FINE: Final = 0.02  # relative width of the bracket around the smallest epsilon
 def record_budget(model: DependenceModel, epsilon: float, method: BudgetMethod = "best") -> float:
     """Return the largest epsilon under replacing one record that stays within one for all its dependants.
 
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    epsilon : float
-        What may be told about a record, in nats, to whoever knows any others.
-    method : {"best", "group", "quilt", "spectral", "messages"}
-        By which route.
-
-    Raises
-    ------
-    InputError
-        When the route does not apply to the model.
-
     Notes
     -----
     [Z17, Lemma 4] is not proved here. "spectral" takes the smaller of its budget and the best proved one, so it is
@@ -103,24 +89,6 @@ def for_budget(
     model: DependenceModel, wanted: SparseVectorBudget, *, queries: int | None, confidence: float
 ) -> SparseVectorParameters:
     """Choose noise and threshold of Algorithm 1 for a privacy budget.
-
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    wanted : SparseVectorBudget
-        Epsilon, numbers of queries and answers, and how to choose.
-    queries : int or None
-        As the guard declares them.
-    confidence : float
-        Probability with which all intervals hold.
-
-    Raises
-    ------
-    InputError
-        When numbers of queries contradict each other, or the method does not apply.
-    PlanError
-        When the noise would hide everything; it names the smallest epsilon that does not.
 
     Notes
     -----
@@ -249,22 +217,7 @@ def _published(
 
 
 def check_hidden(parameters: ClaimsParameters, model: DependenceModel, epsilon: float) -> None:
-    """Refuse private claims whose noise hides everything.
-
-    Parameters
-    ----------
-    parameters : ClaimsParameters
-        Whose epsilon is that of one record.
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    epsilon : float
-        With all dependants, as it was declared.
-
-    Raises
-    ------
-    PlanError
-        It names the smallest epsilon that hides less.
-    """
+    """Refuse private claims whose noise hides everything."""
 
     def width(budget: float) -> float:
         try:

@@ -49,19 +49,7 @@ def named_way(use: Use) -> WayName:
 
 
 def claims_width(use: Use, name: WayName, *, quick: bool = False, n: int | None = None) -> float:
-    """Return the half-width of a guard's claims, of a list or of one look.
-
-    Parameters
-    ----------
-    use : Use
-        With records.
-    name : str
-        Which of them.
-    quick : bool
-        Leave out the noise in the edges of claims, which takes most of the time and widens them by one per cent.
-    n : int, optional
-        For so many records with the design effect of the model, in place of its own number.
-    """
+    """Return the half-width of a guard's claims, of a list or of one look."""
     problem = use, name, quick, n
     if problem not in use.widths:
         use.widths[problem] = _claims_width(use, name, quick, use.model.n if n is None else n)
@@ -159,13 +147,7 @@ _GUESSES: Final = 12  # then the bracket is halved, so that a family of any shap
 
 
 def records_for(use: Use) -> tuple[Use, DependenceModel]:
-    """Return a use with the smallest number of records that reaches its width, and their model as it was declared.
-
-    Raises
-    ------
-    PlanError
-        When no number does.
-    """
+    """Return a use with the smallest number of records that reaches its width, and their model as it was declared."""
     if use.family is None:
         name, most = named_way(use), MOST_RECORDS
         found = fewest_records(use, name)
@@ -288,15 +270,6 @@ def _wanted(use: Use) -> float:
 
 def smallest_at_which(holds: Callable[[int], bool], first: int, last: int, rough: int = 1) -> int:
     """Return the smallest number from ``first`` on at which a monotone condition holds.
-
-    Parameters
-    ----------
-    holds : callable
-        The condition; it holds at ``last``, and from some number on.
-    first, last : int
-        Where to look.
-    rough : int
-        With 200, a number that is larger by up to a two-hundredth will do; 1 for the smallest itself.
 
     Examples
     --------

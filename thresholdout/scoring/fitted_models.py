@@ -23,20 +23,6 @@ _HEAD: Final = 16
 def check_applies(estimator: Any, X: Any, y: Any, response: str) -> None:
     """Apply a fitted model to a few training records, and refuse one that fails.
 
-    Parameters
-    ----------
-    estimator : object
-        To be asked about.
-    X, y : array-like
-        Training records and their labels.
-    response : str
-        Method that will be called, such as ``"predict"``.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        What the model raised is the cause.
-
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
@@ -66,20 +52,7 @@ def classifies(metric: Metric | Statistic) -> bool:
 
 
 def check_booster(estimator: Any, *, classes: bool) -> None:
-    """Refuse a booster of LightGBM or XGBoost itself where it does not predict as an estimator does.
-
-    Parameters
-    ----------
-    estimator : object
-        To be asked about.
-    classes : bool
-        Whether its metric is about classes or their probabilities.
-
-    Raises
-    ------
-    InputTypeError
-        With the estimator to use, and how to ask about the booster's predictions.
-    """
+    """Refuse a booster of LightGBM or XGBoost itself where it does not predict as an estimator does."""
     library = type(estimator).__module__.split(".")[0]
     if type(estimator).__name__ != "Booster" or library not in ("lightgbm", "xgboost"):
         return
@@ -96,15 +69,7 @@ def check_booster(estimator: Any, *, classes: bool) -> None:
 
 
 def check_classes(estimator: Any, y: Any) -> None:
-    """Refuse a classifier of numbers for labels that are text, and the other way round.
-
-    Parameters
-    ----------
-    estimator : object
-        Fitted.
-    y : array-like
-        Training labels.
-    """
+    """Refuse a classifier of numbers for labels that are text, and the other way round."""
     classes, labels = getattr(estimator, "classes_", None), np.asarray(y)
     if isinstance(classes, np.ndarray) and {kind_of_labels(classes), kind_of_labels(labels)} == {"numbers", "text"}:
         seen = f"a {type(estimator).__name__} of classes of type {classes.dtype}, for labels of type {labels.dtype}"
@@ -113,13 +78,7 @@ def check_classes(estimator: Any, y: Any) -> None:
 
 @contextmanager
 def said_plainly(estimator: Any, X: Any, response: str) -> Iterator[None]:
-    """Return a context in which what a model raises on training records is an error that says what to do.
-
-    Parameters
-    ----------
-    estimator, X, response
-        As for `check_applies`.
-    """
+    """Return a context in which what a model raises on training records is an error that says what to do."""
     from sklearn.exceptions import NotFittedError
 
     name = type(estimator).__name__

@@ -82,24 +82,12 @@ class Metric:
         return made_again(self) or super().__reduce__()
 
     def of(self, estimator: Any, X: Any, y: Any) -> NDArray[Any]:
-        """Return the values of a fitted estimator on records ``X`` with labels ``y``, shape (n,).
-
-        Raises
-        ------
-        InputTypeError
-            When the estimator lacks the method that the metric needs.
-        """
+        """Return the values of a fitted estimator on records ``X`` with labels ``y``, shape (n,)."""
         output = np.asarray(getattr(estimator, self.response_of(estimator))(X))
         return self.values(np.asarray(y), output, getattr(estimator, "classes_", None))
 
     def response_of(self, estimator: Any) -> str:
-        """Return the method of an estimator that is used.
-
-        Raises
-        ------
-        InputTypeError
-            When the estimator lacks it.
-        """
+        """Return the method of an estimator that is used."""
         if not hasattr(estimator, self.response):
             expected = (
                 f"a fitted model with {self.response}; a list of models is for score_all, values of records for ask"
@@ -109,15 +97,7 @@ class Metric:
         return self.response
 
     def of_predictions(self, found: OutOfFold, X: Any, y: Any) -> NDArray[Any]:
-        """Return the values of out-of-fold predictions, one for each time that a record was tested.
-
-        Parameters
-        ----------
-        found : OutOfFold
-            The predictions; a class that a fold has not seen has probability 0 there.
-        X, y : array-like
-            All records and labels.
-        """
+        """Return the values of out-of-fold predictions, one for each time that a record was tested."""
         labels = np.asarray(y)
         return self.values(labels[found.tested], found.output, found.classes)
 
@@ -319,11 +299,6 @@ METRIC_NAMES = tuple(_BY_NAME)
 def get_metric(metric: str | Metric) -> Metric:
     """Return the metric of that name, or the metric itself.
 
-    Raises
-    ------
-    InputError
-        When no metric has that name, or it needs a ``clip``.
-
     Examples
     --------
     >>> get_metric("accuracy").bounds
@@ -356,13 +331,6 @@ def get_metric(metric: str | Metric) -> Metric:
 
 def needed_range(argument: str, seen: str, name: str) -> InputError | None:
     """Return the refusal of a score of regressors without a range, with the call that declares one; else ``None``.
-
-    Parameters
-    ----------
-    argument, seen : str
-        Of the error.
-    name : str
-        The score's, as scikit-learn has it or shorter, with ``neg_`` or without.
 
     Examples
     --------

@@ -47,22 +47,6 @@ def out_of_fold(
 ) -> OutOfFold:
     """Fit a clone for each fold, and apply it to the records that the fold tests.
 
-    Parameters
-    ----------
-    estimator : estimator
-        It is cloned.
-    X, y : array-like
-        Records and labels.
-    splits : sequence of pairs of arrays
-        Positions of the records that a fold fits, and of those that it tests.
-    response : str
-        Method of the clones, such as ``"predict"``.
-
-    Raises
-    ------
-    InputError
-        When a clone cannot be fitted or applied.
-
     Examples
     --------
     >>> from sklearn.linear_model import LinearRegression

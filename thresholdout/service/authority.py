@@ -50,11 +50,6 @@ nothing: a submission is a team's, with this team's allowance; who organises and
 def check_role(by: Principal, method: str) -> None:
     """Refuse a method to those whose token is not for it.
 
-    Raises
-    ------
-    ServiceRefused
-        "no_token" for a visitor, "forbidden" for others.
-
     Examples
     --------
     >>> check_role(Principal("k3", "team", "ann"), "submit")

@@ -66,13 +66,7 @@ class ChainedAnswers:
         self._incumbents = champions
 
     def of(self, holdout: HoldoutRow, rows: Sequence[SubmissionRow]) -> list[SubmissionRow]:
-        """Return submissions with the numbers and verdicts of their entries.
-
-        Raises
-        ------
-        LedgerDamaged
-            A row does not fit its entry, or there is no such entry.
-        """
+        """Return submissions with the numbers and verdicts of their entries."""
         asked = sorted({row.query for row in rows if row.state == "answered" and row.query is not None})
         entries = {entry.query: entry for entry in self._entries(holdout, asked)}
         return [self._told(holdout, row, entries) for row in rows]
@@ -89,13 +83,7 @@ class ChainedAnswers:
         return frozenset(damaged)
 
     def check(self, holdout: HoldoutRow) -> int:
-        """Go through the chain of a holdout, and compare its rows with the entries; return how many rows it got again.
-
-        Raises
-        ------
-        LedgerDamaged
-            The chain is broken, or a row says something else than its entry.
-        """
+        """Compare the rows of a holdout with its chained entries; return the number of rows that were restored."""
         self._ledger.verify(holdout.identity)
         check_clients(self._ledger, holdout.identity)
         known, last = set(), 0

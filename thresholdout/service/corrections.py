@@ -77,13 +77,7 @@ class Corrections:
 
     @classmethod
     def from_text(cls, text: str) -> Corrections:
-        """Return what `to_text` wrote; no corrections for no text.
-
-        Raises
-        ------
-        ValueError
-            When it is something else.
-        """
+        """Return what `to_text` wrote; no corrections for no text."""
         if not text:
             return cls()
         try:

@@ -89,17 +89,7 @@ def estimand(guard: PredictionGuard) -> str:
 
 
 def promise(guard: PredictionGuard, feedback: Feedback, phase: Phase = "open") -> str:
-    """Return what the answers of a guard are worth, in sentences.
-
-    Parameters
-    ----------
-    guard : PredictionGuard
-        Behind which the labels are.
-    feedback : {"interval", "verdict", "best"}
-        What a submission is told.
-    phase : {"open", "blind", "closed"}
-        Whether answers are shown at once.
-    """
+    """Return what the answers of a guard are worth, in sentences."""
     certificate = guard.certificate
     if certificate.chosen is None:
         return f"Nothing is promised: {certificate.statement}"
@@ -122,13 +112,6 @@ def promise(guard: PredictionGuard, feedback: Feedback, phase: Phase = "open") -
 def corrected(corrections: Corrections, *, best: bool) -> tuple[str, ...]:
     """Return what the promise is worth after corrections; nothing where there are none.
 
-    Parameters
-    ----------
-    corrections : Corrections
-        What was corrected.
-    best : bool
-        Whether answers are about the best of all submissions.
-
     Examples
     --------
     >>> from thresholdout.service.corrections import Corrections
@@ -145,15 +128,7 @@ def corrected(corrections: Corrections, *, best: bool) -> tuple[str, ...]:
 
 
 def looked_at(ledger: Ledger, guard: str) -> tuple[str, ...]:
-    """Return what is said where the records were looked at in other private ways; nothing where they were not.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Where the guard is.
-    guard : str
-        What the ledger calls it.
-    """
+    """Return what is said where the records were looked at in other private ways; nothing where they were not."""
     number = len(release_names(ledger, guard))
     if not number:
         return ()

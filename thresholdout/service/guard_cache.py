@@ -61,18 +61,7 @@ class GuardCache:
         self._lock = threading.Lock()
 
     def get(self, identity: str) -> PredictionGuard:
-        """Return an open guard; opened by one thread where several want it at once.
-
-        Parameters
-        ----------
-        identity : str
-            What the ledger calls it, in full.
-
-        Raises
-        ------
-        InputError, LedgerUnusable, LedgerDamaged
-            As `PredictionGuard.open`; the next call tries again.
-        """
+        """Return an open guard; opened by one thread where several want it at once."""
         with self._lock:
             place = self._places.setdefault(identity, _Place())
             self._places.move_to_end(identity)

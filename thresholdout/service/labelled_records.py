@@ -75,13 +75,7 @@ def packed_numbers(column: NDArray[Any]) -> str:
 
 
 def unpacked_numbers(text: str) -> NDArray[Any]:
-    """Return the column that `packed_numbers` wrote, as 64-bit integers or floats.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError
-        When it is something else.
-    """
+    """Return the column that `packed_numbers` wrote, as 64-bit integers or floats."""
     found = json.loads(text)
     if found["kind"] not in _KINDS:
         raise ValueError
@@ -108,13 +102,7 @@ def packed_texts(column: list[str]) -> str:
 
 
 def unpacked_texts(text: str) -> list[str]:
-    """Return the column that `packed_texts` wrote.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError, IndexError
-        When it is something else.
-    """
+    """Return the column that `packed_texts` wrote."""
     found = json.loads(text)
     texts: list[str] = found["texts"]
     if not isinstance(texts, list) or set(map(type, texts)) - {str}:
@@ -233,15 +221,7 @@ def labelled(
     graph: pd.DataFrame | None,
     allow_duplicates: bool,
 ) -> LabelledRecords:
-    """Read the tables of `PredictionGuard.create`, whose arguments these are.
-
-    Raises
-    ------
-    InputError
-        As there.
-    OverlapError
-        When both have rows in common that say what a record is.
-    """
+    """Read the tables of `PredictionGuard.create`, whose arguments these are."""
     needed = [id, label, *([order] if order else []), *([groups] if groups else [])]
     train, holdout = (
         without_index(check_table(table, part, needed), part, needed)
@@ -319,17 +299,7 @@ def known_records(ledger: Ledger, identity: str) -> tuple[str, str] | None:
 
 
 def check_stored(ledger: Ledger, identity: str, documents: dict[str, str]) -> None:
-    """Refuse a guard for this holdout that was made with something else besides; a new one has just got it.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Where it is.
-    identity : str
-        What the ledger calls it.
-    documents : dict
-        What `documents_of` returned for it.
-    """
+    """Refuse a guard for this holdout that was made with something else besides; a new one has just got it."""
     if DOCUMENT not in ledger.documents(identity):
         raise LedgerMismatch(ledger.location, "this holdout's guard was made without labels; give another file")
     if ledger.document(identity, DOCUMENT) == documents[DOCUMENT]:

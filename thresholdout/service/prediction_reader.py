@@ -85,17 +85,9 @@ class Reading:
     def decoded(cls, encoded: bytes, guard: str) -> Reading:
         """Return what `encoded` was made of.
 
-        Parameters
-        ----------
-        encoded : bytes
-            The bytes.
-        guard : str
-            Identity of the guard that must have read it.
-
-        Raises
-        ------
-        InputError
-            When they are something else, or another guard's.
+        Notes
+        -----
+        `guard`: identity of the guard that must have read it.
         """
         try:
             if not encoded.startswith(_FORMAT):
@@ -138,22 +130,7 @@ class PredictionReader:
         metric: Metric,
         argument: str = "predictions",
     ) -> Reading:
-        """Return what a table says, with the metric's values on the training part where it has rows for that.
-
-        Parameters
-        ----------
-        predictions : DataFrame or Reading
-            The table; or what was read of one before, which is checked to be of this guard and metric.
-        metric : Metric
-            What it is read for.
-        argument : str
-            How messages call it.
-
-        Raises
-        ------
-        InputError
-            As `PredictionGuard.ask`, for what depends on ids, format and training labels alone.
-        """
+        """Return what a table says, with the metric's values on the training part where it has rows for that."""
         if isinstance(predictions, Reading):
             return self._again(predictions, metric, argument)
         try:

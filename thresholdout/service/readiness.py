@@ -25,25 +25,11 @@ def readiness(
 ) -> dict[str, Any]:
     """Return what was found.
 
-    Parameters
-    ----------
-    ledger : SQLLedger
-        Where the answers are.
-    holdouts : Holdouts
-        The list of holdouts.
-    damaged : collection of str
-        Identities of those that failed their check.
-    witness : callable
-        Says how the witness is.
-    writes : bool
-        Whether something is written, and its time taken: a full disk can be read.
-
-    Returns
-    -------
-    dict
-        ``status``: "ok", "damaged" with the names of these holdouts, or "unavailable". The number of ``holdouts``; with
-        `writes` also the number of ``answers``, the seconds of a ``commit``, and of the holdouts that show theirs the
-        largest ``information_released`` in nats and the smallest ``error_budget_left``.
+    Notes
+    -----
+    ``status``: "ok", "damaged" with the names of these holdouts, or "unavailable". The number of ``holdouts``; with
+    `writes` also the number of ``answers``, the seconds of a ``commit``, and of the holdouts that show theirs the
+    largest ``information_released`` in nats and the smallest ``error_budget_left``.
     """
     try:
         rows = holdouts.all()

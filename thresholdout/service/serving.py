@@ -206,20 +206,7 @@ def worker_app() -> FastAPI:
 
 
 def serve(serving: Serving, started: Callable[[str, EvaluationService], None]) -> None:
-    """Serve until a signal ends it; what was begun is finished first.
-
-    Parameters
-    ----------
-    serving : Serving
-        What is served, and where.
-    started : callable
-        Told the address, and the service while nobody is answered yet.
-
-    Raises
-    ------
-    InputError
-        When several processes would share a file, or nothing can listen there.
-    """
+    """Serve until a signal ends it; what was begun is finished first."""
     service = serving.opened()
     try:
         if serving.workers > 1 and not service.ledger.database.on_server:
@@ -242,17 +229,7 @@ def serve(serving: Serving, started: Callable[[str, EvaluationService], None]) -
 def serving_here(
     service: EvaluationService, *, host: str = "127.0.0.1", port: int = 0, proxies: str = "127.0.0.1"
 ) -> Iterator[str]:
-    """Serve in a thread of this process while a block runs; give the address, and close the service in the end.
-
-    Parameters
-    ----------
-    service : EvaluationService
-        What is served.
-    host, port : str, int
-        Where it listens; port 0 is any that is free.
-    proxies : str
-        Addresses of proxies, which may have any number of connections.
-    """
+    """Serve in a thread of this process while a block runs; give the address, and close the service in the end."""
     with _listen(host, port) as listening:
         config = _config(
             Serving(service.ledger.location, host=host, port=port, proxies=proxies), leaderboard_app(service)

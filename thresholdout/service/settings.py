@@ -27,11 +27,6 @@ _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 def check_name(argument: str, name: object) -> str:
     """Return the name of a team or a holdout.
 
-    Raises
-    ------
-    ServiceRefused
-        It is not one: lower-case letters, digits and hyphens, at most 63, and a letter or digit first.
-
     Examples
     --------
     >>> check_name("name", "ward-7")
@@ -45,11 +40,6 @@ def check_name(argument: str, name: object) -> str:
 def check_text(argument: str, text: object) -> str:
     """Return a line that is shown to others.
 
-    Raises
-    ------
-    ServiceRefused
-        It has more than 100 characters, or one that is not printed or changes the order of others.
-
     Examples
     --------
     >>> check_text("title", "Readmission, spring")
@@ -62,11 +52,6 @@ def check_text(argument: str, text: object) -> str:
 
 def check_request_key(text: object) -> str:
     """Return an Idempotency-Key.
-
-    Raises
-    ------
-    ServiceRefused
-        It is not 1 to 200 printable ASCII characters.
 
     Examples
     --------
@@ -85,13 +70,7 @@ _FEWEST: Final = 20
 def checked_settings(
     title: object, metric: object, public: object, feedback: Feedback, quota: object, quota_days: object
 ) -> tuple[Metric, Settings]:
-    """Return the metric and the settings of a new holdout; see `Settings`.
-
-    Raises
-    ------
-    ServiceRefused
-        "bad_request" with the argument that no holdout has, or "bad_name".
-    """
+    """Return the metric and the settings of a new holdout; see `Settings`."""
     chosen = _metric(metric)
     if feedback not in get_args(Feedback):
         raise ServiceRefused("bad_request", argument="feedback", expected=list(get_args(Feedback)))
@@ -124,11 +103,6 @@ def _metric(metric: object) -> Metric:
 
 def check_size(records: int) -> None:
     """Refuse a holdout that is too small for any answer to say something.
-
-    Raises
-    ------
-    ServiceRefused
-        "bad_table".
 
     Examples
     --------

@@ -37,16 +37,6 @@ _EXPECTED: Final = (
 def served_metric(text: object) -> Metric:
     """Return the metric of a name, with the largest loss of one record behind it where it needs one.
 
-    Parameters
-    ----------
-    text : str
-        As `Metric.name`, or the name alone where that stands for one metric.
-
-    Raises
-    ------
-    InputError
-        No metric has that name.
-
     Examples
     --------
     >>> served_metric("squared_error(clip=4)").name, served_metric("accuracy").bounds
@@ -111,15 +101,6 @@ class Standing:
 
 def standings(entries: Iterable[Entry], metric: str, *, greater_is_better: bool) -> list[Standing]:
     """Return how clients stand, from the best certified on; those that are tied in the order of their best submissions.
-
-    Parameters
-    ----------
-    entries : iterable of Entry
-        A guard's history.
-    metric : str
-        Which queries count: those about this metric's score, and no differences.
-    greater_is_better : bool
-        Whether it is a score, and no loss.
 
     Examples
     --------

@@ -125,13 +125,7 @@ class WorkerPool:
         self._stopping = False
 
     def start(self, job: Callable[[], Result]) -> Future[Result]:
-        """Let a thread do a job as soon as one is free.
-
-        Raises
-        ------
-        ServiceRefused
-            "busy" when too many wait, "stopping" when nothing is begun any more.
-        """
+        """Let a thread do a job as soon as one is free."""
         if self._stopping:
             raise ServiceRefused("stopping", retry_after=5)
         if not self._room.acquire(blocking=False):

@@ -86,13 +86,7 @@ class Sessions:
 
     @_closed
     def begin(self, token: str) -> str:
-        """Begin a session of who holds a token, given its text; return the session's text, which is not kept.
-
-        Raises
-        ------
-        ServiceRefused
-            "unknown_token": it is unknown, or was revoked.
-        """
+        """Begin a session of who holds a token, given its text; return the session's text, which is not kept."""
         holder = self._tokens.holder(token)
         text, now = secrets.token_urlsafe(32), time.time()
         self._store.write("DELETE FROM service_sessions WHERE until <= ?", (now,))
@@ -103,13 +97,7 @@ class Sessions:
 
     @_closed
     def holder(self, text: str) -> Principal:
-        """Return whose session it is.
-
-        Raises
-        ------
-        ServiceRefused
-            There is no such session, it is over, or its token was revoked; which of these is not said.
-        """
+        """Return whose session it is."""
         known = _SESSION_FORM.fullmatch(text) is not None
         rows = self._store.read(_HOLDER, (_digest(text), time.time())) if known else []
         if not rows:
@@ -185,13 +173,7 @@ class Tokens:
         return Token(*rows[0]) if rows else None
 
     def holder(self, text: str) -> Principal:
-        """Return who holds a token.
-
-        Raises
-        ------
-        ServiceRefused
-            It is unknown or was revoked; which of these is not said.
-        """
+        """Return who holds a token."""
         known = _FORM.fullmatch(text) is not None
         id = text[:_PUBLIC] if known else ""
         rows = self._store.read("SELECT digest, role, team, revoked FROM service_tokens WHERE id = ?", (id,))

@@ -29,17 +29,7 @@ _AHEAD: Final = 200
 
 
 def shown(holdout: HoldoutRow, row: SubmissionRow, number: int | None = None) -> Submission:
-    """Return a submission as its team sees it now.
-
-    Parameters
-    ----------
-    holdout : HoldoutRow
-        As it is now.
-    row : SubmissionRow
-        What is stored.
-    number : int, optional
-        Where it stands in the list in which it is shown; by default in its team's.
-    """
+    """Return a submission as its team sees it now."""
     state: State = row.state
     if state == "running" and row.until < time.time():
         state = "interrupted"
@@ -111,19 +101,7 @@ def outlook_of(served: PredictionGuard, ledger: Ledger) -> Outlook | None:
 
 
 def holdout_shown(row: HoldoutRow, facts: Facts, ledger: Ledger, notes: tuple[str, ...]) -> Holdout:
-    """Return a holdout as everybody who may see it does; in a blind phase as it was when that began.
-
-    Parameters
-    ----------
-    row : HoldoutRow
-        As it is now.
-    facts : Facts
-        What its guard says.
-    ledger : Ledger
-        Where the answers are.
-    notes : tuple of str
-        What else happened to it since it was made.
-    """
+    """Return a holdout as everybody who may see it does; in a blind phase as it was when that began."""
     settings, metric = row.settings, served_metric(row.settings.metric)
     asked = ledger.count(row.identity) if row.shown is None else row.shown
     remaining, information_released, checkpoint = None, None, ""

@@ -204,22 +204,7 @@ def dependent_records(seed: int = 1, patients: int = 120, repeats: int = 100) ->
 
 
 def demonstrate(seed: int = 1, picture: Path | None = None, echo: Callable[[str], Any] = print) -> dict[str, Any]:
-    """Run the three experiments, print a short table of each, and draw a picture of the first two.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the splits and analysts.
-    picture : Path, optional
-        Where to draw.
-    echo : callable
-        Prints one line.
-
-    Returns
-    -------
-    dict
-        The numbers of the tables, and the picture's file if there is one.
-    """
+    """Run the three experiments, print a short table of each, and draw a picture of the first two."""
     splits = progress_bar(range(_SPLITS), doing="ordinary searches", unit="splits")
     searches = [ordinary_search(seed + k) for k in splits]
     gaps = [float(np.max(np.abs(search.answers - search.fresh))) for search in searches]

@@ -55,13 +55,7 @@ def signed(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def signed_labels(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as -1 and 1.
-
-    Raises
-    ------
-    InputError
-        For labels that are neither booleans nor -1 and 1.
-    """
+    """Return labels as -1 and 1."""
     found = signed(labels)
     if not np.isin(found, (-1, 1)).all():
         other = found[~np.isin(found, (-1, 1))]

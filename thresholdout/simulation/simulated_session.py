@@ -99,13 +99,7 @@ class Asking(Protocol):
     """How an analyst asks: a query, and a claim in place of its value on the training part if she likes."""
 
     def __call__(self, query: Query, claim: float | None = None) -> Reply:
-        """Return the reply.
-
-        Raises
-        ------
-        BudgetExhausted
-            When the mechanism refuses; `interview` takes it as the end of the session.
-        """
+        """Return the reply."""
 
 
 class Analyst(Protocol):
@@ -123,13 +117,7 @@ class Answering(Protocol):
     """
 
     def ask(self, train_values: Any, holdout_values: Any) -> SupportsFloat:
-        """Answer from per-record values in [0, 1] of both parts; the first may be their mean, a number.
-
-        Raises
-        ------
-        BudgetExhausted
-            A refusal.
-        """
+        """Answer from per-record values in [0, 1] of both parts; the first may be their mean, a number."""
 
 
 class NaiveReuse:

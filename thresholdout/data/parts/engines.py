@@ -44,15 +44,7 @@ def is_lazy(frame: object) -> bool:
 
 
 def as_lazy(frame: object, argument: str) -> nw.LazyFrame[Any]:
-    """Return a lazy frame as narwhals has it.
-
-    Raises
-    ------
-    InputTypeError
-        When it is none.
-    ThresholdoutError
-        When narwhals is not installed.
-    """
+    """Return a lazy frame as narwhals has it."""
     if not is_lazy(frame):
         raise InputTypeError(argument, f"a {type(frame).__name__}", _EXPECTED)
     try:

@@ -99,26 +99,6 @@ class Compiled:
 def compiled(value: object, schema: Schema, argument: str, *, whole: bool = True) -> Compiled:
     """Check an expression against the types of the columns, and write it anew; no data are touched.
 
-    Parameters
-    ----------
-    value : narwhals.Expr or str
-        The expression, or the name of a column.
-    schema : dict of str to narwhals.dtypes.DType
-        Types of the columns.
-    argument : str
-        How error messages call the expression.
-    whole : bool, default=True
-        Whether columns hold what their types say in every partition. Where some are missing, integers of Dask are
-        floats, which cannot be cast, and booleans and texts are objects, for which there may be no logic and no order.
-
-    Raises
-    ------
-    InputError
-        When it reads other columns, their types do not fit, or an operation is none of those that no value can make
-        fail and that are the same in every engine.
-    InputTypeError
-        When it is neither an expression nor a name.
-
     Examples
     --------
     >>> import narwhals as nw

@@ -199,15 +199,6 @@ class GridSum:
 def counted(n: int, counts: Mapping[float, int], bounds: tuple[float, float], missing: float, squares: bool) -> Totals:
     """Return the totals of values of which few are different.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    counts : mapping of float to int
-        How often each value occurs; other records have none.
-    bounds, missing, squares
-        As for `GridSum`.
-
     Examples
     --------
     >>> counted(4, {-1.0: 1, 0.0: 1, 1.0: 2}, (-1.0, 1.0), 0.0, False).mean.mean()
@@ -321,13 +312,7 @@ class LazyPart:
 
     @cached_property
     def n(self) -> int:
-        """Number of records, counted once.
-
-        Raises
-        ------
-        InputError
-            When there is none.
-        """
+        """Number of records, counted once."""
         import narwhals as nw
 
         zero = nw.col("n").cast(nw.Float64) * 0.0  # unknown before the engine computes it
@@ -353,13 +338,6 @@ class LazyPart:
         argument: str = "query",
     ) -> Totals:
         """Return what a query needs of this part, in one pass; for the arguments see `Wanted`.
-
-        Raises
-        ------
-        InputError
-            When the expression cannot be used; nothing is read then.
-        EngineFailed
-            When the engine fails, or the frame has another number of records than before.
 
         Examples
         --------
@@ -451,15 +429,6 @@ class LazyPart:
         self, b: nw.Expr | str, a: nw.Expr | str, bounds: tuple[float, float] = (0.0, 1.0), *, argument: str = "b"
     ) -> Joint:
         """Compare two models' values record by record, in one pass.
-
-        Parameters
-        ----------
-        b, a : narwhals.Expr or str
-            Values of each record in the range.
-        bounds : tuple of float
-            The range of both.
-        argument : str, default="b"
-            How error messages call them.
 
         Examples
         --------

@@ -17,20 +17,6 @@ __all__ = ["distinct_values", "group_sizes", "largest_multiplicity", "shared_gro
 def group_sizes(part: LazyPart, column: str) -> dict[int, int]:
     """Return how many groups there are of each size: the engine counts, and nothing is kept for each group.
 
-    Parameters
-    ----------
-    part : LazyPart
-        The records.
-    column : str
-        The group of each record.
-
-    Raises
-    ------
-    InputError
-        When a record has no group.
-    EngineFailed
-        When the engine fails.
-
     Examples
     --------
     >>> import polars as pl
@@ -74,11 +60,6 @@ def largest_multiplicity(part: LazyPart, column: str) -> int:
 
 def distinct_values(part: LazyPart, column: str, most: int) -> list[Any]:
     """Return the different values of a column, in any order, or only so many of them.
-
-    Raises
-    ------
-    EngineFailed
-        When the engine fails.
 
     Examples
     --------

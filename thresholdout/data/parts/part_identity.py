@@ -30,11 +30,6 @@ def part_identity(part: LazyPart) -> str:
     the same table in another engine, or in other files. The records pass through once, a batch at a time, and two sums
     are kept.
 
-    Raises
-    ------
-    EngineFailed
-        When the engine fails.
-
     Examples
     --------
     >>> import pandas as pd, polars as pl
@@ -56,20 +51,6 @@ def check_parts_disjoint(train: LazyPart, holdout: LazyPart) -> None:
 
     Numbers are equal by value, missing values and NaN are equal to each other, as in memory. Copies that went through
     another precision are not looked for: cast the columns of one part, and they are found.
-
-    Parameters
-    ----------
-    train, holdout : LazyPart
-        Of one engine, with columns of the same names.
-
-    Raises
-    ------
-    OverlapError
-        When some record of the training part is a record of the holdout.
-    InputError
-        When a column has types that cannot be compared, or the parts are of two engines.
-    EngineFailed
-        When the engine fails.
 
     Examples
     --------

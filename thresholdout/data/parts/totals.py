@@ -78,24 +78,13 @@ class Totals:
 
     @property
     def sum_of_squares(self) -> int:
-        """Sum of the squares of all records' values, in steps of ``4**-bits``.
-
-        Raises
-        ------
-        InputError
-            Where squares were not wanted.
-        """
+        """Sum of the squares of all records' values, in steps of ``4**-bits``."""
         if self.squares is None:
             raise InputError("squares", "totals without squares", "totals(..., squares=True)")
         return self.squares + self.missing * self.absent**2
 
     def variance(self) -> float:
         """Return the variance of the values on the grid, divided by n and rounded once.
-
-        Raises
-        ------
-        InputError
-            Where squares were not wanted.
 
         Examples
         --------
@@ -106,11 +95,6 @@ class Totals:
 
     def check(self, argument: str, bounds: tuple[float, float]) -> None:
         """Refuse values that are missing or out of range, where they are public.
-
-        Raises
-        ------
-        InputError
-            Where there are some.
 
         Examples
         --------

@@ -59,21 +59,7 @@ def _largest_misses(misses: float, placements: float, nats: float) -> float:
 
 
 def _charge(step: float, end: float, others: float, misses: float, *, upper: bool) -> float:
-    """Return the charge for others that bets of this step on each of them have, rounded up; infinite for bold bets.
-
-    Parameters
-    ----------
-    step : float
-        m = a l / b.
-    end : float
-        L.
-    others : float
-        b.
-    misses : float
-        Root of the mean square of expected misses.
-    upper : bool
-        Whether the misses are what is bet on, and not one minus that.
-    """
+    """Return the charge for others that bets of this step on each of them have, rounded up; infinite for bold bets."""
     rounding = 2.0**-49 * others * step + _SLACK
     if upper:
         return 0.5 * others * (step * misses) ** 2 + rounding

@@ -316,15 +316,7 @@ class Expected(ABC):
 
     @abstractmethod
     def end(self, edge: float, log_level: float) -> tuple[float, float]:
-        """Return the lower end of a claim, and the bet against it; 0 where nothing is claimed.
-
-        Parameters
-        ----------
-        edge : float
-            The smallest value of the statistic with which the claim is to be confirmed, in [0, 1].
-        log_level : float
-            Minus the nats that are needed.
-        """
+        """Return the lower end of a claim, and the bet against it; 0 where nothing is claimed."""
 
     @abstractmethod
     def mirrored(self) -> Expected:
@@ -466,19 +458,7 @@ class ExpectedBets(Expected):
 def cautious_bet(
     needed: float, squares: float, loss: float, more: Callable[[float], float] = lambda bet: 0.0
 ) -> tuple[float, float]:
-    """Return a bet and the mean gain with which it wins: golden sections of the logarithm of the bet.
-
-    Parameters
-    ----------
-    needed : float
-        Nats for each unit.
-    squares : float
-        Mean square of a gain.
-    loss : float
-        Largest loss.
-    more : callable
-        What is needed besides, for a bet.
-    """
+    """Return a bet and the mean gain with which it wins: golden sections of the logarithm of the bet."""
 
     def gain(bet: float) -> float:
         u = bet * loss

@@ -41,16 +41,9 @@ def final_interval(
 ) -> tuple[float, float]:
     """Return the interval of a final check.
 
-    Parameters
-    ----------
-    claim : MeanTest or TwoEnds
-        With the holdout's values; it states limits that hold with a level on each side.
-    log_error_budget : float
-        Natural logarithm of R.
-    guess : float
-        g, fixed before the holdout is looked at.
-    inner : float
-        a, as fixed.
+    Notes
+    -----
+    `guess`: g, fixed before the holdout is looked at.
 
     Examples
     --------
@@ -78,11 +71,6 @@ def final_interval(
 def reserving_window(mean: float, deviation: float, steps: int, asked: int, queries: int | None) -> Window:
     """Return the first claim about a query that keeps most of the risk for a final check.
 
-    Parameters
-    ----------
-    mean, deviation, steps, asked, queries
-        As for `thresholdout.mechanisms.claims.score.first_window`.
-
     Examples
     --------
     >>> reserving_window(900.0, 10.0, 1000, 0, 100)
@@ -109,13 +97,7 @@ def share_of(asked: int, queries: int | None) -> float:
 
 
 def check_expected(expected: object) -> float:
-    """Return a likely score.
-
-    Raises
-    ------
-    InputError
-        When it is none.
-    """
+    """Return a likely score."""
     score = as_real(expected)
     if score is None or not 0.0 < score < 1.0:
         raise InputError("expected", repr(expected), "a score in (0, 1)")

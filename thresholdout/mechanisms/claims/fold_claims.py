@@ -112,21 +112,6 @@ def best_deviations(
 
     Among cells that are small beside the interval of this answer, as far as the budget allows.
 
-    Parameters
-    ----------
-    deviation : float
-        Of the prediction, in units of the range.
-    variance : float
-        Of one record's value.
-    effective : float
-        N of the limits.
-    log_level : float
-        Logarithm of the level of each of a query's two limits.
-    queries : int
-        How many are to be expected.
-    budget : float
-        How many of them may have an answer that is not the prediction.
-
     Examples
     --------
     >>> few = best_deviations(0.005, 0.09, 400.0, -6.7, 20, math.inf)

@@ -151,15 +151,6 @@ def remembered(history: History, proposal: Proposal) -> History:
 def chance(mean: float, deviation: float, proposal: Proposal, needed: float) -> float:
     """Return the foreseen probability that a test passes.
 
-    Parameters
-    ----------
-    mean, deviation : float
-        Of the true difference, as `foreseen` says.
-    proposal : Proposal
-        Whose holdout noise is added.
-    needed : float
-        Standard deviations above delta that the test asks for.
-
     Examples
     --------
     >>> chance(0.01, 0.0, Proposal(0.01, 0.1, 1000, 1000), 1.0)
@@ -198,17 +189,6 @@ def share_of_error_budget(state: GateState, proposal: Proposal, test: GateTest) 
 def propose(state: GateState, proposal: Proposal, test: GateTest, share: float | None) -> Decision:
     """Decide about one candidate.
 
-    Parameters
-    ----------
-    state : GateState
-        After the proposals before.
-    proposal : Proposal
-        What the training part says.
-    test : GateTest
-        The holdout's side.
-    share : float or None
-        q, from `share_of_error_budget`; ``None`` for a rejection without a look.
-
     Examples
     --------
     >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
@@ -226,11 +206,6 @@ def propose(state: GateState, proposal: Proposal, test: GateTest, share: float |
 
 def decide(state: GateState, proposal: Proposal, test: GateTest, share: float) -> Decision:
     """Test a candidate at a share of the error budget.
-
-    Parameters
-    ----------
-    share : float
-        q, in (0, 1).
 
     Examples
     --------
@@ -281,13 +256,6 @@ def tolerated_shares(state: GateState, proposal: Proposal, test: GateTest, left:
 def settle(state: GateState, proposal: Proposal, test: GateTest, shares: tuple[float, float]) -> Decision:
     """Test "worse", then "not worse by more than a tolerance"; each outcome leaves its own share of the error budget.
 
-    Parameters
-    ----------
-    proposal : Proposal
-        With a delta of minus the tolerance.
-    shares : tuple of float
-        For *keep*, 0 where it is not tested, and for *worse*.
-
     Examples
     --------
     >>> from thresholdout.mechanisms.claims.gate_tests import TrinomialGate
@@ -315,20 +283,6 @@ def settle(state: GateState, proposal: Proposal, test: GateTest, shares: tuple[f
 def climb(state: GateState, proposal: Proposal) -> tuple[bool, GateState]:
     """Take a candidate or not by cross-validation alone, which costs nothing and claims nothing.
 
-    Parameters
-    ----------
-    state : GateState
-        After the proposals before.
-    proposal : Proposal
-        What the training part says of the candidate against the present model.
-
-    Returns
-    -------
-    taken : bool
-        Whether the candidate is better by one and a half standard deviations.
-    state : GateState
-        With this proposal.
-
     Examples
     --------
     >>> taken, state = climb(GateState(-3.0), Proposal(0.01, 0.05, 2000, 1000))
@@ -349,15 +303,6 @@ def worth_a_checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> 
 
     What is foreseen is the sum of the steps', each as `foreseen` when it was taken: the difference of both models in
     cross-validation is the sum of steps that were chosen for being large.
-
-    Parameters
-    ----------
-    state : GateState
-        After the last step.
-    proposal : Proposal
-        What the training part says of the present model against the certified one.
-    test : GateTest
-        The holdout's side.
 
     Examples
     --------

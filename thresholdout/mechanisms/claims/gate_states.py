@@ -196,15 +196,7 @@ class Rules:
         return self._test(0, 0, half)
 
     def holdout(self, candidate: UnitRecords, champion: UnitRecords, noise: NoiseSource) -> GateTest:
-        """Return the test of the holdout.
-
-        Parameters
-        ----------
-        candidate, champion : UnitRecords
-            Values of each holdout record, the larger the better. Secret.
-        noise : NoiseSource
-            For values that should be 0 or 1 and are not: each becomes a coin with that expectation.
-        """
+        """Return the test of the holdout."""
         if self.grouped is not None:
             gains = self.grouped.sums(candidate.unit() - champion.unit())
             sizes = self.grouped.holdout_sizes
@@ -389,28 +381,12 @@ class AtGate:
 
 
 def at_gate(gate: str, plan: Callable[[GateState], Move]) -> Callable[[ClaimsState], AtGate]:
-    """Return a plan for the state of a guard, given one for what it remembers of a gate.
-
-    Parameters
-    ----------
-    gate : str
-        What the gate is about.
-    plan : callable
-        From what is remembered of it to what is done.
-    """
+    """Return a plan for the state of a guard, given one for what it remembers of a gate."""
     return lambda state: AtGate(gate, plan(remembered_by(state, gate)))
 
 
 def remembered_by(state: ClaimsState, gate: str) -> GateState:
-    """Return what a guard's state remembers of a gate.
-
-    Parameters
-    ----------
-    state : ClaimsState
-        The guard's.
-    gate : str
-        What the gate is about.
-    """
+    """Return what a guard's state remembers of a gate."""
     numbers = state.climbs.get(_tag(gate))
     if numbers is None:
         return GateState(state.log_error_budget)

@@ -69,20 +69,7 @@ class GroupedRecords:
         tested: NDArray[np.intp] | None = None,
         among: NDArray[np.bool_] | None = None,
     ) -> Grouped:
-        """Return what is public of the groups of a query.
-
-        Parameters
-        ----------
-        values : object
-            Its training values, or something else.
-        bounds : tuple of float
-            Their range.
-        tested : ndarray, optional
-            Which training records they are of.
-        among : ndarray of bool, optional
-            Which holdout records the query is about; training values that are not the middle of their range stand
-            for records like these.
-        """
+        """Return what is public of the groups of a query."""
         index, sizes = self._index, self._sizes
         if among is not None:
             index = np.unique(index[among], return_inverse=True)[1].astype(np.int64)
@@ -116,15 +103,6 @@ def known_of_sums(
     sizes: GroupSizes, n: int, mean: float, square: float, sums: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> Grouped:
     """Return what is public of groups of which no record is in memory.
-
-    Parameters
-    ----------
-    sizes : GroupSizes
-        Of the holdout's groups.
-    n, mean, square
-        Number, mean and sum of squares of the training values, in [0, 1].
-    sums, counts : ndarray
-        Their sums by group, and the numbers of records.
 
     Examples
     --------

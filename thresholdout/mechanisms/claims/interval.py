@@ -114,12 +114,9 @@ class TwoEnds(Claim):
     def ends(self, log_level: float, expected: float) -> tuple[int, int]:
         """Return an interval that is computed from the records, in steps: limits at a one-sided level.
 
-        Parameters
-        ----------
-        log_level : float
-            Natural logarithm of the level.
-        expected : float
-            Of the value; public, and fixed before the records are looked at.
+        Notes
+        -----
+        `expected`: of the value; public, and fixed before the records are looked at.
         """
 
 

@@ -45,19 +45,6 @@ _BLOCK: Final = 16  # a block has at most this part of the queries before and af
 def guard_width(parameters: ClaimsParameters, n: int, queries: int, score: float, similarity: float = SHARED) -> float:
     """Return half the length of a guard's interval, on the average over the queries.
 
-    Parameters
-    ----------
-    parameters : ClaimsParameters
-        Of the guard.
-    n : int
-        Records in the holdout.
-    queries : int
-        How many are asked, one after another.
-    score : float
-        The likely score, in [0, 1], of values that are 0 or 1.
-    similarity : float
-        Correlation of two queries' values on the same record, in [0, 1].
-
     Examples
     --------
     >>> round(guard_width(ClaimsParameters(queries=100), 1000, 100, 0.95), 3)
@@ -83,11 +70,6 @@ def guard_width(parameters: ClaimsParameters, n: int, queries: int, score: float
 
 def list_width(parameters: ClaimsParameters, n: int, queries: int, score: float) -> float:
     """Return half the length of an interval when all queries are asked together, and nothing after them.
-
-    Parameters
-    ----------
-    parameters, n, queries, score
-        As for `guard_width`.
 
     Examples
     --------

@@ -86,21 +86,7 @@ class AngleCells:
 
     @classmethod
     def around(cls, guess: float, reach: float, steps: int, share: float, *, even: bool = False) -> AngleCells:
-        """Part the range.
-
-        Parameters
-        ----------
-        guess : float
-            In [0, 1].
-        reach : float
-            Half the width of a cell, as an angle.
-        steps : int
-            Steps in the range.
-        share : float
-            Of the risk, for all cells but that of the guess.
-        even : bool
-            Whether all cells have the same share: nothing is guessed.
-        """
+        """Part the range."""
         angle = math.asin(math.sqrt(guess))
         below = max(0, math.ceil((angle - reach) / (2.0 * reach)))
         above = max(0, math.ceil((0.5 * math.pi - angle - reach) / (2.0 * reach)))
@@ -214,19 +200,7 @@ class LeaderboardMechanism(ClaimsMechanism):
         )
 
     def cells(self, state: ClaimsState, train: float, known: Known, steps: int) -> AngleCells:
-        """Return the cells of a query, and their shares: public numbers only.
-
-        Parameters
-        ----------
-        state : ClaimsState
-            Before the query.
-        train : float
-            What the client expects, in [0, 1].
-        known : Known
-            What else is known of the query, and who asks.
-        steps : int
-            Steps in the range.
-        """
+        """Return the cells of a query, and their shares: public numbers only."""
         client = client_of(state, known.client)
         share, even = self._share(client, state, known)
         guess = _guess(client, newcomers_of(state), train, known)

@@ -85,15 +85,6 @@ def after_list(log_error_budget: float, reserve: float, told: Sequence[Told]) ->
 def cell_nats(value: int, made: Prediction, steps: int) -> float:
     """Return the code length of a number of steps: near the prediction, or anywhere.
 
-    Parameters
-    ----------
-    value : int
-        From 0 to ``steps``.
-    made : Prediction
-        Of the query; its deviation is doubled, so that surprises are not too dear.
-    steps : int
-        Steps in the range.
-
     Examples
     --------
     >>> made = Prediction(0.9, 0.01, (0.0, 0.0), 1e-4, 1.0, 0.9)
@@ -105,19 +96,6 @@ def cell_nats(value: int, made: Prediction, steps: int) -> float:
 
 def ends_nats(low: int, high: int, made: Prediction, steps: int, reach: tuple[float, float], doubt: float) -> float:
     """Return the code length of both ends of an interval: the lower one near where it is expected, then the width.
-
-    Parameters
-    ----------
-    low, high : int
-        From 0 to ``steps``, low not above high.
-    made : Prediction
-        Of the query.
-    steps : int
-        Steps in the range.
-    reach : tuple of float
-        The interval that is expected, in units of the range.
-    doubt : float
-        Standard deviation of the width, as a share of it.
 
     Examples
     --------
@@ -149,14 +127,6 @@ _LEAST: Final = 1e-290  # of which the price of a look can be computed
 
 def after_release(log_error_budget: float, nats: Callable[[float], float]) -> float:
     """Return the logarithm of the error budget that a look leaves, rounded down.
-
-    Parameters
-    ----------
-    log_error_budget : float
-        Logarithm of the risk before it.
-    nats : callable
-        From a probability p to t: what has at most the probability ``p e^-t`` for fresh records has at most p for the
-        records that were looked at.
 
     Examples
     --------

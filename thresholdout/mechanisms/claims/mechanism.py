@@ -208,25 +208,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def step_all(
         self, state: ClaimsState, asked: Sequence[tuple[float, Reading]], noise: NoiseSource, reserve: float = 0.2
     ) -> tuple[ClaimsState, list[Outcome]]:
-        """Answer queries that were fixed together, from the holdout; see `thresholdout.mechanisms.claims.lists`.
-
-        Parameters
-        ----------
-        state : ClaimsState
-            Before the list.
-        asked : sequence of (float, Reading)
-            Training value and holdout values of each query.
-        noise : NoiseSource
-            For values that should be 0 or 1 and are not.
-        reserve : float
-            Share of the error budget for what comes after the list, in [0, 1).
-
-        Returns
-        -------
-        state : ClaimsState
-        outcomes : list of Outcome
-            One for each query, in their order.
-        """
+        """Answer queries that were fixed together, from the holdout; see `thresholdout.mechanisms.claims.lists`."""
         refuse_if(self.refusal(state, len(asked)))
         for _, reading in asked:
             state = _given(state, reading.known)
@@ -403,17 +385,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return BudgetExhausted("error_budget", asked, asked) if state.log_error_budget <= NOTHING else None
 
     def final_half_width(self, log_error_budget: float, expected: float, *, chosen: bool = False) -> float:
-        """Return the half-width of a final check about right and wrong, at a likely score.
-
-        Parameters
-        ----------
-        log_error_budget : float
-            Natural logarithm of the remaining error budget.
-        expected : float
-            The score of training part and holdout, in (0, 1).
-        chosen : bool
-            Whether models are chosen by their training values, which are too high then.
-        """
+        """Return the half-width of a final check about right and wrong, at a likely score."""
         score, known = check_expected(expected), self.typical
         if log_error_budget <= NOTHING:
             return 1.0
@@ -426,15 +398,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return max(score - low, high - score)
 
     def pay_release(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
-        """Pay for another private release about the holdout: a node of its own (PROOFS.md, B8).
-
-        Parameters
-        ----------
-        state : ClaimsState
-            Before the look.
-        nats : callable
-            Its price, see `thresholdout.mechanisms.claims.lists.after_release`.
-        """
+        """Pay for another private release about the holdout: a node of its own (PROOFS.md, B8)."""
         left = after_release(state.log_error_budget, nats)
         after = replace(state, log_error_budget=left, asked=state.asked + 1, other_releases=state.other_releases + 1)
         return after, Outcome(0.0, "release", state.hits, after.asked, interval=(0.0, 1.0), log_error_budget=left)

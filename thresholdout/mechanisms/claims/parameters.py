@@ -170,13 +170,6 @@ class ClaimsParameters(Parameters):
     def for_records(self, model: DependenceModel, confidence: float) -> ClaimsParameters:
         """Return the same, with how the records depend on each other.
 
-        Parameters
-        ----------
-        model : graphs.DependenceModel
-            How they depend.
-        confidence : float
-            1 - beta.
-
         Examples
         --------
         >>> from graphs import Groups

@@ -108,17 +108,6 @@ def predict(
 ) -> Prediction:
     """Predict the holdout value of the next query.
 
-    Parameters
-    ----------
-    memory : PredictorState
-        What earlier answers say.
-    train : float
-        Training value, in [0, 1].
-    variance : float
-        v, of one record's value.
-    effective, effective_train : float
-        Effective numbers of records of the holdout and of the training part.
-
     Examples
     --------
     >>> first = predict(PredictorState(), 0.9, 0.09, 1000, 1000)
@@ -139,15 +128,6 @@ def predict(
 
 def learn(memory: PredictorState, made: Prediction, low: float, high: float) -> PredictorState:
     """Remember that the holdout value turned out to be between two numbers.
-
-    Parameters
-    ----------
-    memory : PredictorState
-        As it was when the prediction was made.
-    made : Prediction
-        Of this query.
-    low, high : float
-        Ends of the cell, low below high.
 
     Examples
     --------

@@ -262,17 +262,7 @@ def proposer_of(state: ClaimsState, client: str) -> Proposer:
 
 
 def proposal_refusal(state: ClaimsState, client: str, allowance: float | None) -> BudgetExhausted | None:
-    """Return why a client may propose no more, or ``None``: the longer outcome must fit the allowance.
-
-    Parameters
-    ----------
-    state : ClaimsState
-        Public numbers of it.
-    client : str
-        Who; the organiser, who has no name, has no allowance.
-    allowance : float or None
-        Nats that the answers of one client may tell together.
-    """
+    """Return why a client may propose no more, or ``None``: the longer outcome must fit the allowance."""
     if not client or allowance is None:
         return None
     proposer, known = proposer_of(state, client), client_of(state, client)

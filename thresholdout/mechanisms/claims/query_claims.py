@@ -121,11 +121,6 @@ class Private:
 def private_noise(parameters: ClaimsParameters, n: int) -> Private | None:
     """Return the noise that parameters ask for; ``None`` where no epsilon is declared.
 
-    Raises
-    ------
-    InputError
-        When the noise would be larger than the range.
-
     Examples
     --------
     >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
@@ -146,13 +141,7 @@ def private_noise(parameters: ClaimsParameters, n: int) -> Private | None:
 
 
 def check_covered(known: Known) -> None:
-    """Refuse a query whose value one record moves by more than is proved.
-
-    Raises
-    ------
-    InputError
-        When it is no mean over all records.
-    """
+    """Refuse a query whose value one record moves by more than is proved."""
     if known.layout is not None or known.difference or known.paired_counts is not None or known.part is not None:
         raise refuse_private(
             "a comparison of models" if known.layout is None else "a statistic that is no mean over records"
@@ -288,22 +277,6 @@ class WinsTest(TwoEnds):
 def predicted_wins(train: PairedCounts, records: int) -> tuple[Prediction, float, float]:
     """Predict the win rate on the holdout; public numbers only.
 
-    Parameters
-    ----------
-    train : PairedCounts
-        Of the training part, out of fold at best.
-    records : int
-        Holdout records.
-
-    Returns
-    -------
-    made : Prediction
-        Of the share.
-    number : float
-        Of the K records that differ on the holdout, as expected.
-    cautious : float
-        The same, less what it may be smaller.
-
     Examples
     --------
     >>> made, number, cautious = predicted_wins(PairedCounts(180, 60, 4000), 2000)
@@ -395,17 +368,7 @@ class QueryClaims:
         self._edges = EdgeNoise(parameters, self._private)
 
     def first_claim(self, state: ClaimsState, train: float, known: Known) -> FirstClaim:
-        """Return the first claim about a query with this training value: public numbers only.
-
-        Parameters
-        ----------
-        state : ClaimsState
-            Before the query.
-        train : float
-            Training value, in [0, 1].
-        known : Known
-            What is known of the query's values.
-        """
+        """Return the first claim about a query with this training value: public numbers only."""
         made, variance = self._predict(state, train, known)
         claim = self._test(made, variance, known)
         window = self._window(state, made, claim)

@@ -174,20 +174,6 @@ def read_groups(
 def read_totals(totals: Totals | Joint, known: Known, bets: bool) -> Reading:
     """Return what is known of values of which only totals are: nothing is thrown away that a claim needs.
 
-    Parameters
-    ----------
-    totals : Totals or Joint
-        Of the holdout's values, or of a difference of two models on it.
-    known : Known
-        What was known of them before.
-    bets : bool
-        Whether claims about them are tested by bets.
-
-    Raises
-    ------
-    InputError
-        When values that should be 0 or 1 are not: coins in their place need single values.
-
     Examples
     --------
     >>> read_totals(Totals(4, 40, 3 << 40, coins=True), Known(binary=True), bets=False).mean.mean()

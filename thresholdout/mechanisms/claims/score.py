@@ -83,17 +83,6 @@ def first_window(mean: float, deviation: float, steps: int, asked: int, queries:
     Where no number is declared, that many are expected still: 20, or ``asked^1.5 / 20^0.5`` where this is more. Whoever
     has asked a thousand pays a little width in each answer, so that hardly any claim fails.
 
-    Parameters
-    ----------
-    mean, deviation : float
-        Of the prediction of K, in steps.
-    steps : int
-        K is from 0 to this.
-    asked : int
-        Queries before this one.
-    queries : int or None
-        Declared number of queries.
-
     Examples
     --------
     >>> first_window(900.0, 10.0, 1000, 0, 100)
@@ -129,13 +118,6 @@ def lowered(logarithm: float) -> float:
 def start_error_budget(confidence: float, told: float) -> float:
     """Return the logarithm of the error budget before the first query.
 
-    Parameters
-    ----------
-    confidence : float
-        Probability with which no answer is wrong.
-    information_released : float
-        Nats that earlier evaluations of the holdout can have released.
-
     Examples
     --------
     >>> round(start_error_budget(0.95, 0.0) - start_error_budget(0.95, 57.0), 9)
@@ -153,31 +135,7 @@ def search(
     others: int = 2,
     most: int = MAX_RETRIES,
 ) -> Found:
-    """Make claims until one is confirmed.
-
-    Parameters
-    ----------
-    window : Window
-        The first claim.
-    steps : int
-        Edges are from 0 to this.
-    log_error_budget : float
-        Natural logarithm of R.
-    ask : callable
-        Tests a claim with edges lo and hi at the logarithm of a level.
-    pad : int or None
-        How far beyond an edge the value may be after all, in steps; ``None`` where directions are exact.
-    others : int
-        Outcomes besides *confirmed* and *raised*: 2, or 3 where a test can say *wide*, that the value is inside and the
-        claim too narrow for its other values; the same claim is then made again.
-    most : int
-        Outcomes other than *confirmed* that there may be.
-
-    Returns
-    -------
-    Found
-        After so many directions: the range in which the value is known to be, which with noise is all of it.
-    """
+    """Make claims until one is confirmed."""
     bottom, top = 0, steps
     lo, hi, share = window.lo, window.hi, window.share
     reach = max(1, math.floor(_STEP * window.deviation))

@@ -111,13 +111,7 @@ class ClaimsState:
 
     @classmethod
     def from_text(cls, text: str) -> ClaimsState:
-        """Read what `to_text` wrote.
-
-        Raises
-        ------
-        InputError
-            When the text is something else. The message does not show it.
-        """
+        """Read what `to_text` wrote."""
         try:
             main, clients = split_state(text)
             tag, *words = " ".join([main, *clients.values()]).split(" ")

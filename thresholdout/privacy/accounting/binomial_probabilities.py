@@ -121,13 +121,6 @@ class Window(NamedTuple):
 def window(trials: int, success: float, failure: float) -> Window:
     """Return the binomial probabilities that matter.
 
-    Parameters
-    ----------
-    trials : int
-        At least 1.
-    success, failure : float
-        In [0, 1], each given with a small relative error; they sum to 1.
-
     Examples
     --------
     >>> np.round(window(2, 0.25, 0.75).masses, 12)
@@ -152,15 +145,7 @@ def window(trials: int, success: float, failure: float) -> Window:
 
 
 def check_successes(k: object, n: object, name: str = "k", total: str = "n") -> tuple[int, int]:
-    """Return a number of events and of trials.
-
-    Raises
-    ------
-    InputTypeError
-        When one is no integer.
-    InputError
-        When there is no trial, a negative number of events, or more of them than trials.
-    """
+    """Return a number of events and of trials."""
     trials = count(n, total)
     events = count(k, name, least=0)
     if events > trials:
@@ -177,26 +162,6 @@ def _at_most(k: int, n: int, p: float) -> float:
 
 def clopper_pearson_upper(k: int, n: int, alpha: float) -> float:
     """Return the upper confidence limit of a probability, after k events in n independent trials.
-
-    Parameters
-    ----------
-    k : int
-        Events, 0 to n.
-    n : int
-        Trials, 1 or more.
-    alpha : float
-        Probability with which the limit may be too low, in (0, 1).
-
-    Returns
-    -------
-    float
-        The largest probability under which k or fewer events have a probability above `alpha`; never below the exact
-        one, in floating point too. It is 1 for k = n.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        When k is no integer from 0 to n, there is no trial, or alpha is not in (0, 1).
 
     Notes
     -----

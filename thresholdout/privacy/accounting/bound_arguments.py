@@ -39,13 +39,6 @@ Floats = NDArray[np.float64]
 def number(value: object, name: str, expected: str = "a finite number") -> float:
     """Return a finite real number, which is no boolean.
 
-    Raises
-    ------
-    InputTypeError
-        When it is no real number.
-    InputError
-        When it is NaN or infinite.
-
     Examples
     --------
     >>> number(1, "eps")
@@ -61,11 +54,6 @@ def number(value: object, name: str, expected: str = "a finite number") -> float
 
 def floats(value: object, name: str, expected: str) -> Floats:
     """Return an array of real numbers, whatever its shape; they may be NaN or infinite.
-
-    Raises
-    ------
-    InputTypeError
-        When it is something else: text, also text that could be read as numbers, or rows of different lengths.
 
     Examples
     --------
@@ -113,15 +101,7 @@ def unit(value: object, name: str) -> float:
 
 
 def count(value: object, name: str, *, least: int = 1) -> int:
-    """Return an integer of at least 1, or another least value; whole floats are no integers.
-
-    Raises
-    ------
-    InputTypeError
-        When it is no integer.
-    InputError
-        When it is too small.
-    """
+    """Return an integer of at least 1, or another least value; whole floats are no integers."""
     expected = f"an integer, {least} or more"
     found = as_integer(value) if isinstance(value, Integral) else None
     if found is None:
@@ -187,22 +167,6 @@ class Steps:
 
 def steps(eps: Any, delta: Any, T: Any = None) -> Steps:
     """Return the steps of a composition.
-
-    Parameters
-    ----------
-    eps : float or array_like, shape (T,)
-        At least 0. Or `Steps`, which are returned.
-    delta : float or array_like, shape (T,)
-        In [0, 1).
-    T : int, optional
-        How many steps; needed when both are numbers, and otherwise the length of the lists.
-
-    Raises
-    ------
-    InputError
-        When a value is out of range, or the lengths differ.
-    InputTypeError
-        When a value is no number.
 
     Examples
     --------

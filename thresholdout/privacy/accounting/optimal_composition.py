@@ -219,25 +219,6 @@ def _total_up(leak: float, divergence: float) -> float:
 def optimal_delta_bounds(eps: Any, delta: Any, eps_total: float, T: int | None = None) -> tuple[float, float]:
     """Return a lower and an upper bound on the smallest delta of a composition at a total epsilon.
 
-    Parameters
-    ----------
-    eps, delta : float or array_like, shape (T,)
-        Of each step; eps at least 0, delta in [0, 1).
-    eps_total : float
-        At least 0.
-    T : int, optional
-        How many steps; needed when both are numbers (1 by default).
-
-    Returns
-    -------
-    lower, upper : float
-        In [0, 1]. They differ by rounding only.
-
-    Raises
-    ------
-    InputError
-        When unequal steps have more than a million sums of losses, too many to list.
-
     Examples
     --------
     >>> low, high = optimal_delta_bounds(0.1, 1e-6, 5.756105519335735, 100)
@@ -253,25 +234,6 @@ def optimal_delta_bounds(eps: Any, delta: Any, eps_total: float, T: int | None =
 
 def compose_optimal_delta(eps: Any, delta: Any, eps_total: float, T: int | None = None) -> float:
     """Return the smallest delta of a composition at a total epsilon, rounded up.
-
-    Parameters
-    ----------
-    eps, delta : float or array_like, shape (T,)
-        Of each step; eps at least 0, delta in [0, 1).
-    eps_total : float
-        At least 0.
-    T : int, optional
-        How many steps; needed when both are numbers (1 by default).
-
-    Returns
-    -------
-    float
-        In [0, 1]; see `optimal_delta_bounds` for how close it is.
-
-    Raises
-    ------
-    InputError
-        As `optimal_delta_bounds` does.
 
     Notes
     -----
@@ -290,25 +252,6 @@ def compose_optimal_delta(eps: Any, delta: Any, eps_total: float, T: int | None 
 
 def optimal_epsilon_bounds(eps: Any, delta: Any, delta_total: float, T: int | None = None) -> tuple[float, float]:
     """Return a lower and an upper bound on the smallest total epsilon of a composition at a delta.
-
-    Parameters
-    ----------
-    eps, delta : float or array_like, shape (T,)
-        Of each step; eps at least 0, delta in [0, 1).
-    delta_total : float
-        In (0, 1).
-    T : int, optional
-        How many steps; needed when both are numbers (1 by default).
-
-    Returns
-    -------
-    lower, upper : float
-
-    Raises
-    ------
-    InputError
-        When `delta_total` is below ``1 - prod(1 - delta_i)``, which no epsilon reaches, or as `optimal_delta_bounds`
-        does.
 
     Examples
     --------
@@ -334,26 +277,6 @@ def _smallest_epsilon(found: Steps, delta_total: float) -> tuple[float, _Diverge
 
 def compose_optimal_epsilon(eps: Any, delta: Any, delta_total: float, T: int | None = None) -> float:
     """Return the smallest total epsilon of a composition at a delta, rounded up.
-
-    Parameters
-    ----------
-    eps, delta : float or array_like, shape (T,)
-        Of each step; eps at least 0, delta in [0, 1).
-    delta_total : float
-        In (0, 1).
-    T : int, optional
-        How many steps; needed when both are numbers (1 by default).
-
-    Returns
-    -------
-    float
-        At least 0, and at most the sum of the epsilons (rounded up).
-
-    Raises
-    ------
-    InputError
-        When `delta_total` is below ``1 - prod(1 - delta_i)``, which no epsilon reaches, or as `optimal_delta_bounds`
-        does.
 
     Examples
     --------

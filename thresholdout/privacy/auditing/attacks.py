@@ -116,11 +116,6 @@ def histogram(first: Floats, second: Floats) -> Score:
 
     It finds events of any shape, such as the two tails together.
 
-    Raises
-    ------
-    InputError
-        When there are several features.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -176,19 +171,9 @@ def spread_cuts(cuts: Floats, most: int) -> Floats:
 def best_cut(first: Floats, second: Floats, goal: Goal, alpha: float) -> tuple[float, float]:
     """Return the event on scores that bounds a goal best; to be used on outputs that were not seen here.
 
-    Parameters
-    ----------
-    first, second : ndarray, shape (n,)
-        Scores of outputs on both data sets.
-    goal : Goal
-        What is measured; both of its directions count.
-    alpha : float
-        Error rate of both limits together.
-
-    Returns
-    -------
-    sign, cut : float
-        The attack says "second" where ``sign * score >= cut``; the sign is 1 or -1.
+    Notes
+    -----
+    The attack says "second" where ``sign * score >= cut``; the sign is 1 or -1.
 
     Examples
     --------

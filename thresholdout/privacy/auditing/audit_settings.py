@@ -79,13 +79,7 @@ def _below(values: Floats) -> Floats:
 
 
 def check_goal(delta: float | None, epsilon: float | None) -> Goal:
-    """Return the goal when exactly one of the two is given.
-
-    Raises
-    ------
-    InputError
-        When both or neither is given, delta is not in [0, 1), or epsilon is not in [0, 700].
-    """
+    """Return the goal when exactly one of the two is given."""
     if (delta is None) == (epsilon is None):
         seen = "neither" if delta is None else "both"
         raise InputError("delta", f"{seen} of delta and epsilon", "one of them: the other one is measured")
@@ -103,11 +97,6 @@ _ODD = 0x9E3779B1  # 2**32 over the golden ratio, made odd: multiples differ for
 
 def entropy_of(random_state: Any) -> int:
     """Return a seed: the integer itself, one that a generator draws, or fresh entropy for None.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For a negative integer, or anything else.
 
     Examples
     --------

@@ -124,11 +124,6 @@ class ClaimedCurve:
 def claimed_curve(claim: object, adjacency: Adjacency) -> ClaimedCurve:
     """Return the points of a claim: of an event's curve, of a function ``delta(epsilon)``, or the one of a pair.
 
-    Raises
-    ------
-    InputError, InputTypeError
-        When it is none of these, a value is out of range, or no accountant knows the event.
-
     Examples
     --------
     >>> from thresholdout.privacy.accounting import LaplaceAnswer

@@ -88,13 +88,7 @@ class _Extreme:
             return first, np.exp(self._ways[which][first : last + 1] + logs)
 
     def masses(self, fp_rate: float) -> tuple[Counts, Floats]:
-        """Return how many false negatives are extreme beside each number of false positives that matters, and its mass.
-
-        Parameters
-        ----------
-        fp_rate : float
-            Of false positives.
-        """
+        """Return the extreme numbers of false negatives by the number of false positives, and its mass."""
         first, masses = self._window(0, self.n_fp, fp_rate)
         frontier = self.frontier[first : first + masses.size]
         return frontier, masses[: frontier.size]
@@ -133,15 +127,6 @@ class _Extreme:
 
 def joint_value(goal: Goal, fp: int, n_fp: int, fn: int, n_fn: int, alpha: float) -> float:
     """Return the smallest value of a goal in the joint confidence set of level ``1 - alpha``, rounded down.
-
-    Parameters
-    ----------
-    goal : Goal
-        What is measured.
-    fp, n_fp, fn, n_fn : int
-        Errors and trials; the two groups of trials are independent.
-    alpha : float
-        In (0, 1).
 
     Notes
     -----

@@ -59,23 +59,6 @@ def _linear(coef: Any, intercept: Any, models: int) -> tuple[Floats, Floats]:
 def deepfool(coef: Any, intercept: Any, x: Any) -> Floats:
     """Return the shortest way from a point to where a linear classifier changes its prediction.
 
-    Parameters
-    ----------
-    coef : array_like, shape (classes, features)
-    intercept : array_like, shape (classes,)
-        The classifier predicts the class with the largest ``coef @ x + intercept``.
-    x : array_like, shape (features,)
-
-    Returns
-    -------
-    ndarray, shape (features,)
-        To be added to `x`; it ends on the border itself.
-
-    Raises
-    ------
-    InputError
-        For shapes that do not fit, values that are not finite, and classes with equal coefficients only.
-
     Notes
     -----
     DeepFool [Moosavi-Dezfooli, Fawzi, Frossard, CVPR 2016], which needs one step when the classifier is linear: to the

@@ -108,13 +108,7 @@ def _known(options: Mapping[str, Any], names: Iterable[str]) -> None:
 
 
 def check_claim(claim: Claim, options: ClaimOptions) -> ClaimSetting:
-    """Return a checked claim with its curve; before anything is drawn or trained.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        When an option is out of range, or the claim is none.
-    """
+    """Return a checked claim with its curve; before anything is drawn or trained."""
     for name in ("delta", "epsilon"):
         if name in options:
             raise InputError(name, "a value beside a claim", "one of them: a claim, or what is to be measured")
@@ -129,13 +123,7 @@ def check_claim(claim: Claim, options: ClaimOptions) -> ClaimSetting:
 
 
 def check_options(options: OutputOptions) -> AuditSetting:
-    """Return checked options; before anything is drawn or trained.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        When one is out of range.
-    """
+    """Return checked options; before anything is drawn or trained."""
     _known(options, OutputOptions.__annotations__)
     family = options.get("family")
     confidence = open_unit(options.get("confidence", 0.9), "confidence")

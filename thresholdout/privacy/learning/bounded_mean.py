@@ -35,26 +35,6 @@ def rounding_slack(rows: int, columns: int) -> float:
 def bounded_mean(vectors: Floats, bound: float, *, clip: bool = True, name: str = "gradients") -> Floats:
     """Return the mean of vectors that are clipped to a norm.
 
-    Parameters
-    ----------
-    vectors : ndarray, shape (rows, columns)
-        Finite. One row for each record, or client.
-    bound : float
-        On the Euclidean norm of each row; in [1e-100, 1e100].
-    clip : bool
-        Whether larger rows are scaled down to it; they are refused otherwise.
-    name : str
-        What rows are called in an error.
-
-    Returns
-    -------
-    ndarray, shape (columns,)
-
-    Raises
-    ------
-    InputError
-        When a norm is above the bound and `clip` is false.
-
     Notes
     -----
     Two inputs that differ in one row have results whose exact distance is at most ``2 bound/rows``, with all rounding
@@ -95,22 +75,6 @@ def noisy_mean(
     name: str = "gradients",
 ) -> Floats:
     """Return `bounded_mean` with Gaussian noise.
-
-    Parameters
-    ----------
-    vectors, bound, clip, name
-        As in `bounded_mean`; values need not be finite.
-    noise_std : float
-        Standard deviation of the noise in each coordinate of the mean; 0 or more.
-    rng : numpy.random.Generator
-        For the noise only.
-    non_finite : {"raise", "zero"}
-        What becomes of a row with a value that is not finite: an error, or zeros in its place.
-
-    Raises
-    ------
-    InputError
-        When a value is not finite, or a norm is above the bound and `clip` is false.
 
     Examples
     --------

@@ -82,13 +82,7 @@ class PrivateIterates(ABC):
         return SelfComposed(self._step(), self.charged)
 
     def privacy(self, delta: float) -> PrivacyReport:
-        """Return what all iterates have leaked, at the smallest epsilon of all accountants.
-
-        Parameters
-        ----------
-        delta : float
-            In (0, 1).
-        """
+        """Return what all iterates have leaked, at the smallest epsilon of all accountants."""
         unit, released, assumptions = self._words()
         return account_for(
             self.event,
@@ -101,19 +95,7 @@ class PrivateIterates(ABC):
 
     @abstractmethod
     def composition(self, delta: float, dt: float, *, formula: str = "corrected", method: str = "kov") -> Composition:
-        """Return the same by composing epsilons and deltas of single steps, as [He] does.
-
-        Parameters
-        ----------
-        delta : float
-            Of one step on its minibatch, in (0, 1).
-        dt : float
-            Slack of the composition, in (0, 1).
-        formula : {"corrected", "paper"}
-            With "paper", the published theorem, which is no guarantee.
-        method : {"kov", "optimal", "chernoff"}
-            How steps are composed.
-        """
+        """Return the same by composing epsilons and deltas of single steps, as [He] does."""
 
     @abstractmethod
     def _step(self) -> Event: ...
@@ -164,11 +146,6 @@ def draw(rng: np.random.Generator, population: int, size: int) -> NDArray[np.int
 def starting_point(theta0: Any, rng: np.random.Generator) -> Floats:
     """Return the start: a vector, or what a function of a generator returns.
 
-    Raises
-    ------
-    InputTypeError, InputError
-        When it is no vector of finite numbers.
-
     Examples
     --------
     >>> starting_point([0, 1], np.random.default_rng(0))
@@ -210,26 +187,6 @@ def run_steps(
 
     An iterate that is not finite is refused: that follows from noisy steps alone, so it tells nothing new.
 
-    Parameters
-    ----------
-    start : ndarray, shape (d,)
-    T : int
-        Steps, those that were done before included.
-    step : callable
-    progress : bool
-    unit : str
-        What a step is called.
-    done : ndarray, shape (steps + 1, d), optional
-        The iterates of an interrupted run, in place of `start`.
-    replay : callable, optional
-        Draws the random numbers of one step, and does nothing else; called for each step that was done, so that the
-        others have the numbers that they would have had.
-
-    Raises
-    ------
-    RunInterrupted
-        When it is interrupted; `run` has the iterates of the steps that were finished.
-
     Examples
     --------
     >>> run_steps(np.zeros(1), 2, lambda t, theta: theta + 1.0, progress=False, unit="steps").ravel().tolist()
@@ -265,20 +222,10 @@ def keep_steps(
 ) -> None:
     """Take the steps of a call that was charged, or what an interrupt has left; keep what there is in any case.
 
-    Parameters
-    ----------
-    keep : callable
-        Sets all that an estimator has of some iterates, and whether steps are left. It must do that at once: whenever
-        somebody interrupts, the report is that of the model beside it.
-    done : ndarray, shape (steps + 1, d)
-        The start, and the iterates that there are.
-    T, step, replay, progress, unit
-        As in `run_steps`.
-
-    Raises
-    ------
-    RunInterrupted
-        When it is interrupted.
+    Notes
+    -----
+    `keep`: sets all that an estimator has of some iterates, and whether steps are left. It must do that at once:
+    whenever somebody interrupts, the report is that of the model beside it.
     """
     keep(done, True)
     try:

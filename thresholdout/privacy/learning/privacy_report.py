@@ -118,15 +118,6 @@ def standing_assumptions(
 ) -> tuple[str, ...]:
     """Return under which assumptions the report of any learner here holds; its own ones come after them.
 
-    Parameters
-    ----------
-    seeded : bool
-        Whether the randomness of any call came from something that could be known; see `random_streams.is_seeded`.
-    adjacency, unit
-        See `PrivacyReport`.
-    calls : int
-        How many calls the report covers.
-
     Examples
     --------
     >>> for assumption in standing_assumptions(seeded=True):
@@ -187,17 +178,7 @@ def account_for(
     details: Mapping[str, Any] | None = None,
     unit: str = "record",
 ) -> PrivacyReport:
-    """Return the report of what was done, at the smallest epsilon of all accountants.
-
-    Parameters
-    ----------
-    event : Event or None
-        None for a learner without noise.
-    delta : float
-        In (0, 1).
-    released, noise_multiplier, adjacency, assumptions, leaks, details, unit
-        See `PrivacyReport`.
-    """
+    """Return the report of what was done, at the smallest epsilon of all accountants."""
     delta, adjacency = open_unit(delta, "delta"), check_adjacency(adjacency)
     epsilon, accountant = math.inf, "none"
     if event is not None:
@@ -223,20 +204,11 @@ class LowSignalWarning(UserWarning):
 def noise_share(noise: NDArray[np.float64], rates: NDArray[np.float64], batch_size: int, parameters: int) -> float:
     """Return how far noise alone moves the parameters of noisy descent, relative to the longest way of its gradients.
 
-    Parameters
-    ----------
-    noise, rates : ndarray, shape (steps,)
-        Each step's noise on the sum of clipped gradients, over the clipping norm, and learning rate.
-    batch_size : int
-    parameters : int
-        How many there are.
-
-    Returns
-    -------
-    float
-        The root of the expected square of the noise, over the way that gradients take when all of them are as long as
-        the clipping norm and have one direction in all steps: ``sqrt(d sum (rate noise)^2) / (B sum rate)``. It is made
-        of public numbers, so nothing is leaked by looking at it.
+    Notes
+    -----
+    The root of the expected square of the noise, over the way that gradients take when all of them are as long as the
+    clipping norm and have one direction in all steps: ``sqrt(d sum (rate noise)^2) / (B sum rate)``. It is made of
+    public numbers, so nothing is leaked by looking at it.
 
     Examples
     --------
@@ -249,17 +221,6 @@ def noise_share(noise: NDArray[np.float64], rates: NDArray[np.float64], batch_si
 
 def warn_of_noise(share: float, most: float, advice: str, *, stacklevel: int) -> None:
     """Warn when the noise is more than a share of the most that can be learned.
-
-    Parameters
-    ----------
-    share : float
-        What `noise_share` says.
-    most : float
-        Above it fits were found to be worth nothing (``python -m benchmarks.private_learners worth``).
-    advice : str
-        What makes it smaller, in proportion.
-    stacklevel : int
-        Counted from here.
 
     Examples
     --------

@@ -65,18 +65,7 @@ class Spent:
     least_noise: float = math.inf
 
     def charge(self, event: Event | None, steps: int, noise: float, *, seeded: bool) -> Self:
-        """Return what was spent with one more call.
-
-        Parameters
-        ----------
-        event : Event or None
-            All of the call's steps; None where they have no noise that protects anything.
-        steps : int
-        noise : float
-            Their smallest noise multiplier.
-        seeded : bool
-            See the attribute.
-        """
+        """Return what was spent with one more call."""
         events = None
         if event is not None and self.events is not None:
             events = _grouped([*self.events, event])
@@ -160,23 +149,10 @@ def least_noise(
 ) -> float:
     """Return the smallest noise that meets a target; searched once, as audits fit the same thousands of times.
 
-    Parameters
-    ----------
-    make_event : callable
-        From a noise multiplier to all that will be done. A frozen value of public numbers, equal to another one of the
-        same numbers.
-    epsilon : float
-        The target, above 0.
-    delta : float
-        In (0, 1).
-    adjacency : {"replace_one", "add_remove"}
-        What a neighbour is.
-    search : Search
-
-    Raises
-    ------
-    InputError
-        When no noise meets the target.
+    Notes
+    -----
+    `make_event`: from a noise multiplier to all that will be done. A frozen value of public numbers, equal to another
+    one of the same numbers.
 
     Examples
     --------
@@ -287,33 +263,6 @@ def noise_for_rest(
 ) -> float:
     """Return the noise multiplier with which the steps to come, after those that were taken, meet a target.
 
-    Parameters
-    ----------
-    make_event : callable
-        From a noise multiplier to all steps to come, as for `least_noise`.
-    spent : Spent
-        Earlier calls.
-    epsilon, delta : float
-        The target of all of them together.
-    instead : str
-        What works where the target is spent, for the error.
-    adjacency : {"replace_one", "add_remove"}
-        What a neighbour is.
-    stacklevel : int
-        Of the warning, counted from here.
-    search : Search
-        How the noise is looked for.
-
-    Raises
-    ------
-    InputError
-        When no noise meets it, or earlier calls have spent it, or had too little noise for any guarantee.
-
-    Warns
-    -----
-    CostlyTargetWarning
-        When it takes twice the noise of what was done before, or more.
-
     Examples
     --------
     >>> from thresholdout.privacy.accounting import GaussianAnswer
@@ -344,35 +293,6 @@ def further_steps(
     stacklevel: int = 3,
 ) -> int:
     """Return how many steps a further call takes; none, with a warning, where a target has none left.
-
-    Parameters
-    ----------
-    asked : int or None
-        Those that were asked for.
-    usual : int
-        How many there are otherwise, if the target has as many left.
-    total : int
-        All the steps that the target is for.
-    taken : int
-        Those of earlier calls.
-    epsilon : float or None
-        The target; None where the noise was given: then there are always more.
-    name : str
-        Of the argument that says how many.
-    instead : str
-        What works where the target is used up, for the warning.
-    stacklevel : int
-        Of the warning, counted from the caller.
-
-    Raises
-    ------
-    InputError
-        For more steps than a target has left.
-
-    Warns
-    -----
-    SpentTargetWarning
-        When it has none left, and no number was asked for.
 
     Examples
     --------
@@ -411,39 +331,7 @@ def noise_of_call(
     stacklevel: int = 4,
     search: Search = USUAL,
 ) -> tuple[float, TargetNoise | None]:
-    """Return the noise of one call of a learner whose target is for all the steps of a fit, and the target it is for.
-
-    Parameters
-    ----------
-    plan : callable
-        From a number of steps to what `noise_for_rest` takes.
-    spent : Spent
-        Earlier calls.
-    target : TargetNoise or None
-        What they have found; kept while everything is as it was then.
-    noise_multiplier, epsilon : float or None
-        The learner's parameters; the target counts where no noise is given.
-    delta : float
-        Of the target.
-    public : object
-        All other numbers that the noise depends on; compared.
-    total : int
-        The steps of a fit, those that were taken before included.
-    adjacency, instead, search
-        As in `noise_for_rest`.
-    stacklevel : int
-        Of the warning, counted from here.
-
-    Raises
-    ------
-    InputError
-        As `noise_for_rest`.
-
-    Warns
-    -----
-    CostlyTargetWarning
-        As `noise_for_rest`.
-    """
+    """Return the noise of one call of a learner whose target covers all steps of a fit, and that target."""
     if noise_multiplier is not None:
         noise = positive(noise_multiplier, "noise_multiplier", zero=True)
         return check_noise(noise, noise, "noise_multiplier"), None

@@ -59,11 +59,6 @@ _SHORT = {"auc": "roc_auc", "acc": "accuracy", "mcc": "matthews_corrcoef"}
 def get_statistic(statistic: str | Statistic) -> Statistic:
     """Return the statistic of that name, or the statistic itself.
 
-    Raises
-    ------
-    InputError
-        When no statistic has that name, or it needs a ``clip``.
-
     Examples
     --------
     >>> get_statistic("roc_auc").bounds
@@ -90,11 +85,6 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
 
 def get_score(score: object) -> Metric | Statistic:
     """Return the metric or the statistic of that name, or of a scorer object of scikit-learn, or the thing itself.
-
-    Raises
-    ------
-    InputError
-        When neither a metric nor a statistic has that name.
 
     Examples
     --------

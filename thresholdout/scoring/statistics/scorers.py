@@ -69,11 +69,6 @@ def is_scorer(score: object) -> bool:
 def from_scorer(scorer: Any) -> Metric | Statistic:
     """Return the metric or statistic that a scorer object of scikit-learn computes.
 
-    Raises
-    ------
-    InputError
-        When it is none of these, or has options that the statistic does not have; the message names what to take.
-
     Examples
     --------
     >>> from sklearn.metrics import f1_score, get_scorer, make_scorer

@@ -96,20 +96,6 @@ class Statistic:
     def value(self, y: Any, output: Any, classes: Any | None = None) -> float:
         """Return the statistic, in its range.
 
-        Parameters
-        ----------
-        y : array-like of shape (n,)
-            True labels.
-        output : array-like of shape (n,) or (n, number of classes)
-            What the estimator says about the records.
-        classes : array-like, optional
-            The estimator's ``classes_``.
-
-        Raises
-        ------
-        InputError
-            When the statistic does not exist for these labels, or the output does not fit.
-
         Examples
         --------
         >>> from thresholdout.scoring.statistics import roc_auc
@@ -123,25 +109,12 @@ class Statistic:
         return self._estimate(self._judged(y, output, classes, X))
 
     def of(self, estimator: Any, X: Any, y: Any) -> Estimate:
-        """Return the statistic of a fitted estimator on records ``X`` with labels ``y``.
-
-        Raises
-        ------
-        InputTypeError
-            When the estimator has none of the methods that the statistic can use.
-        """
+        """Return the statistic of a fitted estimator on records ``X`` with labels ``y``."""
         output = getattr(estimator, self.response_of(estimator))(X)
         return self._estimate(self._judged(y, output, getattr(estimator, "classes_", None), X))
 
     def of_predictions(self, found: OutOfFold, X: Any, y: Any) -> Estimate:
         """Return the statistic of out-of-fold predictions, each for a record that its model was not fitted to.
-
-        Parameters
-        ----------
-        found : OutOfFold
-            The predictions.
-        X, y : array-like
-            All records and labels.
 
         Notes
         -----
@@ -153,32 +126,12 @@ class Statistic:
         return self._estimate(self._judged(labels, found.output, found.classes, _safe_indexing(X, found.tested)))
 
     def estimate_at(self, value: float, estimator: Any, X: Any, y: Any) -> Estimate:
-        """Return a training value that is known, with parts by what a fitted estimator says of its training records.
-
-        Parameters
-        ----------
-        value : float
-            Such as a search's cross-validated score.
-        estimator : estimator
-            Fitted to the records, perhaps closely; what varies is no less than is usual at this value.
-        X, y : array-like
-            The training part.
-        """
+        """Return a training value that is known, with parts by what a fitted estimator says of its training records."""
         known = _labels(np.asarray(y), getattr(estimator, "classes_", None)) if self._labelled() else None
         return self.moved(self.of(estimator, X, y), value, known)
 
     def moved(self, estimate: Estimate, value: float, known: NDArray[Any] | None) -> Estimate:
-        """Return an estimate with another value, of which the parts vary no less than is usual there.
-
-        Parameters
-        ----------
-        estimate : Estimate
-            Of the training records.
-        value : float
-            The one that is known.
-        known : ndarray or None
-            The classes.
-        """
+        """Return an estimate with another value, of which the parts vary no less than is usual there."""
         found = estimate.parts
         pairs = zip(self.parts(known), found, strict=True)
         if self.combine is None:
@@ -189,11 +142,6 @@ class Statistic:
 
     def of_counts(self, counts: Mapping[Any, ClassCounts], known: NDArray[Any]) -> Estimate:
         """Return the statistic of counts of each class that it needs, with what its parts are; see `class_ratios`.
-
-        Raises
-        ------
-        InputError
-            When it does not exist: no record counts.
 
         Examples
         --------
@@ -212,13 +160,7 @@ class Statistic:
         return tuple(part.evidence_of(part.tally(counts[part.label]), model, one_law) for part in parts)
 
     def class_ratios(self, known: NDArray[Any]) -> tuple[ClassRatio, ...]:
-        """Return the parts, all of which are functions of counts of a class.
-
-        Raises
-        ------
-        InputError
-            When one of them is not.
-        """
+        """Return the parts, all of which are functions of counts of a class."""
         parts = self.parts(known) if self.classifies else ()
         found = tuple(part for part in parts if isinstance(part, ClassRatio))
         if not found or len(found) < len(parts):
@@ -233,21 +175,7 @@ class Statistic:
     def evidence(
         self, estimator: Any, X: Any, y: Any, train_y: Any, model: DependenceModel, one_law: bool
     ) -> tuple[Evidence, ...]:
-        """Return what the holdout says of each part. Secret.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Fitted.
-        X, y : array-like
-            The holdout.
-        train_y : array-like
-            Labels of the training part: they decide which classes there are.
-        model : graphs.DependenceModel
-            How the holdout's records depend on each other.
-        one_law : bool
-            Whether they have one law.
-        """
+        """Return what the holdout says of each part. Secret."""
         classes = getattr(estimator, "classes_", None)
         output = getattr(estimator, self.response_of(estimator))(X)
         known = _labels(np.asarray(train_y), classes) if self._labelled() else None
@@ -255,13 +183,7 @@ class Statistic:
         return tuple(part.evidence(judged, model, one_law) for part in self.parts(known))
 
     def layout(self, found: Estimate, train_y: Any, classes: Any, model: DependenceModel, one_law: bool) -> Layout:
-        """Return what is public: the parts on the training part, and what is expected of the evidence.
-
-        Raises
-        ------
-        InputError
-            When nothing is proved for this dependence model.
-        """
+        """Return what is public: the parts on the training part, and what is expected of the evidence."""
         known = _labels(np.asarray(train_y), classes) if self._labelled() else None
         parts = self.parts(known)
         for part in parts:
@@ -313,13 +235,7 @@ class Statistic:
         return Estimate(lower + (upper - lower) * unit, found)
 
     def response_of(self, estimator: Any) -> str:
-        """Return the method of an estimator that is used.
-
-        Raises
-        ------
-        InputTypeError
-            When the estimator has none of them.
-        """
+        """Return the method of an estimator that is used."""
         for response in self.responses:
             if hasattr(estimator, response):
                 return response

@@ -191,13 +191,7 @@ class Ratio(StatisticPart):
         return PartEstimate(value, squares / share**2, share, 1.0, squares, wild, most, n)
 
     def estimate_of(self, tally: Tally) -> PartEstimate:
-        """Return the same of counts, for records that win or lose.
-
-        Raises
-        ------
-        InputError
-            When no record counts.
-        """
+        """Return the same of counts, for records that win or lose."""
         assert self.weight is not None
         weight, n, counted = self.weight, tally.n, tally.wins + tally.losses
         self._check_counted(counted)
@@ -239,13 +233,7 @@ class Ratio(StatisticPart):
         return Bets(of_a, of_b, (largest, largest * (self.weight or 1.0)))
 
     def evidence_of(self, tally: Tally, model: DependenceModel, one_law: bool) -> Evidence:
-        """Return what counts say of records that win or lose, and of which nobody knows the groups. Secret.
-
-        Raises
-        ------
-        InputError
-            When no record counts.
-        """
+        """Return what counts say of records that win or lose, and of which nobody knows the groups. Secret."""
         assert self.weight is not None
         self._check_counted(tally.wins + tally.losses)
         if not _singles(model):

@@ -345,17 +345,7 @@ def make_server(
     auth: AuthSettings | None = None,
     verifier: TokenVerifier | None = None,
 ) -> MCPServer[Any]:
-    """Return a server with the tools `list_holdouts`, `status`, `submit`, `compare` and `my_history`.
-
-    Parameters
-    ----------
-    holdouts : Holdouts
-        Whom the tools ask.
-    read_file : callable, optional
-        Makes a table of the name of a file, where the server may read some; predictions are texts otherwise.
-    auth, verifier
-        Who may call, over HTTP.
-    """
+    """Return a server with the tools `list_holdouts`, `status`, `submit`, `compare` and `my_history`."""
     server = _Server("thresholdout", instructions=INSTRUCTIONS, auth=auth, token_verifier=verifier, log_level="WARNING")
 
     @server.tool(annotations=_READS)
@@ -531,15 +521,6 @@ def mounted_server(
     No state is kept between calls, so any process of several may answer any of them, and there is no stream to listen
     to. Every call needs a token, so pages of other sites that reach this address by a name of their own (DNS rebinding)
     get nothing.
-
-    Parameters
-    ----------
-    service : Service
-        The service.
-    read : callable
-        Makes a table of a file's bytes and its content type, or refuses it.
-    most_at_once : int
-        Calls, each of which may have `MOST_BYTES`.
     """
     auth = AuthSettings(issuer_url=AnyHttpUrl("http://127.0.0.1"), resource_server_url=None)
     server: Any = make_server(ServiceHoldouts(service, _who, read), auth=auth, verifier=_Tokens(service))

@@ -163,20 +163,6 @@ class AuditReport:
 def audit_report(ledger: SQLLedger, guard: str | None = None) -> AuditReport:
     """Return what a holdout has told.
 
-    Parameters
-    ----------
-    ledger : SQLLedger
-        Where it is.
-    guard : str, optional
-        First characters of what the ledger calls it, when there are several with labels.
-
-    Raises
-    ------
-    InputError
-        There are several, or none; or it is in a blind phase, in which nobody is told anything.
-    LedgerDamaged
-        The history is not the one that was written.
-
     Examples
     --------
     >>> import pandas as pd, tempfile
@@ -226,11 +212,6 @@ def audit_report(ledger: SQLLedger, guard: str | None = None) -> AuditReport:
 
 def ids_digest(ids: Iterable[str]) -> str:
     """Return a digest that tells one set of ids from another: SHA-256 of their sorted lines in UTF-8.
-
-    Parameters
-    ----------
-    ids : iterable of str
-        The ids of the holdout's records.
 
     Examples
     --------

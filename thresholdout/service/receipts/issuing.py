@@ -48,19 +48,7 @@ class Receipts:
         self._witnessing = None if witness is None else Witnessing(witness, self._identity)
 
     def of(self, holdout: HoldoutRow, row: SubmissionRow, request: str, content: str) -> str | None:
-        """Tell the witness of an answer, and return the receipt; None where nobody signs, or nothing was asked.
-
-        Parameters
-        ----------
-        holdout : HoldoutRow
-            Where.
-        row : SubmissionRow
-            The submission with its answer.
-        request : str
-            Its Idempotency-Key.
-        content : str
-            Digest of its predictions.
-        """
+        """Tell the witness of an answer, and return the receipt; None where nobody signs, or nothing was asked."""
         if row.query is None or (self._signer is None and self._witnessing is None):
             return None
         if self._witnessing is not None:

@@ -103,24 +103,12 @@ class Receipt:
         return {"version": _VERSION, **{field.name: getattr(self, field.name) for field in fields(self)}}
 
     def signed(self, signer: Signer) -> str:
-        """Return the receipt with a signature, as one line of text.
-
-        Parameters
-        ----------
-        signer : Signer
-            The service's.
-        """
+        """Return the receipt with a signature, as one line of text."""
         return signer.sign(self.claims(), KIND)
 
     @classmethod
     def from_claims(cls, claims: Mapping[str, Any]) -> Receipt:
-        """Return the receipt that was signed.
-
-        Raises
-        ------
-        ReceiptInvalid
-            A service of another version wrote it, or none at all.
-        """
+        """Return the receipt that was signed."""
         if claims.get("version") != _VERSION or isinstance(claims["version"], bool):
             seen = repr(claims.get("version"))[:40]
             raise ReceiptInvalid(f"it has version {seen}, this program knows version {_VERSION}")
@@ -136,44 +124,17 @@ class Receipt:
 def read_receipt(text: str, keys: Mapping[str, bytes]) -> tuple[Receipt, str]:
     """Return a receipt whose signature fits, and the name of the key that signed it.
 
-    Parameters
-    ----------
-    text : str
-        The receipt.
-    keys : mapping of str to bytes
-        The service's public keys, as `thresholdout.service.receipts.signing_keys.public_keys` returns them. They have
-        to come from somewhere else than the receipt.
-
-    Raises
-    ------
-    ReceiptInvalid
-        It is no receipt, or none of the keys has signed it.
+    Notes
+    -----
+    `keys`: the service's public keys, as `thresholdout.service.receipts.signing_keys.public_keys` returns them. They
+    have to come from somewhere else than the receipt.
     """
     claims, key = verified(text.strip(), KIND, keys)
     return Receipt.from_claims(claims), key
 
 
 def verify_in_history(receipt: Receipt, file: str | os.PathLike[str]) -> None:
-    """Check a receipt against an exported history, and the history itself.
-
-    Parameters
-    ----------
-    receipt : Receipt
-        A receipt whose signature was checked.
-    file : str or path
-        The history, as `thresholdout ledger export` writes it.
-
-    Raises
-    ------
-    ReceiptContradicted
-        The history is whole, and says otherwise than the receipt.
-    LedgerDamaged
-        The history itself was changed.
-    LedgerUnusable
-        The file can't be read, or is no exported history.
-    InputError
-        It is the history of another guard.
-    """
+    """Check a receipt against an exported history, and the history itself."""
     with HistoryFile(file) as history:
         if history.header.guard != receipt.guard:
             seen = f"guard {history.header.guard[:12]!r}"

@@ -152,22 +152,7 @@ class CheckpointComparison:
 
 
 def compare_checkpoints(ledger: SQLLedger, witness: Witness, mark: str | None) -> CheckpointComparison:
-    """Compare what a witness was told with what a ledger has.
-
-    Parameters
-    ----------
-    ledger : SQLLedger
-        The service's.
-    witness : Witness
-        Where its checkpoints are kept.
-    mark : str or None
-        As for `CheckpointComparison`.
-
-    Raises
-    ------
-    WitnessUnusable
-        The witness can't be read.
-    """
+    """Compare what a witness was told with what a ledger has."""
     found = _compared(ledger, witness, CheckpointComparison(ledger, mark))
     wrong = found.wrong_before()
     return found if wrong is None else _compared(ledger, witness, CheckpointComparison(ledger, mark, wrong))
@@ -246,28 +231,9 @@ class AcceptedCopy:
 def check_newest(ledger: SQLLedger, witness: Witness | None, *, accept: str | None = None) -> AcceptedCopy | None:
     """Refuse a ledger that is older than what its witness knows, before it answers anything.
 
-    Parameters
-    ----------
-    ledger : SQLLedger
-        The service's.
-    witness : Witness or None
-        Where its checkpoints are kept; None where that was never done.
-    accept : str, optional
-        Why an administrator lets it go on nevertheless. It is recorded in the ledger and at the witness.
-
-    Returns
-    -------
-    AcceptedCopy or None
-        What was accepted, if anything was.
-
-    Raises
-    ------
-    LedgerOutdated
-        The ledger has not the answers that the witness knows of.
-    WitnessUnusable
-        The witness can't be read or written, or is damaged, cut, missing, or not the one that the ledger had.
-    InputError
-        Something is accepted, and there is nothing to accept: whoever leaves the option in place would never be warned.
+    Notes
+    -----
+    `witness`: where its checkpoints are kept; None where that was never done.
     """
     if accept is not None and not (accept.strip() and accept.isprintable() and len(accept) <= _LONGEST_REASON):
         expected = f"the reason why this copy is accepted, in at most {_LONGEST_REASON} printable characters"
@@ -288,26 +254,12 @@ def check_newest(ledger: SQLLedger, witness: Witness | None, *, accept: str | No
 
 
 def accepted_copies(ledger: SQLLedger) -> list[AcceptedCopy]:
-    """Return when a ledger went on as an older copy, the first time first.
-
-    Parameters
-    ----------
-    ledger : SQLLedger
-        The service's.
-    """
+    """Return when a ledger went on as an older copy, the first time first."""
     return _parsed(ledger, ledger.read_setting(_ACCEPTED))
 
 
 def copy_notes(ledger: SQLLedger, guard: str) -> tuple[str, ...]:
-    """Return what a leaderboard has to say of accepted copies: what happened, and what is promised since.
-
-    Parameters
-    ----------
-    ledger : SQLLedger
-        The service's.
-    guard : str
-        What it calls the guard of the leaderboard.
-    """
+    """Return what a leaderboard has to say of accepted copies: what happened, and what is promised since."""
     notes = []
     for copy in accepted_copies(ledger):
         when = f"On {copy.time[:10]} this service went on from a copy that its witness did not confirm ({copy.reason})"
@@ -333,29 +285,13 @@ def copy_notes(ledger: SQLLedger, guard: str) -> tuple[str, ...]:
 
 
 def proved_until(ledger: SQLLedger, guard: str) -> int | None:
-    """Return the number of the last answer that is promised anything; None where no copy was accepted.
-
-    Parameters
-    ----------
-    ledger : SQLLedger
-        The service's.
-    guard : str
-        What it calls the guard.
-    """
+    """Return the number of the last answer that is promised anything; None where no copy was accepted."""
     limits = [limit for copy in accepted_copies(ledger) if (limit := _kept(copy, guard)) is not None]
     return min(limits, default=None)
 
 
 def remember_line(ledger: SQLLedger, line: str) -> None:
-    """Let a ledger remember a line that its witness has, so that a witness without it is recognised as cut.
-
-    Parameters
-    ----------
-    ledger : SQLLedger
-        The service's.
-    line : str
-        The line; nothing is done for an empty one.
-    """
+    """Let a ledger remember a line that its witness has, so that a witness without it is recognised as cut."""
     if line:
         ledger.change_setting(_MARK, lambda _: mark_of(line))
 

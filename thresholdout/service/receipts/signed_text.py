@@ -60,13 +60,7 @@ def decoded(text: str) -> bytes:
 
 
 def private_key(raw: bytes | None = None) -> Ed25519PrivateKey:
-    """Return a private key: a new one, or the one of these 32 bytes.
-
-    Raises
-    ------
-    ThresholdoutError
-        The library ``cryptography`` is missing.
-    """
+    """Return a private key: a new one, or the one of these 32 bytes."""
     key = _ed25519().Ed25519PrivateKey
     found: Ed25519PrivateKey = key.generate() if raw is None else key.from_private_bytes(raw)
     return found
@@ -81,16 +75,11 @@ def public_key(raw: bytes) -> Ed25519PublicKey:
 def signed(claims: Mapping[str, Any], kind: str, key: Ed25519PrivateKey, name: str) -> str:
     """Return claims with a signature.
 
-    Parameters
-    ----------
-    claims : mapping
-        What is claimed: texts, finite numbers, None, and lists and objects of them.
-    kind : str
-        What is signed, so that one kind of text is never taken for another; the header's ``typ``.
-    key : Ed25519PrivateKey
-        What signs.
-    name : str
-        What others call its public half; the header's ``kid``.
+    Notes
+    -----
+    `kind`: what is signed, so that one kind of text is never taken for another; the header's ``typ``.
+
+    `name`: what others call its public half; the header's ``kid``.
     """
     header = {"alg": ALGORITHM, "kid": name, "typ": kind}
     text = ".".join(encoded(json.dumps(part, allow_nan=False).encode()) for part in (header, dict(claims)))
@@ -100,19 +89,9 @@ def signed(claims: Mapping[str, Any], kind: str, key: Ed25519PrivateKey, name: s
 def verified(text: str, kind: str, keys: Mapping[str, bytes]) -> tuple[dict[str, Any], str]:
     """Return the claims of a signed text, and the name of the key that signed it.
 
-    Parameters
-    ----------
-    text : str
-        As `signed` returns it.
-    kind : str
-        What it has to be.
-    keys : mapping of str to bytes
-        The public keys that are trusted, by their names.
-
-    Raises
-    ------
-    ReceiptInvalid
-        It is not such a text, its key is unknown, or its signature does not fit.
+    Notes
+    -----
+    `keys`: the public keys that are trusted, by their names.
     """
     from cryptography.exceptions import InvalidSignature
 

@@ -72,15 +72,7 @@ class Signer:
         self.key = thumbprint(self._key.public_key().public_bytes_raw())
 
     def sign(self, claims: Mapping[str, Any], kind: str) -> str:
-        """Return claims with a signature, as one line of text.
-
-        Parameters
-        ----------
-        claims : mapping
-            What is claimed: texts, finite numbers and None.
-        kind : str
-            What is signed, such as `thresholdout.service.receipts.receipt.KIND`.
-        """
+        """Return claims with a signature, as one line of text."""
         return signed(claims, kind, self._key, self.key)
 
     def __repr__(self) -> str:
@@ -88,36 +80,12 @@ class Signer:
 
 
 def change_key(ledger: SQLLedger) -> str:
-    """Sign with a new key from now on, and return its name; what earlier keys have signed stays valid.
-
-    Parameters
-    ----------
-    ledger : SQLLedger
-        The service's. Processes that have it open go on with the key that they know until they start again.
-    """
+    """Sign with a new key from now on, and return its name; what earlier keys have signed stays valid."""
     return _replaced(ledger, withdrawn="")
 
 
 def withdraw_key(ledger: SQLLedger, key: str) -> str:
-    """Publish a key no more, since somebody else has it; a new one takes its place when it is the present one.
-
-    Parameters
-    ----------
-    ledger : SQLLedger
-        The service's.
-    key : str
-        The key's name.
-
-    Returns
-    -------
-    str
-        Name of the key that signs from now on.
-
-    Raises
-    ------
-    InputError
-        There is no such key.
-    """
+    """Publish a key no more, since somebody else has it; a new one takes its place when it is the present one."""
     known = [found["kid"] for found in published_keys(ledger)["keys"]]
     if key not in known:
         raise InputError("key", repr(key[:64]), f"one of {', '.join(known) or 'no keys, since there are none yet'}")
@@ -125,13 +93,7 @@ def withdraw_key(ledger: SQLLedger, key: str) -> str:
 
 
 def published_keys(ledger: SQLLedger) -> dict[str, Any]:
-    """Return the public keys of a ledger's receipts as a set of JSON Web Keys, the present one first.
-
-    Parameters
-    ----------
-    ledger : SQLLedger
-        The service's.
-    """
+    """Return the public keys of a ledger's receipts as a set of JSON Web Keys, the present one first."""
     stored = _read(ledger)
     if stored is None:
         return {"keys": []}
@@ -139,18 +101,7 @@ def published_keys(ledger: SQLLedger) -> dict[str, Any]:
 
 
 def public_keys(published: object) -> dict[str, bytes]:
-    """Return the public keys of a set of JSON Web Keys, or of a single one, by their names.
-
-    Parameters
-    ----------
-    published : object
-        As `published_keys` returns it, and JSON gives it back.
-
-    Raises
-    ------
-    InputError
-        It is no such set, or a name is not that of its key.
-    """
+    """Return the public keys of a set of JSON Web Keys, or of a single one, by their names."""
     found = published.get("keys", [published]) if isinstance(published, dict) else None
     if not isinstance(found, list) or not 1 <= len(found) <= _MOST_KEYS:
         raise InputError("public key", "no set of JSON Web Keys", "what the service shows at /v1/receipt-key")
@@ -171,10 +122,9 @@ def public_keys(published: object) -> dict[str, bytes]:
 def thumbprint(raw: bytes) -> str:
     """Return the name of a public key.
 
-    Parameters
-    ----------
-    raw : bytes of length 32
-        The public key.
+    Notes
+    -----
+    `raw`: the public key.
 
     Examples
     --------

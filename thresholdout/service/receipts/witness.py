@@ -78,21 +78,7 @@ class Said:
 
 
 def checkpoint_line(ledger: str, guard: str, query: int, checkpoint: str, time: str) -> str:
-    """Return a line that says what the checkpoint of a history is.
-
-    Parameters
-    ----------
-    ledger : str
-        The ledger's identity.
-    guard : str
-        What it calls the guard.
-    query : int
-        Number of the last query; 0 when there was none.
-    checkpoint : str
-        Digest of its entry.
-    time : str
-        When this is said.
-    """
+    """Return a line that says what the checkpoint of a history is."""
     return _checked({"ledger": ledger, "guard": guard, "query": query, "checkpoint": checkpoint, "time": time})
 
 
@@ -117,20 +103,7 @@ def mark_of(line: str) -> str:
 
 
 def read_lines(location: str, lines: Iterable[bytes]) -> Iterator[Said]:
-    """Give what lines say.
-
-    Parameters
-    ----------
-    location : str
-        The witness, for messages.
-    lines : iterable of bytes
-        All lines with their ends; what has none was cut off, and says nothing.
-
-    Raises
-    ------
-    WitnessUnusable
-        A line is longer than any that was written.
-    """
+    """Give what lines say."""
     unread: tuple[int, bytes] | None = None
     for number, whole in enumerate(lines, 1):
         if len(whole) > LONGEST:
@@ -217,23 +190,11 @@ class Witness(ABC):
 
     @abstractmethod
     def lines(self, ledger: str) -> Iterator[bytes]:
-        """Give the lines about a ledger with their ends, in the order in which they came, and those of others or not.
-
-        Raises
-        ------
-        WitnessUnusable
-            They can't be read, or not in time.
-        """
+        """Yield the lines about a ledger with their ends, in the order of their arrival; of others, if wanted."""
 
     @abstractmethod
     def append(self, lines: Sequence[str]) -> None:
-        """Keep lines, durably, behind all others.
-
-        Raises
-        ------
-        WitnessUnusable
-            They may not have been kept.
-        """
+        """Keep lines, durably, behind all others."""
 
 
 class FileWitness(Witness):
@@ -365,11 +326,6 @@ class AddressWitness(Witness):
 
 def witness_at(where: str | os.PathLike[str]) -> Witness:
     """Return the witness in a file or at an address.
-
-    Parameters
-    ----------
-    where : str or path
-        A file's name, or an address that begins with ``http://`` or ``https://``.
 
     Examples
     --------

@@ -23,15 +23,7 @@ _LOCAL: Final = ("127.0.0.1", "::1", "localhost")
 
 
 def witness_app(witness: FileWitness, key: str | None) -> Starlette:
-    """Return the application of an address that keeps checkpoints.
-
-    Parameters
-    ----------
-    witness : FileWitness
-        Where lines are kept.
-    key : str or None
-        What has to come as a bearer token; None for nothing.
-    """
+    """Return the application of an address that keeps checkpoints."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.responses import PlainTextResponse, StreamingResponse
@@ -71,20 +63,7 @@ def witness_app(witness: FileWitness, key: str | None) -> Starlette:
 
 
 def serve_witness(witness: FileWitness, host: str, port: int) -> None:
-    """Keep checkpoints at an address until a signal ends it.
-
-    Parameters
-    ----------
-    witness : FileWitness
-        Where lines are kept.
-    host, port : str, int
-        Where it listens.
-
-    Raises
-    ------
-    InputError
-        Others could reach it, and no key is set.
-    """
+    """Keep checkpoints at an address until a signal ends it."""
     import uvicorn
 
     key = os.environ.get(KEY_VARIABLE)

@@ -83,17 +83,7 @@ class Witnessing:
         return self._last_line
 
     def note(self, guard: str, query: int, checkpoint: str) -> None:
-        """Let the witness know a checkpoint, soon; returns at once.
-
-        Parameters
-        ----------
-        guard : str
-            What the ledger calls the guard.
-        query : int
-            Number of its last query.
-        checkpoint : str
-            The checkpoint after that.
-        """
+        """Let the witness know a checkpoint, soon; returns at once."""
         with self._changed:
             if query <= self._told.get(guard, -1) or query <= self._waiting.get(guard, (-1, ""))[0]:
                 return

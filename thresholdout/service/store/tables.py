@@ -83,13 +83,7 @@ class Store:
 
 
 def prepare(database: Database) -> Store:
-    """Make the service's tables where they are missing.
-
-    Raises
-    ------
-    LedgerUnusable
-        They have another format than this program knows.
-    """
+    """Make the service's tables where they are missing."""
     store = Store(database)
     setting = database.statements.setting
 

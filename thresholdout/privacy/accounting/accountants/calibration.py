@@ -166,13 +166,6 @@ def best_delta(
 ) -> float:
     """Return the smallest guaranteed delta of all accountants that know the events, 1 when there is none.
 
-    Parameters
-    ----------
-    events, adjacency, accountants
-        As in `best_epsilon`.
-    epsilon : float
-        0 or more, in nats.
-
     Examples
     --------
     >>> from thresholdout.privacy.accounting.events.event_types import BlackBox

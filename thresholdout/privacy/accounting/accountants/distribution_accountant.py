@@ -71,18 +71,6 @@ def pair_refusal(event: Event, adjacency: Adjacency) -> str:
 def pairs_of(event: Event, adjacency: Adjacency) -> Both | None:
     """Return the pairs that dominate an event, from a data set to its neighbour, and back; None when nothing leaks.
 
-    Parameters
-    ----------
-    event : Event
-        Primitive, and not refused by `pair_refusal`.
-    adjacency : {"replace_one", "add_remove"}
-        Under "add_remove" the first is about a record that is there in the first data set only.
-
-    Returns
-    -------
-    tuple of two pairs
-        The same one twice where neighbours can be exchanged.
-
     Examples
     --------
     >>> pairs_of(GaussianAnswer(2.0), "replace_one")[0].weights

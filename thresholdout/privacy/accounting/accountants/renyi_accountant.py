@@ -70,19 +70,6 @@ def curve_bound(event: Event, adjacency: Adjacency) -> str:
 def curve(event: Event, adjacency: Adjacency, orders: Floats) -> Floats:
     """Return an event's Renyi divergence at some orders.
 
-    Parameters
-    ----------
-    event : Event
-        Primitive, and not refused by `curve_refusal`.
-    adjacency : {"replace_one", "add_remove"}
-    orders : ndarray of shape (k,)
-        Above 1.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        In nats, rounded up.
-
     Examples
     --------
     >>> curve(GaussianAnswer(2.0), "replace_one", np.array([2.0, 8.0])).round(12)
@@ -108,18 +95,10 @@ def curve(event: Event, adjacency: Adjacency, orders: Floats) -> Floats:
 def pure_divergence(orders: Floats, epsilon: float) -> Floats:
     """Return the largest Renyi divergence of an epsilon-private mechanism: that of randomised response.
 
-    Parameters
-    ----------
-    orders : ndarray of shape (k,)
-        Above 1.
-    epsilon : float
-        0 or more.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        ``log((e^(a eps) + e^((1-a) eps))/(1 + e^eps))/(a - 1)`` at order a, rounded up, at most epsilon: a pair of
-        epsilon-private outputs is a processed randomised response [Kairouz, Oh, Viswanath, Theorem 2.5].
+    Notes
+    -----
+    ``log((e^(a eps) + e^((1-a) eps))/(1 + e^eps))/(a - 1)`` at order a, rounded up, at most epsilon: a pair of
+    epsilon-private outputs is a processed randomised response [Kairouz, Oh, Viswanath, Theorem 2.5].
 
     Examples
     --------
@@ -136,17 +115,9 @@ def pure_divergence(orders: Floats, epsilon: float) -> Floats:
 def laplace_divergence(orders: Floats, shift: float) -> Floats:
     """Return the Renyi divergence of two Laplace distributions whose means differ by a number of scales.
 
-    Parameters
-    ----------
-    orders : ndarray of shape (k,)
-        Above 1.
-    shift : float
-        Above 0.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        ``log(a/(2a-1) e^((a-1) s) + (a-1)/(2a-1) e^(-a s))/(a-1)`` at order a [Mironov 2017, Table II], rounded up.
+    Notes
+    -----
+    ``log(a/(2a-1) e^((a-1) s) + (a-1)/(2a-1) e^(-a s))/(a-1)`` at order a [Mironov 2017, Table II], rounded up.
 
     Examples
     --------

@@ -79,32 +79,9 @@ def default_orders() -> Floats:
 def rdp_to_epsilon(orders: Any, rdp: Any, delta: float, *, conversion: str = "balle") -> RenyiEpsilon:
     """Return the smallest epsilon over the orders.
 
-    Parameters
-    ----------
-    orders : array of shape (k,)
-        Orders above 1, increasing.
-    rdp : array of shape (k,)
-        Total Renyi divergence at each order, in nats, 0 or more; inf is allowed.
-    delta : float
-        In (0, 1).
-    conversion : {"balle", "mironov"}
-        Balle et al. (2020, Theorem 21), or Mironov (2017, Proposition 3), which is never smaller.
-
-    Returns
-    -------
-    RenyiEpsilon
-
-    Warns
+    Notes
     -----
-    EdgeOrderWarning
-        When the best order is the first or last finite one.
-    NoFiniteOrderWarning
-        When no divergence is finite; epsilon is then inf.
-
-    Raises
-    ------
-    InputError
-        For arguments out of range.
+    `conversion`: balle et al. (2020, Theorem 21), or Mironov (2017, Proposition 3), which is never smaller.
 
     Examples
     --------
@@ -131,18 +108,6 @@ def rdp_to_epsilon(orders: Any, rdp: Any, delta: float, *, conversion: str = "ba
 
 def rdp_to_delta(orders: Any, rdp: Any, epsilon: float) -> RenyiDelta:
     """Return the smallest delta at an epsilon, by the inverse of the conversion of Balle et al. (2020).
-
-    Parameters
-    ----------
-    orders, rdp
-        As in `rdp_to_epsilon`.
-    epsilon : float
-        0 or more.
-
-    Warns
-    -----
-    EdgeOrderWarning, NoFiniteOrderWarning
-        As in `rdp_to_epsilon`; delta is 1 when no divergence is finite.
 
     Examples
     --------

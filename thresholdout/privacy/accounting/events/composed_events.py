@@ -124,15 +124,7 @@ class Composed(_Nested):
 
 
 def check_event(event: object) -> Event:
-    """Return an event; a list or tuple of events becomes a `Composed` one.
-
-    Raises
-    ------
-    InputTypeError
-        When it is none.
-    InputError
-        For lists within lists within lists, thousands deep.
-    """
+    """Return an event; a list or tuple of events becomes a `Composed` one."""
     if isinstance(event, Event):
         return event
     if isinstance(event, (list, tuple)):
@@ -148,13 +140,6 @@ def check_event(event: object) -> Event:
 
 def leaves(event: Event, times: int = 1) -> Iterator[tuple[Event, int]]:
     """Walk once through an event; yield the primitive events in it, in their order, and how often each happens.
-
-    Parameters
-    ----------
-    event : Event
-        Of any depth.
-    times : int
-        How often all of it happens.
 
     Examples
     --------

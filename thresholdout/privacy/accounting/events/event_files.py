@@ -64,13 +64,6 @@ _SHAPE = 'a table such as {"kind": "gaussian_answer", "std": 2.0}'
 def event_to_dict(event: Event) -> dict[str, Any]:
     """Return an event as plain values: its kind, and its fields.
 
-    Raises
-    ------
-    InputError
-        For more than 50 levels of events within events.
-    InputTypeError
-        For no event, or one of a kind that files have no name for.
-
     Examples
     --------
     >>> from thresholdout.privacy.accounting.events.event_types import GaussianAnswer
@@ -104,14 +97,6 @@ def _check_depth(depth: int) -> None:
 
 def event_from_dict(values: object) -> Event:
     """Return the event that plain values describe; a ``count`` beside the fields repeats it.
-
-    Raises
-    ------
-    InputError
-        When the kind is unknown, a field is missing or unknown, or a value is out of range; or for more than 50
-        levels of events within events.
-    InputTypeError
-        When it is no table.
 
     Examples
     --------

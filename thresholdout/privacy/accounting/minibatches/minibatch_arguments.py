@@ -32,13 +32,6 @@ Orders = float | Iterable[float] | NDArray[np.floating[Any]]
 def orders(alpha: Any) -> Floats:
     """Return the orders as an array of one dimension; each must be a finite number above 1.
 
-    Raises
-    ------
-    InputTypeError
-        When they are no numbers.
-    InputError
-        When there is none, or one is NaN, infinite or at most 1.
-
     Examples
     --------
     >>> orders(2)
@@ -91,11 +84,6 @@ def batch(batch_size: object, dataset_size: object) -> tuple[int, int]:
 def rate(q: object, batch_size: object, dataset_size: object) -> float:
     """Return the sampling rate, from itself or from the sizes (then rounded up).
 
-    Raises
-    ------
-    InputError
-        When both or neither are given, or they are out of range.
-
     Examples
     --------
     >>> rate(None, 120, 50_000)
@@ -119,21 +107,6 @@ def sample_minibatch(
     rng: np.random.Generator, N: int, B: int, scheme: Literal["wor", "wr", "poisson"]
 ) -> NDArray[np.int64]:
     """Draw the indices of one batch.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        For sampling only: draw the noise from another generator, so that neither stream tells of the other.
-    N, B : int
-        Records, and (expected) batch size, 1 <= B < N.
-    scheme : {"wor", "wr", "poisson"}
-        Without replacement, with replacement (duplicates stay and count), or every record with probability B / N.
-
-    Returns
-    -------
-    ndarray of int
-        Of B indices, or of a random number of them, possibly none, for "poisson": then the divisor stays B, and the
-        step adds its noise all the same.
 
     Notes
     -----

@@ -129,15 +129,7 @@ def reach(k: int) -> float:
 
 
 def interpolate(alpha: Floats, cumulants: dict[int, float]) -> Floats:
-    """Return Renyi bounds from cumulant bounds at the integers around the orders, which are convex in the order.
-
-    Parameters
-    ----------
-    alpha : ndarray
-        Orders above 1; below 2 the value at 2 is taken.
-    cumulants : dict
-        ``(n - 1)`` times the bound at n, for floor and ceiling (2 at least) of each order.
-    """
+    """Return Renyi bounds from cumulant bounds at the integers around the orders, which are convex in the order."""
     low, high = np.maximum(np.floor(alpha), 2.0), np.maximum(np.ceil(alpha), 2.0)
     below, above = (np.array([cumulants[int(n)] for n in side]) for side in (low, high))
     share = np.clip(alpha - low, 0.0, 1.0)
@@ -164,13 +156,6 @@ def choose(n: int) -> Floats:
 
 def binomial_moments(alpha: Floats, sigma: float, q: float) -> Floats:
     """Return a bound of the replace-one Renyi divergence of a step without replacement, rounded up.
-
-    Parameters
-    ----------
-    alpha : ndarray
-        Orders above 1.
-    sigma, q : float
-        As in `rdp_fswor`.
 
     Notes
     -----
@@ -203,25 +188,6 @@ def _cumulant(n: int, sigma: float, q: float) -> float:
 
 def rdp_wang(alpha: Orders, sigma: float, q: float, *, bound: str = "upper", variant: str = "paper") -> Any:
     """Return the bounds of Wang et al. (2019) on one step without replacement, under replace-one.
-
-    Parameters
-    ----------
-    alpha : float or array of shape (k,)
-        Orders above 1; integers of at least 2 for the lower bound.
-    sigma, q : float
-        As in `rdp_fswor`.
-    bound : {"upper", "lower"}
-    variant : {"paper", "min"}
-        The term of order two as [B24, App. E] keeps it, or with the minimum of the original Theorem 9.
-
-    Returns
-    -------
-    float or ndarray of shape (k,)
-
-    Raises
-    ------
-    InputError
-        For arguments out of range, and for a lower bound at an order that is no integer.
 
     Notes
     -----

@@ -39,20 +39,6 @@ _LOSS: Final = 40.0  # nats that a simple bound of the tail may lose
 def opposite_shifts(alpha: Floats, shift: float, rate: float) -> Floats:
     """Return the divergence of ``(1-rate) N(0,1) + rate N(shift,1)`` from its mirror image.
 
-    Parameters
-    ----------
-    alpha : ndarray of shape (k,)
-        Orders above 1.
-    shift : float
-        Above 0.
-    rate : float
-        In (0, 1).
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        In nats, rounded up (PROOFS.md, F11); inf for orders at which it would take too long.
-
     Examples
     --------
     >>> float(opposite_shifts(np.array([2.0]), 1e-3, 1e-3)[0].round(15))
@@ -130,32 +116,10 @@ def _tails(power: float, a: float, q: float, end: float, plain: bool) -> float:
 def rdp_poisson(alpha: Orders, sigma: float, q: float, *, adjacency: str = "add_remove", method: str = "auto") -> Any:
     """Return the Renyi divergence that one step on a Poisson batch leaks.
 
-    Parameters
-    ----------
-    alpha : float or array of shape (k,)
-        Orders above 1.
-    sigma : float
-        Standard deviation of the noise on the sum of clipped gradients, over the clipping norm.
-    q : float
-        Probability, in (0, 1), with which each record enters; the divisor of the sum must be fixed.
-    adjacency : {"add_remove", "replace_one"}
-    method : {"auto", "exact"}
-        "exact": the largest value that a step can have; for replace-one that of two opposite records, and inf at orders
-        where it would take too long. "auto": the exact value, and at those orders the bound without replacement, whose
-        sensitivity is larger.
-
-    Returns
-    -------
-    float or ndarray of shape (k,)
-        In nats, rounded up.
-
-    Raises
-    ------
-    InputError
-        For arguments out of range.
-
     Notes
     -----
+    `q`: probability, in (0, 1), with which each record enters; the divisor of the sum must be fixed.
+
     Under add/remove it is the value without replacement at twice the noise. Never use one accountant for the other's
     sampler. With a replaced record two opposite gradients are the worst (PROOFS.md, F11). [B24, Theorem
     C.9] is above that, and its constants are too small from the fourth derivative on (F7).

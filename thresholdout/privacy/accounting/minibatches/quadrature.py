@@ -116,13 +116,6 @@ class TwoPoint:
 def log_power_excess(power: float, w: Floats, log: Floats) -> Floats:
     """Return ``log((1 + w)**p - 1 - p w)`` for p > 1 or p < 0.
 
-    Parameters
-    ----------
-    power : float
-        p.
-    w, log : ndarray
-        Above -1, and ``log1p(w)``; where w is infinite, the logarithm alone counts.
-
     Examples
     --------
     >>> w = np.array([0.5, 1e-9])
@@ -166,19 +159,6 @@ class Excess:
 
 def log_excess(mixture: Mixture, powers: Floats) -> list[Excess]:
     """Return bounds of ``log E[g_p(w(t))]`` for several powers.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        Of which the ratio is taken.
-    powers : ndarray
-        All above 1 (a record is removed), or all below 0 (one is added).
-
-    Returns
-    -------
-    list of Excess
-        One for each power; their width is the certified error. A lower value may be -inf, an upper one inf, where the
-        error bound is larger than the value.
 
     Notes
     -----

@@ -24,15 +24,6 @@ _REACH = 15.0
 def envelope(alpha: Floats, shift: float, q: float) -> Floats:
     """Return the bound of the replace-one Renyi divergence at each order, rounded up.
 
-    Parameters
-    ----------
-    alpha : ndarray
-        Orders above 1.
-    shift : float
-        2 / sigma.
-    q : float
-        Sampling rate.
-
     Examples
     --------
     >>> f"{envelope(np.array([2.0]), 1 / 3, 0.0024)[0]:.6e}"
@@ -58,11 +49,6 @@ def envelope(alpha: Floats, shift: float, q: float) -> Floats:
 
 def envelope_floor(alpha: Floats, shift: float, q: float) -> Floats:
     """Return something below the envelope that is found fast, 0 where nothing is known.
-
-    Parameters
-    ----------
-    alpha, shift, q
-        As in `envelope`.
 
     Notes
     -----
@@ -165,14 +151,6 @@ class _HalfLine:
 
 def replace_one(alpha: Floats, sigma: float, q: float, *, method: str) -> Floats:
     """Return a replace-one bound, or the smaller one for each order (method "auto").
-
-    Parameters
-    ----------
-    alpha : ndarray of shape (k,)
-        Orders above 1.
-    sigma, q : float
-        Noise multiplier and sampling rate.
-    method : {"auto", "envelope", "binomial"}
 
     Notes
     -----

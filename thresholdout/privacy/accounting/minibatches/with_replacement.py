@@ -132,22 +132,6 @@ def rdp_fswr(
 ) -> Any:
     """Return the Renyi divergence that one step on a batch with replacement leaks, under add/remove.
 
-    Parameters
-    ----------
-    alpha : float or array of shape (k,)
-        Orders above 1.
-    sigma : float
-        Standard deviation of the noise on the sum of clipped gradients, over the clipping norm.
-    batch_size, dataset_size : int
-        Draws, and records in the larger data set of the pair; 1 <= batch_size < dataset_size.
-    direction : {"both", "remove", "add"}
-        Of the exact value; "both" is the larger one, and the guarantee.
-
-    Returns
-    -------
-    float or ndarray of shape (k,)
-        In nats, rounded up.
-
     Notes
     -----
     Renyi differential privacy is the wrong tool here: that a record fills the whole batch has probability N**-B and
@@ -183,25 +167,6 @@ def rdp_fswr_lower(
     indices: Collection[int] | None = None,
 ) -> float:
     """Return the lower bound of Theorem 3.7 by its recursion; without `indices` it is the exact value.
-
-    Parameters
-    ----------
-    alpha : int
-        Order, 2 or more.
-    sigma, batch_size, dataset_size
-        As in `rdp_fswr`.
-    indices : collection of int, optional
-        Numbers of draws that each sum beyond the innermost two is restricted to, such as ``{0, 1, 2, B}``.
-
-    Returns
-    -------
-    float
-        In nats, rounded down.
-
-    Raises
-    ------
-    InputError
-        For an order that is no integer of at least 2, and for indices outside 0, ..., batch_size.
 
     Notes
     -----

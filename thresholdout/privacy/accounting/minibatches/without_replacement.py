@@ -35,19 +35,7 @@ __all__ = [
 
 
 def add_remove(alpha: Floats, shift: float, q: float, *, lower: bool = False) -> Floats:
-    """Return the Renyi divergence of ``(1-q) N(0,1) + q N(shift,1)`` from ``N(0,1)``, rounded up or down.
-
-    Parameters
-    ----------
-    alpha : ndarray
-        Orders above 1.
-    shift : float
-        Largest shift over the noise: 2 / sigma without replacement, 1 / sigma for Poisson batches.
-    q : float
-        Sampling rate.
-    lower : bool
-        Round down instead of up.
-    """
+    """Return the Renyi divergence of ``(1-q) N(0,1) + q N(shift,1)`` from ``N(0,1)``, rounded up or down."""
     moved = math.nextafter(shift, 0.0 if lower else math.inf)
     found = log_excess(TwoPoint(moved, q), alpha)
     logs = np.array([each.lower if lower else each.upper for each in found])
@@ -72,36 +60,12 @@ def rdp_fswor(
 ) -> Any:
     """Return the Renyi divergence that one step on a batch without replacement leaks.
 
-    Parameters
-    ----------
-    alpha : float or array of shape (k,)
-        Orders above 1.
-    sigma : float
-        Standard deviation of the noise on the *sum* of clipped gradients, over the clipping norm.
-    q : float, optional
-        Sampling rate, in (0, 1); or else
-    batch_size, dataset_size : int, optional
-        ``q = batch_size / dataset_size``. Under add/remove the data set is the larger one of the pair.
-    adjacency : {"add_remove", "replace_one"}
-        Neighbouring data sets: one more or less record, or another record in its place.
-    method : {"auto", "exact", "envelope", "binomial", "wang"}
-        "auto": the exact value for add/remove; for replace-one the smaller one per order of the envelope and the
-        binomial sum. "exact" exists for add/remove only. The last three are replace-one bounds, valid for add/remove as
-        well; "wang" is the published one of Wang et al.
-
-    Returns
-    -------
-    float or ndarray of shape (k,)
-        In nats, rounded up; a guarantee for every step that draws a *fresh* uniform subset and adds fresh noise,
-        whatever was released before. Steps add up. Epoch-wise shuffling is not covered.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For arguments out of range, and for both or neither of `q` and the sizes.
-
     Notes
     -----
+    `method`: "auto": the exact value for add/remove; for replace-one the smaller one per order of the envelope and the
+    binomial sum. "exact" exists for add/remove only. The last three are replace-one bounds, valid for add/remove as
+    well; "wang" is the published one of Wang et al.
+
     Add/remove: [B24, Thm 3.1], exact for every real order, in both directions (PROOFS.md, F1). Replace-one: the
     envelope (F4) and the binomial sum (F9). The sensitivity is twice the clipping norm under either adjacency, as
     the batch size is fixed.
@@ -134,13 +98,6 @@ def rdp_fswor_lower(alpha: Orders, sigma: float, q: float) -> Any:
 
     The exact add/remove value, rounded down. It is attained under replace-one as well: by a record whose clipped
     gradient opposes all others, in place of one that does not [B24, App. E; PROOFS.md, F1].
-
-    Parameters
-    ----------
-    alpha : float or array of shape (k,)
-        Orders above 1.
-    sigma, q : float
-        As in `rdp_fswor`.
 
     Examples
     --------

@@ -266,13 +266,7 @@ class Composed:
         return 1.0 / found
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds (lower, upper) on the divergence of the lattices' masses, those at infinity included.
-
-        Parameters
-        ----------
-        epsilon : float
-            In nats.
-        """
+        """Return bounds (lower, upper) on the divergence of the lattices' masses, those at infinity included."""
         certain, possible = self.infinite * (1.0 - 1e-12), self.infinite * (1.0 + 1e-12)
         if self.empty:
             return certain, possible
@@ -347,16 +341,6 @@ def mixed_moments(
     weights: Floats, logs: Floats, means: Floats, variances: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return the moments of mixtures from those of their parts.
-
-    Parameters
-    ----------
-    weights, logs, means, variances : ndarray
-        Shape (steps, parts): probabilities, and the parts' moments from `tilted_moments`.
-
-    Returns
-    -------
-    tuple of ndarray
-        Logarithms of moments, shares of the parts after tilting, shape (steps, parts), means and variances.
 
     Examples
     --------

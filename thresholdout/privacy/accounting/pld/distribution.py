@@ -127,25 +127,6 @@ class PrivacyLossDistribution:
     def epsilon(self, delta: float, accuracy: float = 1e-5) -> Interval:
         """Return bounds on the smallest epsilon at a delta.
 
-        Parameters
-        ----------
-        delta : float
-            In [1e-250, 1).
-        accuracy : float
-            Wanted relative distance of the bounds, in (0, 1). They may stay further apart for steps whose lattice
-            would need more than 500,000 points, or sums that would need more than 2 million; the work of a
-            search is bounded by some seconds.
-
-        Returns
-        -------
-        Interval
-            In nats; the upper bound is infinite when delta is below the probability of an infinite loss.
-
-        Raises
-        ------
-        InputError, InputTypeError
-            For values out of range.
-
         Examples
         --------
         >>> from thresholdout.privacy.accounting.pld.pairs import randomised_response
@@ -156,23 +137,6 @@ class PrivacyLossDistribution:
 
     def guaranteed_epsilon(self, delta: float, accuracy: float = 1e-5) -> float:
         """Return the upper bound of `epsilon` alone, in about half the time.
-
-        Parameters
-        ----------
-        delta : float
-            In [1e-250, 1).
-        accuracy : float
-            As in `epsilon`: the width of the lattice is the one with which bounds are predicted to be so close.
-
-        Returns
-        -------
-        float
-            In nats; a guarantee.
-
-        Raises
-        ------
-        InputError, InputTypeError
-            For values out of range.
 
         Examples
         --------
@@ -231,23 +195,6 @@ class PrivacyLossDistribution:
 
     def delta(self, epsilon: float, accuracy: float = 1e-3) -> Interval:
         """Return bounds on the smallest delta at an epsilon.
-
-        Parameters
-        ----------
-        epsilon : float
-            At least 0, in nats.
-        accuracy : float
-            Wanted relative distance of the bounds, in (0, 1); see `epsilon`.
-
-        Returns
-        -------
-        Interval
-            In [0, 1].
-
-        Raises
-        ------
-        InputError, InputTypeError
-            For values out of range.
 
         Examples
         --------
@@ -361,23 +308,6 @@ def _interval(low: float, high: float, reason: str) -> Interval:
 
 def worst_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: float, accuracy: float = 1e-5) -> Interval:
     """Return bounds on the largest epsilon of several distributions, such as both directions of add/remove.
-
-    Parameters
-    ----------
-    distributions : iterable of PrivacyLossDistribution
-        At least one.
-    delta, accuracy : float
-        As in `PrivacyLossDistribution.epsilon`.
-
-    Returns
-    -------
-    Interval
-        Of the largest one.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For values out of range.
 
     Examples
     --------

@@ -125,12 +125,6 @@ def dominating(steps: Mapping[DominatingPair, int], wanted: float) -> Mixtures:
     A step whose means lie between s and s' apart is dominated by one that draws s or s', and says which, with the
     probabilities whose mean of ``Phi(distance / 2)`` is right (PROOFS.md, P7).
 
-    Parameters
-    ----------
-    steps : mapping from DominatingPair to int
-    wanted : float
-        Relative accuracy of epsilon.
-
     Examples
     --------
     >>> from thresholdout.privacy.accounting.pld.pairs import gaussian

@@ -247,17 +247,7 @@ class Search:
         return 0.0 if self.sharp else (1.0 + slope) * self.rough.squares(step, slope) / 2.0
 
     def width(self, excess: float, slope: float, tilt: float) -> float:
-        """Return the width of the lattice, or what is nearest to it, for an excess of the upper epsilon.
-
-        Parameters
-        ----------
-        excess : float
-            In nats.
-        slope : float
-            How fast the logarithm of delta falls with epsilon, about.
-        tilt : float
-            Of the composition.
-        """
+        """Return the width of the lattice, or what is nearest to it, for an excess of the upper epsilon."""
         spare = 0.65 if len(self._above.pairs) < len(self._given) else 0.8  # mixtures of levels take their part
         found = max(math.sqrt(12.0 * spare * excess / (self.count * (1.0 + slope))), 1e-300)
         most = 2.0 * self.rough.largest
@@ -278,15 +268,7 @@ class Search:
         return Search(self._given, self._tail, self._wanted, self._levels * math.sqrt(ratio))
 
     def tilt(self, slope: float, epsilon: float, delta: float) -> float:
-        """Return a tilt for compositions with which errors stay small beside what is wanted, and ranges short.
-
-        Parameters
-        ----------
-        slope : float
-            The tilt whose mean is epsilon.
-        epsilon, delta : float
-            About.
-        """
+        """Return a tilt for compositions with which errors stay small beside what is wanted, and ranges short."""
         room = math.log(
             max(0.02 * self._wanted * min(1.0, slope * epsilon + 1e-300), 5e-324)
         )  # the product may underflow
@@ -315,19 +297,7 @@ class Search:
         return (found, self.rough.tilt_of_epsilon(found)) if 0.0 < found < math.inf else (epsilon, slope)
 
     def again(self, composed: Composed, epsilon: float, slope: float, delta: float) -> tuple[float, float] | None:
-        """Return a width and a tilt with which a composition should be done again, or None if it is as good as it gets.
-
-        Parameters
-        ----------
-        composed : Composed
-            What was done.
-        epsilon : float
-            What follows from it, about.
-        slope : float
-            The tilt whose mean that is.
-        delta : float
-            For which it was found.
-        """
+        """Return the width and tilt of a better composition, or None if the present one is as good as it gets."""
         if composed.empty:
             return None
         tilt, spread = composed.tilt, composed.spread

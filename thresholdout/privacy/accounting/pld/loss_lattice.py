@@ -32,20 +32,6 @@ def exchanged(mass: Floats, gain: Floats, step: float) -> Floats:
     may; one whose loss is below draws from the next higher one, as much as it must. Bins that cannot are joined with
     a neighbour.
 
-    Parameters
-    ----------
-    mass : ndarray
-        Probabilities of bins, one for each point.
-    gain : ndarray
-        The integral of ``1 - exp(point - loss)`` over each bin, at most; above 0 where its loss is above its point.
-    step : float
-        Distance of the points.
-
-    Returns
-    -------
-    ndarray
-        Masses at the same points.
-
     Notes
     -----
     What is drawn costs some variance, in the square of the width; lowering losses instead would cost some of the mean.
@@ -276,13 +262,7 @@ def _extremes(loss: Loss) -> tuple[float, float]:
 
 
 def _spread(mass: Floats, first: int, step: float, losses: Floats, masses: Floats, noise: Floats) -> float:
-    """Add masses at any losses, split between neighbouring points of the lattice, or a little higher.
-
-    Returns
-    -------
-    float
-        At least the mass that belongs above the lattice, where losses are known too badly to be inside.
-    """
+    """Add masses at any losses, split between neighbouring points of the lattice, or a little higher."""
     raised = losses + noise
     index = np.floor(raised / step)
     share = np.clip(np.expm1(index * step - raised) / math.expm1(-step), 0.0, 1.0)
@@ -298,18 +278,6 @@ def _spread(mass: Floats, first: int, step: float, losses: Floats, masses: Float
 
 def pessimistic(loss: Loss, step: float) -> Lattice:
     """Return masses on a lattice whose divergences, composed or not, are at least those of the loss.
-
-    Parameters
-    ----------
-    loss : Loss
-        The loss of one step.
-    step : float
-        Width of the lattice, above 0, in nats.
-
-    Returns
-    -------
-    Lattice
-        With offset 0.
 
     Notes
     -----
@@ -353,18 +321,6 @@ def pessimistic(loss: Loss, step: float) -> Lattice:
 
 def optimistic(loss: Loss, upper: Lattice) -> Lattice:
     """Return masses on a lattice whose divergences, composed or not, are at most those of the loss.
-
-    Parameters
-    ----------
-    loss : Loss
-        The loss of one step.
-    upper : Lattice
-        From `pessimistic`; it says where bins should end, so that their losses fall on the lattice.
-
-    Returns
-    -------
-    Lattice
-        With an offset.
 
     Notes
     -----

@@ -90,17 +90,6 @@ class ReplacedDraws:
 def profile(shifts: Floats, weights: Floats, outcomes: Floats) -> tuple[Floats, Floats]:
     """Return points ``g - 1`` and bounds of the divergence ``H_g`` there, rounded up.
 
-    Parameters
-    ----------
-    shifts, weights : ndarray of shape (k,)
-        Of 1, 2, ... draws; shifts increase.
-    outcomes : ndarray of shape (n,)
-        Increasing, from half of the first shift on; g grows with them, from 1 on.
-
-    Returns
-    -------
-    gaps, bounds : ndarray of shape (n,)
-
     Examples
     --------
     >>> gaps, bounds = profile(np.array([1.0]), np.array([0.5]), np.array([0.5]))
@@ -190,25 +179,6 @@ def _up(value: float) -> float:
 def fswor_pairs(sigma: float, q: float, adjacency: str = "add_remove") -> tuple[DominatingPair, ...]:
     """Return the dominating pairs, one for each direction, of a step on a batch drawn without replacement.
 
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the noise on the sum of gradients, over the clipping norm.
-    q : float
-        Batch size over data set size (of the larger data set), in (0, 1).
-    adjacency : {"add_remove", "replace_one"}
-        Which data sets are neighbours.
-
-    Returns
-    -------
-    tuple of DominatingPair
-        Compose each of them with itself; the privacy is the worst of these compositions.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For values out of range.
-
     Notes
     -----
     Add/remove is exact, replace-one an upper bound that a single step attains. PROOFS.md, P2 and P5.
@@ -227,21 +197,6 @@ def fswor_pairs(sigma: float, q: float, adjacency: str = "add_remove") -> tuple[
 def poisson_pairs(sigma: float, q: float, adjacency: str = "add_remove") -> tuple[DominatingPair, ...]:
     """Return the dominating pairs, one for each direction, of a step on a Poisson minibatch.
 
-    Parameters
-    ----------
-    sigma, q, adjacency
-        As in `fswor_pairs`; q is the probability of each record.
-
-    Returns
-    -------
-    tuple of DominatingPair
-        Compose each of them with itself; the privacy is the worst of these compositions.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For values out of range.
-
     Notes
     -----
     Both are attained, in all steps at once. PROOFS.md, P2 and P6.
@@ -259,13 +214,6 @@ def poisson_pairs(sigma: float, q: float, adjacency: str = "add_remove") -> tupl
 
 def draws(batch_size: int, dataset_size: int, omitted: float = _OMITTED) -> tuple[float, ...]:
     """Return probabilities that a record is drawn 1, 2, ... times with replacement, until the rest is negligible.
-
-    Parameters
-    ----------
-    batch_size, dataset_size : int
-        Number of draws, and of records.
-    omitted : float
-        Bound on the probability of more draws than are listed.
 
     Examples
     --------
@@ -289,27 +237,6 @@ def fswr_pairs(
     sigma: float, batch_size: int, dataset_size: int, adjacency: str = "add_remove", omitted: float = _OMITTED
 ) -> tuple[DominatingPair, ...]:
     """Return the dominating pairs, one for each direction, of a step on a batch drawn with replacement.
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the noise on the sum of gradients, over the clipping norm.
-    batch_size, dataset_size : int
-        Number of draws, and of records in the larger data set.
-    adjacency : {"add_remove", "replace_one"}
-        Which data sets are neighbours.
-    omitted : float
-        Bound on the probability of numbers of draws that are left out; it is charged to delta for each step.
-
-    Returns
-    -------
-    tuple of DominatingPair
-        Compose each of them with itself; the privacy is the worst of these compositions.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For values out of range.
 
     Examples
     --------

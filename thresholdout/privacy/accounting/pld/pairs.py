@@ -130,18 +130,6 @@ def _near_multiple(value: float, base: float) -> bool:
 def randomised_response(epsilon: float, delta: float = 0.0) -> Discrete:
     """Return the worst pair of an (epsilon, delta)-private step: four outcomes [Kairouz, Oh and Viswanath 2015].
 
-    Parameters
-    ----------
-    epsilon : float
-        Above 0.
-    delta : float
-        In [0, 1).
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For values out of range.
-
     Examples
     --------
     >>> randomised_response(1.0).p[0]

@@ -239,13 +239,7 @@ class WithRare(Composed):
         return total - math.log1p(tilt)
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds (lower, upper) on the divergence of the lattices' masses, those at infinity included.
-
-        Parameters
-        ----------
-        epsilon : float
-            In nats.
-        """
+        """Return bounds (lower, upper) on the divergence of the lattices' masses, those at infinity included."""
         low, high = super().delta(epsilon)
         exponent = self._cut.tilt * (epsilon - self.offset)
         doubt = 1e-12 + 16 * UNIT * (abs(exponent) + self._cut.tilt * (abs(epsilon) + self._offsets) + abs(self._usual))

@@ -22,20 +22,6 @@ _ROWS = 64
 def transformed(mass: Floats, first: int, n: int) -> tuple[Spectrum, float, float]:
     """Return ``sum_j mass_j exp(-i w (first + j)) - 1`` at the frequencies ``w = 2 pi k / n``, k = 0 .. n/2.
 
-    Parameters
-    ----------
-    mass : ndarray
-        At least 0, with a sum of about 1.
-    first : int
-        Index of the first.
-    n : int
-        A power of 2; masses are folded round a circle of this length.
-
-    Returns
-    -------
-    tuple of (ndarray, float, float)
-        With a bound on the error of each value, and on the root of the mean of all errors' squares (PROOFS.md, C3).
-
     Examples
     --------
     >>> transformed(np.array([0.5, 0.5]), 0, 4)[0].real.tolist()
@@ -49,16 +35,6 @@ def transformed(mass: Floats, first: int, n: int) -> tuple[Spectrum, float, floa
 
 def rare(mass: Floats, first: int, n: int) -> tuple[Spectrum, float, float]:
     """Return ``sum_j mass_j exp(-i w (first + j))``, for masses whose sum is far below 1.
-
-    Parameters
-    ----------
-    mass, first, n
-        As in `transformed`.
-
-    Returns
-    -------
-    tuple of (ndarray, float, float)
-        With the same bounds, which are relative to the masses here.
 
     Examples
     --------
@@ -83,20 +59,6 @@ def _folded(mass: Floats, first: int, n: int) -> tuple[Floats, float, float]:
 
 def low_frequencies(masses: Sequence[Floats], firsts: Sequence[int], n: int, kept: int) -> tuple[Spectrum, Floats]:
     """Return the same at the lowest frequencies by direct sums, which are accurate relative to ``w E|j|``.
-
-    Parameters
-    ----------
-    masses : sequence of ndarray
-    firsts : sequence of int
-    n : int
-        As in `transformed`, of several lattices.
-    kept : int
-        How many frequencies.
-
-    Returns
-    -------
-    tuple of (ndarray, ndarray)
-        Values and bounds on their errors, both of shape (lattices, kept).
 
     Examples
     --------
@@ -141,24 +103,6 @@ def powers(
     minus_one: Spectrum, errors: Floats, columns: NDArray[np.int64], shares: Floats, counts: Floats
 ) -> tuple[Spectrum, Floats, Floats]:
     """Return the product over steps of powers of mixtures of spectra.
-
-    Parameters
-    ----------
-    minus_one : ndarray
-        Shape (lattices, frequencies): spectra less 1.
-    errors : ndarray
-        Bounds on their errors, of the same shape or one column.
-    columns : ndarray of int
-        Shape (steps, 2): the lattices that a step draws from.
-    shares : ndarray
-        Shape (steps, 2): their parts; rows add up to about 1.
-    counts : ndarray
-        Shape (steps,): exponents.
-
-    Returns
-    -------
-    tuple of ndarray
-        Values, bounds on their errors, and on what these would be if the spectra had none.
 
     Examples
     --------

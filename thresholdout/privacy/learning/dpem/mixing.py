@@ -71,13 +71,7 @@ class Mixing:
 
     @classmethod
     def check(cls, estimator: Any, d: int = 1) -> Mixing:
-        """Return the settings of an estimator for records with d coordinates.
-
-        Raises
-        ------
-        InputError, InputTypeError
-            When one is out of range.
-        """
+        """Return the settings of an estimator for records with d coordinates."""
         shares = SHARES
         if estimator.budget_split is not None:
             given = estimator.budget_split

@@ -53,23 +53,6 @@ _CHUNK = 2**22
 def on_grid(X: Floats, bound: float) -> Floats:
     """Return records in units of a bound on their norm, scaled down to it and cut to a grid.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n, d)
-        Finite.
-    bound : float
-        In [1e-100, 1e100]. Records of a larger Euclidean norm are scaled down to it.
-
-    Returns
-    -------
-    ndarray, shape (n, d)
-        Whole multiples of 2^-18 of a norm of at most 1, exactly; each row is a function of its record and the bound.
-
-    Raises
-    ------
-    InputError
-        For more coordinates than the rounding of norms is bounded for, 2^21.
-
     Examples
     --------
     >>> on_grid(np.array([[3.0, 4.0], [0.5, 0.0]]), 1.0).round(4)
@@ -120,18 +103,6 @@ def second_moments(rows: Floats, covariance_type: CovarianceType) -> Floats:
 def statistics_sum(rows: Floats, responsibilities: Floats, covariance_type: CovarianceType) -> Floats:
     """Return the sum over records of responsibility times (1, record, second moments), exactly but for a last rounding.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (n, d)
-        Of `on_grid`; at most 2^26 of them.
-    responsibilities : ndarray, shape (n, K)
-        Not below 0, of sum 1 in each row up to rounding; cut down to multiples of 2^-18.
-    covariance_type : {"spherical", "diag", "full"}
-
-    Returns
-    -------
-    ndarray, shape (K, 1 + d + m)
-
     Notes
     -----
     Entries are whole numbers of 2^-36 at most 1 in size, so that products of matrices of 2^15 rows are exact in any
@@ -163,18 +134,6 @@ def moments(d: int, covariance_type: CovarianceType) -> int:
 def noise_scales(d: int, covariance_type: CovarianceType, shares: tuple[float, float, float]) -> Floats:
     """Return the noise of each statistic of one component, relative to the noise multiplier.
 
-    Parameters
-    ----------
-    d : int
-    covariance_type : {"spherical", "diag", "full"}
-    shares : tuple of three floats
-        Of counts, sums and second moments in the squared norm of a record's statistics; their sum is 1.
-
-    Returns
-    -------
-    ndarray, shape (1 + d + m,)
-        Products of two different coordinates stand for two entries of a matrix, and have noise over the root of 2.
-
     Examples
     --------
     >>> noise_scales(2, "full", (0.25, 0.5, 0.25)).round(3)
@@ -193,18 +152,6 @@ def sensitivity(
     d: int, covariance_type: CovarianceType, shares: tuple[float, float, float], adjacency: Adjacency
 ) -> float:
     """Return how far one record moves the sum of statistics over `noise_scales`, in Euclidean norm, rounded up.
-
-    Parameters
-    ----------
-    d, covariance_type, shares
-        As in `noise_scales`.
-    adjacency : {"replace_one", "add_remove"}
-
-    Returns
-    -------
-    float
-        1 for a record more or less. For a replaced one the root of 2, unless two records that belong to one component
-        can be further apart, and then up to 2 (PROOFS.md, S2 and S3).
 
     Examples
     --------
@@ -325,20 +272,6 @@ def maximize(
     prior: Prior | None,
 ) -> MixtureParameters:
     """Return the mixture that noisy statistics say, drawn towards a prior by as much as the noise deserves.
-
-    Parameters
-    ----------
-    noisy : ndarray, shape (K, 1 + d + m)
-        Of `statistics_sum`, with noise.
-    noise : float
-        The noise multiplier.
-    covariance_type, shares
-        As in `noise_scales`.
-    least_variance : float
-        In units of the squared clipping norm; eigenvalues of covariances are at least that, and at least as large as
-        the noise on them.
-    prior : Prior or None
-        None for the step that finds it.
 
     Notes
     -----

@@ -25,11 +25,6 @@ PLACES = "linear algebra rounds a row alike wherever it stands in a batch"
 def check_public_size(adjacency: object, public_size: object) -> int | None:
     """Return the public number that takes the place of the number of records; None where that is public itself.
 
-    Raises
-    ------
-    InputError, InputTypeError
-        Without one for ``adjacency="add_remove"``, with one for ``"replace_one"``, or when it is no count.
-
     Examples
     --------
     >>> check_public_size("add_remove", 1000), check_public_size("replace_one", None)
@@ -110,15 +105,7 @@ class Batches:
         return step_of(self.sampling, noise_multiplier, self.batch_size, self.records)
 
     def draw(self, rng: np.random.Generator, n: int) -> NDArray[np.int64]:
-        """Return the records of one batch, of the n that there are.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            For sampling only.
-        n : int
-            `records`, or another number of them where a neighbour has one more or less.
-        """
+        """Return the records of one batch, of the n that there are."""
         if self.full:
             return np.arange(n)
         if self.sampling == "poisson":

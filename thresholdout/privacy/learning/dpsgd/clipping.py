@@ -30,11 +30,6 @@ BATCH_LIMIT = 2**18
 def check_clip_norm(value: object, layers: int = 1) -> ClipNorm:
     """Return a clipping norm, or one for each layer, in [1e-50, 1e50], where no rounding error is out of proportion.
 
-    Raises
-    ------
-    InputError, InputTypeError
-        For a number out of range, or as many norms as there are no layers.
-
     Examples
     --------
     >>> check_clip_norm(2), check_clip_norm([1, 0.5], layers=2)
@@ -69,24 +64,11 @@ def joint_norm(clip_norm: ClipNorm) -> float:
 def clip_factors(inputs: list[Floats], deltas: list[Floats], intercept: bool, clip_norm: ClipNorm) -> list[Floats]:
     """Return what each record's gradient in each layer is to be multiplied by, so that norms are at most what is given.
 
-    Parameters
-    ----------
-    inputs, deltas : list of ndarray, shapes (m, width)
-        Of each layer.
-    intercept : bool
-        Whether layers have intercepts.
-    clip_norm : float or tuple of float
-        C, the bound on the norm of a record's gradient in *all* parameters; or one bound for each layer.
-
-    Returns
-    -------
-    list of ndarray, shape (m,)
-        For each layer, in [0, 1]; with one bound they are all the same. Zero in all layers for a record whose gradient
-        is not finite, or has a part with a norm above 1e75: a decision about this record alone, which nothing else
-        shows.
-
     Notes
     -----
+    For each layer, in [0, 1]; with one bound they are all the same. Zero in all layers for a record whose gradient is
+    not finite, or has a part with a norm above 1e75: a decision about this record alone, which nothing else shows.
+
     The squared norm of the gradient is the sum over layers of ``(|input|^2 + 1) |delta|^2``, without the 1 where there
     is no intercept. It is rounded conservatively, and the gradient is scaled to ``C (1 - 2^-20)``, so that rounding
     in the sum over a batch stays within C [PROOFS.md, C1 to C3]. With a bound for each layer, each part is scaled by

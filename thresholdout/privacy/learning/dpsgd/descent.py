@@ -71,26 +71,6 @@ def descend(
 ) -> Iterator[int]:
     """Take steps of private gradient descent, in place.
 
-    Parameters
-    ----------
-    network : Network
-    parameters : ndarray, shape (n_parameters,)
-        Where to start from, and where every iterate is found.
-    X : ndarray, shape (n, inputs)
-    targets : ndarray, shape (n,)
-        Numbers of classes, or numbers to predict.
-    descent : Descent
-    sampling, noise : numpy.random.Generator
-        Two different ones: batches do not depend on how much noise is drawn.
-    done : int
-        How many of the steps were taken before. Their random numbers are drawn and thrown away, so that the others have
-        those that they would have had.
-
-    Yields
-    ------
-    int
-        The number of the step that was taken, from `done`.
-
     Notes
     -----
     One step is ``parameters -= rate / B * (sum of clipped gradients + noise * C * Z) + rate * l2 * weights`` with Z
@@ -177,20 +157,6 @@ def plan_partial_fit(
     settings: Settings, n: int, account: Account, delta: float | None, target: TargetNoise | None, n_steps: object
 ) -> Call | None:
     """Return the call of ``partial_fit``; None where the target's steps were all taken, and no number was asked for.
-
-    Parameters
-    ----------
-    settings, n, account, delta
-        As in `plan_fit`.
-    target : TargetNoise or None
-        Of earlier calls.
-    n_steps : int or None
-        How many steps; one epoch when None.
-
-    Raises
-    ------
-    InputError
-        When a target epsilon leaves no more, or fewer steps.
 
     Notes
     -----

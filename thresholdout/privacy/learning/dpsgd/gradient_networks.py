@@ -150,15 +150,7 @@ class Pass:
         self._rows = np.arange(rows)
 
     def backward(self, layers: list[Layer], targets: NDArray[Any]) -> None:
-        """Compute the deltas of ``len(targets)`` rows.
-
-        Parameters
-        ----------
-        layers : list of Layer
-            The network's, at the parameters to differentiate at.
-        targets : ndarray, shape (m,)
-            Numbers of classes for "softmax", otherwise numbers to predict.
-        """
+        """Compute the deltas of ``len(targets)`` rows."""
         m = len(targets)
         relu = self.network.activation == "relu"
         for depth, layer in enumerate(layers):

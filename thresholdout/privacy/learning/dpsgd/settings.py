@@ -130,13 +130,7 @@ class Settings:
 
 
 def check_settings(estimator: Any) -> Settings:
-    """Return the parameters of an estimator, checked without any data.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For one that is out of range, or parameters that exclude each other.
-    """
+    """Return the parameters of an estimator, checked without any data."""
     public_size = check_public_size(estimator.adjacency, estimator.public_size)
     epsilon, noise = estimator.epsilon, estimator.noise_multiplier
     if epsilon is not None and noise is not None:

@@ -41,21 +41,9 @@ def default_delta(records: int) -> float:
 def per_step(value: Any, name: str, steps: int, *, first: int = 0, zero: bool = False) -> Floats:
     """Return one number for each step.
 
-    Parameters
-    ----------
-    value : float, array_like of shape (steps,), or callable
-        A callable gets the number of the step, and must not look at data.
-    name : str
-        Of the argument, for errors.
-    steps, first : int
-        How many steps, and the number of the first one.
-    zero : bool
-        Whether 0 is allowed.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        When there is not one number for each step, or it is out of range.
+    Notes
+    -----
+    `value`: A callable gets the number of the step, and must not look at data.
 
     Examples
     --------
@@ -108,21 +96,7 @@ class Account(Spent):
             raise InputError("adjacency", batches.adjacency, f"{self.adjacency}, as in the earlier calls")
 
     def charge_batches(self, batches: Batches, noise: Floats, *, seeded: bool) -> Account:
-        """Return the account with the steps of one more call.
-
-        Parameters
-        ----------
-        batches : Batches
-        noise : ndarray, shape (steps,)
-            Noise multipliers.
-        seeded : bool
-            See `Spent`.
-
-        Raises
-        ------
-        InputError
-            When the earlier calls had other neighbours.
-        """
+        """Return the account with the steps of one more call."""
         self.check(batches)
         event = None
         if noise.all():
@@ -133,17 +107,7 @@ class Account(Spent):
         return replace(charged, adjacency=batches.adjacency, samplings=self.samplings | {batches.sampling})
 
     def report(self, delta: float, *, leaks: tuple[str, ...], details: Mapping[str, Any]) -> PrivacyReport:
-        """Return the report, at the smallest epsilon of all accountants.
-
-        Parameters
-        ----------
-        delta : float
-            In (0, 1).
-        leaks : tuple of str
-            What was taken from the data outside the guarantee.
-        details : mapping
-            Further numbers.
-        """
+        """Return the report, at the smallest epsilon of all accountants."""
         standing = standing_assumptions(seeded=self.seeded, adjacency=self.adjacency, calls=self.calls)
         assumptions = list(standing)
         if self.adjacency == "add_remove":
@@ -165,30 +129,6 @@ def noise_for_target(
     account: Account, batches: Batches, steps: int, epsilon: object, delta: float, instead: str = "or a new fit"
 ) -> float:
     """Return the noise multiplier with which some steps, after what was done before, meet a target.
-
-    Parameters
-    ----------
-    account : Account
-        What was done before, which counts.
-    batches : Batches
-    steps : int
-        How many steps the noise is for.
-    epsilon : float
-        The target for all of it, above 0.
-    delta : float
-        In (0, 1).
-    instead : str
-        What works where the target is spent, for the error.
-
-    Raises
-    ------
-    InputError
-        When no noise meets it, or what was done before has cost nearly as much.
-
-    Warns
-    -----
-    CostlyTargetWarning
-        When it takes twice the noise of what was done before, or more.
 
     Examples
     --------

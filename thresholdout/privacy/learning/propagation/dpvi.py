@@ -136,18 +136,6 @@ def clipped_gradient_sum(
 ) -> Gaussians:
     """Return the sum over records of the gradients of `record_objective`, each clipped.
 
-    Parameters
-    ----------
-    theta, draws, rows, y, noise_precision
-        As in `record_objective`; none to many records.
-    clip_norm : float or None
-        Norm of all parameters together that a record's gradient is scaled down to, less one part in a million for
-        rounding; a gradient that is not finite counts as 0. Not clipped when None.
-
-    Returns
-    -------
-    Gaussians
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)

@@ -47,20 +47,10 @@ _LEAST_SIGMA, _MOST_SIGMA = 0.02, 4e7
 def sensitivity(N: int, C: float, gamma: float) -> float:
     """Return how far the posteriors of neighbours are apart after an update, before the noise [VP, Proposition 1].
 
-    Parameters
-    ----------
-    N : int
-        Number of records, the same for both neighbours, which differ in one record.
-    C : float
-        Norm that sites are clipped to, or each block of them.
-    gamma : float
-        In (0, N].
-
-    Returns
-    -------
-    float
-        ``2 gamma C / N`` for each clipped block, rounded up so that it covers the rounding of the scaled site
-        (PROOFS.md, E1).
+    Notes
+    -----
+    ``2 gamma C / N`` for each clipped block, rounded up so that it covers the rounding of the scaled site (PROOFS.md,
+    E1).
 
     Examples
     --------
@@ -101,24 +91,12 @@ def rdp_gaussian(order: ArrayLike, sigma: float) -> Floats:
 def rdp_subsampled_gaussian(order: ArrayLike, q: float, sigma: float, bound: str = "tight") -> Any:
     """Return the Renyi divergence of an update by one record, which is drawn uniformly.
 
-    Parameters
-    ----------
-    order : array_like
-        Above 1.
-    q : float
-        In (0, 1): one over the number of records.
-    sigma : float
-        In units of the sensitivity of a replaced record.
-    bound : {"tight", "wbk"}
-        "tight": of ``(1-q) N(0,1) + q N(1/sigma,1)`` from N(0,1), which is attained. That no other configuration is
-        worse is proved but for one (PROOFS.md, E4) in which only numerical search has found none: an estimate, on
-        which nothing builds that is called a guarantee. "wbk": Theorem 9 of Wang, Balle and Kasiviswanathan (2019), or
-        no amplification where that is smaller, an upper bound.
-
-    Returns
-    -------
-    float or ndarray of the shape of the orders
-        In nats.
+    Notes
+    -----
+    `bound`: "tight": of ``(1-q) N(0,1) + q N(1/sigma,1)`` from N(0,1), which is attained. That no other configuration
+    is worse is proved but for one (PROOFS.md, E4) in which only numerical search has found none: an estimate, on which
+    nothing builds that is called a guarantee. "wbk": Theorem 9 of Wang, Balle and Kasiviswanathan (2019), or no
+    amplification where that is smaller, an upper bound.
 
     Examples
     --------
@@ -136,22 +114,6 @@ def epsilon_of(
     sigma: float, q: float, steps: int, delta: float, bound: str = "tight", conversion: str = "improved"
 ) -> RenyiEpsilon:
     """Return the epsilon of updates by drawn records, by one of the published formulas.
-
-    Parameters
-    ----------
-    sigma, q, bound
-        As in `rdp_subsampled_gaussian`.
-    steps : int
-        Number of updates.
-    delta : float
-        In (0, 1).
-    conversion : {"improved", "classic"}
-        Of Balle et al. (2020), or of Mironov (2017).
-
-    Returns
-    -------
-    RenyiEpsilon
-        With the order, among 2 to 128 and some up to 1024.
 
     Examples
     --------
@@ -171,23 +133,6 @@ def calibrate_sep_sigma(
     epsilon: float, delta: float, q: float, steps: int, bound: str = "tight", conversion: str = "improved"
 ) -> float:
     """Return the smallest noise multiplier that meets a target by one of the published formulas.
-
-    Parameters
-    ----------
-    epsilon : float
-        Above 0.
-    delta, q, steps, bound, conversion
-        As in `epsilon_of`.
-
-    Returns
-    -------
-    float
-        Above the smallest one by at most a share of 1e-10; `epsilon_of` of it is at most the target.
-
-    Raises
-    ------
-    InputError
-        When no multiplier up to 4e7 is enough.
 
     Examples
     --------
@@ -212,16 +157,10 @@ def calibrate_sep_sigma(
 def joint_sigma(sigmas: tuple[float, ...]) -> float:
     """Return the noise multiplier of one query that is worth several, all about the same drawn record.
 
-    Parameters
-    ----------
-    sigmas : tuple of float
-        Of the blocks that are clipped separately.
-
-    Returns
-    -------
-    float
-        ``(sum sigma^-2)^(-1/2)``, rounded down. Composing the blocks as if each drew its record anew is no guarantee
-        (PROOFS.md, E3).
+    Notes
+    -----
+    ``(sum sigma^-2)^(-1/2)``, rounded down. Composing the blocks as if each drew its record anew is no guarantee
+    (PROOFS.md, E3).
 
     Examples
     --------
@@ -235,13 +174,6 @@ def joint_sigma(sigmas: tuple[float, ...]) -> float:
 
 def split_sigma(sigma: float, shares: tuple[float, ...]) -> tuple[float, ...]:
     """Return noise multipliers of several blocks that cost together no more than one query of a multiplier.
-
-    Parameters
-    ----------
-    sigma : float
-        Of the one query.
-    shares : tuple of float
-        Above 0, of sum at most 1: of its Renyi divergence, for each block.
 
     Examples
     --------
@@ -257,22 +189,6 @@ def split_sigma(sigma: float, shares: tuple[float, ...]) -> tuple[float, ...]:
 
 def sep_event(sigmas: float | tuple[float, ...], N: int, n_epochs: int, sampling: str = "uniform") -> Event:
     """Return what a private run releases, as an event for accountants, under replaced records.
-
-    Parameters
-    ----------
-    sigmas : float or tuple of float
-        Noise multiplier, or that of each clipped block, in units of the sensitivity; 0.02 to 4e7 together.
-    N : int
-        Number of records; at least 2 for uniform sampling.
-    n_epochs : int
-        Passes of N updates.
-    sampling : {"uniform", "shuffle", "cyclic"}
-        With "uniform", each update is a step on a batch of one record; in the other orders a record acts in exactly
-        one update of each pass, without amplification.
-
-    Returns
-    -------
-    Event
 
     Examples
     --------
@@ -330,18 +246,6 @@ def noise_of_predictions(
     posterior: GaussianNatural, prior: GaussianNatural, noise_std: float, noise_std_lam: float
 ) -> float:
     """Return the expected square of what noise adds to predictions, over that of the predictions.
-
-    Parameters
-    ----------
-    posterior, prior : GaussianNatural
-        Of the weights; the posterior as it was released.
-    noise_std, noise_std_lam : float
-        Standard deviations of the noise in each entry of its ``eta``, and of its ``Lam``.
-
-    Returns
-    -------
-    float
-        A function of what was released, and of public numbers; inf where nothing was learned.
 
     Notes
     -----

@@ -123,16 +123,10 @@ class UnprovedTargetWarning(UserWarning):
 def noise_after(sigma: float, C: float, gamma: float, N: int, T: int) -> tuple[float, float]:
     """Return the standard deviation of a posterior's natural parameters by noise, after T passes and in the limit.
 
-    Parameters
-    ----------
-    sigma, C, gamma, N, T
-        As in `run_sep`.
-
-    Returns
-    -------
-    tuple of float
-        ``sigma C sqrt(2 gamma (1 - (1 - gamma/N^2)^(2 N T)))``, to first order and without the last clipping, and
-        ``sigma C sqrt(2 gamma)``.
+    Notes
+    -----
+    ``sigma C sqrt(2 gamma (1 - (1 - gamma/N^2)^(2 N T)))``, to first order and without the last clipping, and ``sigma
+    C sqrt(2 gamma)``.
 
     Examples
     --------
@@ -182,13 +176,7 @@ class Fitting:
 
     @classmethod
     def check(cls, estimator: Any) -> Fitting:
-        """Return the settings of an estimator.
-
-        Raises
-        ------
-        InputError
-            When they are out of range or do not fit each other.
-        """
+        """Return the settings of an estimator."""
         algorithm = chosen(estimator.algorithm, "algorithm", ALGORITHMS)
         private = algorithm == "dp-sep"
         mode = cast(ClipMode, chosen(estimator.clip_mode, "clip_mode", CLIP_MODES))
@@ -259,17 +247,7 @@ class Fitting:
         spent: Spent,
         finish: Finish,
     ) -> None:
-        """Run the algorithm, and set what the estimator has then.
-
-        Parameters
-        ----------
-        estimator, model, records
-        leaks : tuple of str
-        spent : Spent
-            What earlier calls have cost, which this one continues.
-        finish : callable
-            Returns what else the estimator has, by name, from the model and its posterior; also after an interrupt.
-        """
+        """Run the algorithm, and set what the estimator has then."""
         N, before = len(records), spent
         gamma = resolve_gamma(self.gamma, N, self.n_epochs)
         noise: tuple[float, ...] = ()

@@ -58,12 +58,6 @@ class LinearSite(NamedTuple):
 def site_tilted_location(x: Floats, s2: float) -> tuple[Floats, Floats]:
     """Return the site, eta and Lam, of a Gaussian record of unknown mean and known variance.
 
-    Parameters
-    ----------
-    x : ndarray, shape (d,)
-    s2 : float
-        Variance, above 0.
-
     Examples
     --------
     >>> site_tilted_location(np.array([4.0]), 2.0)
@@ -74,15 +68,6 @@ def site_tilted_location(x: Floats, s2: float) -> tuple[Floats, Floats]:
 
 def site_linear(x: Floats, y: float, s2: float, mean: Floats, cov: Floats) -> LinearSite:
     """Return the site of a linear regression's record, which depends on the cavity in its evidence only.
-
-    Parameters
-    ----------
-    x : ndarray, shape (d,)
-    y : float
-    s2 : float
-        Variance of the noise, above 0.
-    mean, cov : ndarray, shapes (d,) and (d, d)
-        Of the cavity.
 
     Examples
     --------
@@ -96,12 +81,6 @@ def site_linear(x: Floats, y: float, s2: float, mean: Floats, cov: Floats) -> Li
 
 def probit_moments(y: float, mu: float, s: float) -> tuple[float, float, float]:
     """Return tau, nu and log-evidence of the likelihood Phi(y a), y = +-1, over a cavity N(mu, s).
-
-    Parameters
-    ----------
-    y : {-1, 1}
-    mu, s : float
-        Mean and variance of the linear predictor; s above 0.
 
     Notes
     -----
@@ -130,11 +109,6 @@ def probit_moments(y: float, mu: float, s: float) -> tuple[float, float, float]:
 
 def logistic_moments(y: float, mu: float, s: float) -> tuple[float, float, float]:
     """Return mean, variance and log-evidence of the likelihood 1/(1 + exp(-y a)), y = +-1, over a cavity N(mu, s).
-
-    Parameters
-    ----------
-    y, mu, s
-        As in `probit_moments`.
 
     Notes
     -----
@@ -187,13 +161,6 @@ def _nodes(low: float, high: float, sd: float) -> tuple[Floats, Floats]:
 def site_probit(x: Floats, y: float, mean: Floats, cov: Floats) -> LinearSite:
     """Return the site of the likelihood Phi(y x.w) at a cavity.
 
-    Parameters
-    ----------
-    x : ndarray, shape (d,)
-    y : {-1, 1}
-    mean, cov : ndarray, shapes (d,) and (d, d)
-        Of the cavity.
-
     Examples
     --------
     >>> site_probit(np.array([1.0, -0.7]), -1, np.array([0.3, -0.2]), np.array([[1.5, 0.4], [0.4, 0.8]])).tau
@@ -204,11 +171,6 @@ def site_probit(x: Floats, y: float, mean: Floats, cov: Floats) -> LinearSite:
 
 def site_logistic(x: Floats, y: float, mean: Floats, cov: Floats) -> LinearSite:
     """Return the site of the likelihood 1/(1 + exp(-y x.w)) at a cavity.
-
-    Parameters
-    ----------
-    x, y, mean, cov
-        As in `site_probit`.
 
     Examples
     --------
@@ -279,21 +241,6 @@ class MixtureMoments(NamedTuple):
 
 def mixture_moments(x: Floats, weights: Floats, s2: float, means: Floats, covs: Floats) -> MixtureMoments:
     """Return the tilted moments of a mixture of Gaussians with known weights and variance.
-
-    Parameters
-    ----------
-    x : ndarray, shape (d,)
-    weights : ndarray, shape (J,)
-        Above 0, of sum 1.
-    s2 : float
-        Variance of each component in each coordinate, above 0.
-    means, covs : ndarray, shapes (J, d) and (J, d, d)
-        Of the cavity; components are independent.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        When a covariance is not positive definite.
 
     Examples
     --------
@@ -470,13 +417,7 @@ class MixtureOfGaussians:
 
 
 def weights_of(weights: ArrayLike, components: int) -> Floats:
-    """Return the weights of a mixture's components.
-
-    Raises
-    ------
-    InputError
-        When they are not positive, or their sum is not 1.
-    """
+    """Return the weights of a mixture's components."""
     found = np.asarray(weights, dtype=np.float64)
     if found.shape != (components,) or not (found > 0).all() or not math.isclose(found.sum(), 1.0, rel_tol=1e-9):
         raise InputError("weights", f"{found}", f"{components} positive numbers of sum 1")
@@ -484,13 +425,7 @@ def weights_of(weights: ArrayLike, components: int) -> Floats:
 
 
 def proper(prior: GaussianNatural) -> GaussianNatural:
-    """Return a prior.
-
-    Raises
-    ------
-    InputError
-        When its precision is not positive definite.
-    """
+    """Return a prior."""
     if not prior.is_pd():
         raise InputError("prior", "a precision that is not positive definite", "the precision of a proper density")
     return prior

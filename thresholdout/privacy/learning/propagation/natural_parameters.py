@@ -28,13 +28,7 @@ SMALLEST_NORM, LARGEST_NORM = 1e-100, 1e100
 
 
 def clip_norm_of(value: object, name: str = "clip_norm") -> float:
-    """Return a norm to clip to, in [1e-100, 1e100].
-
-    Raises
-    ------
-    InputError
-        When it is out of range, where rounding could make a clipped norm larger than it.
-    """
+    """Return a norm to clip to, in [1e-100, 1e100]."""
     expected = f"a number in [{SMALLEST_NORM:g}, {LARGEST_NORM:g}]"
     found = number(value, name, expected)
     if not SMALLEST_NORM <= found <= LARGEST_NORM:
@@ -109,20 +103,7 @@ class Natural(ABC):
         return max(self.norms(mode))
 
     def clip(self, C: float, mode: ClipMode = "joint") -> Self:
-        """Return the parameters scaled down to norms of at most C, exactly, whatever the rounding.
-
-        Parameters
-        ----------
-        C : float
-            In [1e-100, 1e100].
-        mode : {"joint", "separate"}
-            Scale all together, or each part by itself; "separate" moves the mean of a Gaussian.
-
-        Raises
-        ------
-        InputError
-            When a value is not finite, or an argument is out of range.
-        """
+        """Return the parameters scaled down to norms of at most C, exactly, whatever the rounding."""
         if not SMALLEST_NORM <= C <= LARGEST_NORM:
             clip_norm_of(C, "C")
         clipped = None
@@ -200,13 +181,7 @@ class GaussianNatural(Natural):
 
     @classmethod
     def from_moments(cls, mean: ArrayLike, cov: ArrayLike) -> Self:
-        """Return the Gaussian of a mean, shape (..., d), and a covariance, shape (..., d, d) or (..., d).
-
-        Raises
-        ------
-        InputError
-            When the shapes do not fit or the covariance is not positive definite.
-        """
+        """Return the Gaussian of a mean, shape (..., d), and a covariance, shape (..., d, d) or (..., d)."""
         moments = cls(mean, cov)
         precision = moments._inverse("cov")
         return moments._of(_times(precision, moments.eta, diagonal=moments.diagonal), precision)
@@ -243,13 +218,7 @@ class GaussianNatural(Natural):
         return f"GaussianNatural(eta={self.eta.tolist()}, Lam={self.Lam.tolist()})"
 
     def mean(self) -> Floats:
-        """Return the mean, shape (..., d).
-
-        Raises
-        ------
-        InputError
-            When the precision is not positive definite.
-        """
+        """Return the mean, shape (..., d)."""
         if not self.is_pd():
             raise InputError("Lam", "a matrix that is not positive definite", "the precision of a proper density")
         if self.diagonal:
@@ -257,13 +226,7 @@ class GaussianNatural(Natural):
         return np.asarray(np.linalg.solve(self.Lam, self.eta[..., None])[..., 0])
 
     def cov(self) -> Floats:
-        """Return the covariance, shape (..., d, d), or its diagonal, shape (..., d).
-
-        Raises
-        ------
-        InputError
-            When the precision is not positive definite.
-        """
+        """Return the covariance, shape (..., d, d), or its diagonal, shape (..., d)."""
         return self._inverse("Lam")
 
     def _inverse(self, name: str) -> Floats:
@@ -321,11 +284,6 @@ class GaussianNatural(Natural):
 
     def kl(self, other: Self) -> float:
         """Return the Kullback-Leibler divergence from this density to another, in nats.
-
-        Raises
-        ------
-        InputError
-            When one of them is not a proper density.
 
         Examples
         --------

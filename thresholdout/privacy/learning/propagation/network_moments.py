@@ -131,19 +131,6 @@ def _with_bias(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
 def forward_moments(means: Layers, variances: Layers, x: Floats, x_variance: Floats | None = None) -> ForwardPass:
     """Return mean and variance of the network's output.
 
-    Parameters
-    ----------
-    means, variances : sequence of ndarray, each of shape (out, in + 1)
-        Of the weights; variances positive.
-    x : ndarray, shape (..., n_features)
-        A record, or many.
-    x_variance : ndarray of the same shape, optional
-        Uncertainty of the record itself; none when left out.
-
-    Returns
-    -------
-    ForwardPass
-
     Notes
     -----
     With inputs of means ``u`` and variances ``q``, ``n`` of them [PBP, section 3.1]: mean ``M u / sqrt(n)``, variance
@@ -179,21 +166,6 @@ def forward_moments(means: Layers, variances: Layers, x: Floats, x_variance: Flo
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def evidence_gradients(means: Layers, variances: Layers, x: Floats, y: Floats, noise_variance: float) -> Gradients:
     """Return the log evidence of records and its gradients with respect to all weights' means and variances.
-
-    Parameters
-    ----------
-    means, variances : sequence of ndarray, each of shape (out, in + 1)
-    x : ndarray, shape (..., n_features)
-        One record, or many, whose gradients come out separately.
-    y : ndarray, shape (...)
-        Targets.
-    noise_variance : float
-        Of an observation; above 0.
-
-    Returns
-    -------
-    Gradients
-        Not finite where a number overflows; nothing is raised.
 
     Examples
     --------

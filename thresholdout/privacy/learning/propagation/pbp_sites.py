@@ -118,18 +118,6 @@ class NetworkNatural(Natural):
 def gamma_update(logs: tuple[float, float, float], a: float, b: float) -> tuple[float, float]:
     """Return shape and rate of a Gamma density with the moments of a tilted one [PBP, equations 11 and 12].
 
-    Parameters
-    ----------
-    logs : tuple of three floats
-        Log evidence with shapes a, a + 1 and a + 2 in place of a: noise of variance ``b/(a-1)``, ``b/a``, ``b/(a+1)``.
-    a, b : float
-        Of the cavity.
-
-    Returns
-    -------
-    tuple of float
-        NaN when there is none: the moments are not those of a density, or the shape is not above 1.
-
     Examples
     --------
     >>> a, b = gamma_update((-1.1018466805, -1.0273370322, -0.9664211633), 6.0, 6.0)
@@ -157,18 +145,6 @@ class Refined(NamedTuple):
 
 def refine_weight(mean: float, variance: float, shape: float, rate: float) -> Refined | None:
     """Return the moments after the factor N(w; 0, 1/precision) at a cavity [PBP, section 3.4].
-
-    Parameters
-    ----------
-    mean, variance : float
-        Of the weight, without the factor.
-    shape, rate : float
-        Of the Gamma density of the weights' precision, without the factor.
-
-    Returns
-    -------
-    Refined or None
-        None when the cavity or the result is no proper density, or the cavity's variance is 1e6 or more.
 
     Examples
     --------
@@ -303,11 +279,6 @@ class WeightPrior:
 
     def refine(self, eta: Floats, Lam: Floats) -> None:
         """Go once through all weights' factors, in view of the posterior; reads no record.
-
-        Parameters
-        ----------
-        eta, Lam : ndarray, shape (weights,)
-            Of the posterior, which the prior is part of.
 
         Notes
         -----

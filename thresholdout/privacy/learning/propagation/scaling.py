@@ -55,17 +55,10 @@ class Scaling:
     def check(settings: Any, *, private: bool, allow_leaks: bool) -> bool:
         """Return whether the training data are to be standardised; look at no data.
 
-        Parameters
-        ----------
-        settings : object
-            With attributes x_offset, x_scale, y_offset, y_scale and standardize, which may be None: as long as it is
-            not private, and no public number is given.
-        private, allow_leaks : bool
-
-        Raises
-        ------
-        InputError
-            When both is asked for, or a private fit would use the data.
+        Notes
+        -----
+        `settings`: with attributes x_offset, x_scale, y_offset, y_scale and standardize, which may be None: as long as
+        it is not private, and no public number is given.
         """
         given = any(getattr(settings, name) is not None for name in _NAMES)
         if settings.standardize is None:
@@ -79,15 +72,7 @@ class Scaling:
 
     @classmethod
     def of(cls, settings: Any, X: Floats, y: Floats, *, private: bool, allow_leaks: bool) -> Self:
-        """Return the scaling of a fit.
-
-        Parameters
-        ----------
-        settings, private, allow_leaks
-            As in `check`.
-        X : ndarray, shape (N, d)
-        y : ndarray, shape (N,)
-        """
+        """Return the scaling of a fit."""
         if cls.check(settings, private=private, allow_leaks=allow_leaks):
             (x_offset, x_scale), (offset, scale) = _standard(X), _standard(y[:, None])
             return cls(x_offset, x_scale, float(offset[0]), float(scale[0]), (_LEAK,) if private else ())
@@ -114,18 +99,7 @@ def checked_numbers(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Flo
 def scaled_numbers(
     estimator: Any, X: Any, y: Any, *, private: bool, allow_leaks: bool, fresh: bool
 ) -> tuple[Floats, Floats, Scaling]:
-    """Return inputs and targets as numbers, and how they are scaled: as in the first call, where this is no fresh one.
-
-    Parameters
-    ----------
-    estimator : object
-        With the attributes that `Scaling.check` reads, and ``scaling_`` after the first call.
-    X, y : array_like
-    private, allow_leaks : bool
-        As in `Scaling.check`.
-    fresh : bool
-        Whether this is a first call.
-    """
+    """Return inputs and targets as numbers, and their scaling: that of the first call unless this one is fresh."""
     Scaling.check(estimator, private=private, allow_leaks=allow_leaks)
     rows, targets = checked_numbers(estimator, X, y, reset=fresh)
     if not fresh:

@@ -36,18 +36,9 @@ LEAST, MOST, MOST_SHIFT = 0.01, 1e8, 1e4  # multipliers and shifts that events k
 def noise_multiplier_of(eta: float, records: int, batch_size: int, clip: float) -> float:
     """Return the noise of a step on the sum of clipped gradients, over their bound, rounded down.
 
-    Parameters
-    ----------
-    eta : float
-        Step size.
-    records, batch_size : int
-    clip : float
-        Bound on each gradient's norm.
-
-    Returns
-    -------
-    float
-        ``2 b/(n C sqrt(eta))``: the step adds ``eta n/(2 b)`` times the sum, and noise of deviation ``sqrt(eta)``.
+    Notes
+    -----
+    ``2 b/(n C sqrt(eta))``: the step adds ``eta n/(2 b)`` times the sum, and noise of deviation ``sqrt(eta)``.
 
     Examples
     --------
@@ -72,25 +63,12 @@ def clipped_event(
 ) -> Event | None:
     """Return what the chains leak about a replaced record.
 
-    Parameters
-    ----------
-    eta : ndarray, shape (steps,)
-        Step sizes.
-    records, batch_size : int
-    clip : float
-        Bound on each gradient's norm.
-    order : {"uniform", "cyclic", "reshuffle"}
-        As in `sgld_sample`.
-    chains : int
-        How many chains, each of which looks at the data by itself.
-
-    Returns
-    -------
-    Event or None
-        For "uniform", steps on batches drawn with replacement. In a sweep each record is looked at by one step, so a
-        sweep is one Gaussian answer, with the least noise of its steps and a sensitivity of twice the bound; nothing is
-        gained from the secrecy of the order. Proofs in PROOFS.md, C1 and C2. None when there is so little noise that
-        it protects nothing.
+    Notes
+    -----
+    For "uniform", steps on batches drawn with replacement. In a sweep each record is looked at by one step, so a sweep
+    is one Gaussian answer, with the least noise of its steps and a sensitivity of twice the bound; nothing is gained
+    from the secrecy of the order. Proofs in PROOFS.md, C1 and C2. None when there is so little noise that it protects
+    nothing.
 
     Examples
     --------
@@ -185,19 +163,6 @@ def warn_of_noisy_steps(problem: Problem, *, stacklevel: int) -> None:
 def swing(before: Floats, after: Floats, slopes: int) -> float:
     """Return the square of half the last step of the chains' mean, over that of the slopes in its middle.
 
-    Parameters
-    ----------
-    before, after : ndarray, shape (chains, coefficients)
-        The chains before and after their last step. Each state of a clipped chain is charged for, so that looking at
-        them is free.
-    slopes : int
-        The first coefficients; an intercept, which explains nothing, may follow.
-
-    Returns
-    -------
-    float
-        About the share of what the slopes explain that swinging takes from it, for features that are alike.
-
     Notes
     -----
     Near the minimum a step takes a deviation e of the chain to ``(1 - k) e + sqrt(eta) z``, with
@@ -236,18 +201,6 @@ def warn_of_swing(before: Floats, after: Floats, slopes: int, *, stacklevel: int
 
 def way(start: Floats, halfway: Floats, after: Floats) -> tuple[float, float]:
     """Return how far chains came from their start, and how much of their pace was left in the second half.
-
-    Parameters
-    ----------
-    start, halfway, after : ndarray, shape (chains, coefficients)
-        The chains before the first step, after half of them, and after the last. Each state of a clipped chain is
-        charged for, so that looking at them is free.
-
-    Returns
-    -------
-    tuple of float
-        The square of the way from the start over that of the start, and the second half of the way, along the first
-        one, over the first.
 
     Notes
     -----

@@ -153,14 +153,7 @@ class Chain:
 def worst_case_chain(
     n: int, c: float, x_h: float, alpha: float, beta: float, eta: float | None = None, batch_size: int = 1
 ) -> Chain:
-    """Return the constants of the chain on the worst-case pair, checked.
-
-    Raises
-    ------
-    InputError
-        When there are fewer than two records, a number is not positive, ``u <= 1``, the step is too large for the
-        chain to be stable without oscillation (``eta u/2 >= 1``), or batches do not divide the records.
-    """
+    """Return the constants of the chain on the worst-case pair, checked."""
     n, batch_size = count(n, "n", least=2), count(batch_size, "batch_size")
     c, alpha = positive(c, "c"), positive(alpha, "alpha")
     s = positive(x_h, "x_h") ** 2 * positive(beta, "beta")
@@ -249,32 +242,6 @@ def epoch_law(
 ) -> EpochLaw:
     """Return the exact law after K epochs of cyclic sweeps over the worst-case pair.
 
-    Parameters
-    ----------
-    n : int
-        Records, 2 or more.
-    c, x_h : float
-        The pair, see `worst_case_pair`; above 0.
-    alpha, beta : float
-        Precisions of prior and noise; above 0, with ``alpha + n x_h^2 beta > 1``.
-    K : int
-        Epochs, 1 or more.
-    eta : float, optional
-        Step size; the default is ``2/(alpha + n x_h^2 beta)^2``. Less than ``2/(alpha + n x_h^2 beta)``.
-    r : int or array_like of int, optional
-        Positions of the changed record in the sweep, 1 to n; all of them by default, two arrays of length n.
-    batch_size : int
-        Records of a step, a divisor of n; r then counts batches.
-
-    Returns
-    -------
-    EpochLaw
-
-    Raises
-    ------
-    InputError
-        When an argument is out of range.
-
     Notes
     -----
     Closed forms, of which no two nearly equal numbers are subtracted (PROOFS.md, L1). Both means are linear in
@@ -329,19 +296,6 @@ def sgld_moments(
 ) -> Normal:
     """Return mean and variance of the iterate after any step of cyclic sweeps over the worst-case pair.
 
-    Parameters
-    ----------
-    n, c, x_h, alpha, beta, eta
-        As in `epoch_law`.
-    j : int
-        Steps, 0 or more.
-    r : int, optional
-        The position of the changed record in the sweep, 1 to n; without it, the law on the first data set.
-
-    Returns
-    -------
-    Normal
-
     Examples
     --------
     >>> system = dict(n=100, c=100**1.2, x_h=1.0, alpha=1.0, beta=4.0)
@@ -380,15 +334,6 @@ def proof_epoch(
     n: int, x_h: float, alpha: float, beta: float, eta: float | None = None, *, batch_size: int = 1
 ) -> ProofEpoch:
     """Return the epoch of the paper's proof, a little after the worst one [HF, Lemma A.6].
-
-    Parameters
-    ----------
-    n, x_h, alpha, beta, eta, batch_size
-        As in `epoch_law`.
-
-    Returns
-    -------
-    ProofEpoch
 
     Examples
     --------

@@ -51,22 +51,6 @@ class Bracket(NamedTuple):
 def log_mean(mixture: Mixture, form: Form, shift: float = 0.0, *, terms: int = MOST_TERMS) -> Bracket:
     """Return the logarithm of a mean over the mixture's normals.
 
-    Parameters
-    ----------
-    mixture : Mixture
-        Of the second data set.
-    form : {"chernoff", "above", "below"}
-        With z, how far a threshold is above a normal's mean, in its standard deviations: the mean of ``exp(-z^2/2)``
-        for z of 0 or more; of the probability above the threshold; or of that below it.
-    shift : float
-        From the first data set's mean to the threshold.
-    terms : int
-        So many positions are summed one by one; more of them in as many blocks.
-
-    Returns
-    -------
-    Bracket
-
     Notes
     -----
     Within a block, z as a function of the position has no minimum inside, and the sum over the block is that of a
@@ -225,20 +209,10 @@ def eps_chernoff(
 ) -> float:
     """Return the lower bound that the paper plots: a Chernoff bound for the event above the first data set's mean.
 
-    Parameters
-    ----------
-    n, c, x_h, alpha, beta, K, eta, batch_size
-        As in `epoch_law`.
-    delta : float
-        In [0, 1/2).
-    clip : bool
-        Whether a vacuous bound, below 0, is returned as 0.
-
-    Returns
-    -------
-    float
-        ``ln(1/2 - delta) - ln mean_r exp(-z_r^2/2)`` with ``z_r = gap_r/sqrt(var_hat_r)``, rounded down: after K epochs
-        the iterate is not (eps, delta)-private for any smaller eps. `eps_tail` is always larger.
+    Notes
+    -----
+    ``ln(1/2 - delta) - ln mean_r exp(-z_r^2/2)`` with ``z_r = gap_r/sqrt(var_hat_r)``, rounded down: after K epochs
+    the iterate is not (eps, delta)-private for any smaller eps. `eps_tail` is always larger.
 
     Examples
     --------
@@ -263,15 +237,9 @@ def eps_tail(
 ) -> float:
     """Return the lower bound of the event above the first data set's mean, with exact probabilities.
 
-    Parameters
-    ----------
-    n, c, x_h, alpha, beta, K, delta, eta, batch_size, clip
-        As in `eps_chernoff`. Any n up to about 1e15 takes some milliseconds.
-
-    Returns
-    -------
-    float
-        ``ln(1/2 - delta) - ln P[D2's iterate > mean of D1's]``, rounded down.
+    Notes
+    -----
+    ``ln(1/2 - delta) - ln P[D2's iterate > mean of D1's]``, rounded down.
 
     Examples
     --------
@@ -295,19 +263,6 @@ def eps_threshold(
     batch_size: int = 1,
 ) -> float:
     """Return the largest lower bound of all events above, or below, a threshold.
-
-    Parameters
-    ----------
-    n, c, x_h, alpha, beta, K, delta, eta, batch_size
-        As in `eps_tail`.
-    direction : {"D1->D2", "D2->D1", "max"}
-        Whether the event is likely on the first data set (above a threshold), on the second (below one), or the larger
-        bound of the two.
-
-    Returns
-    -------
-    float
-        At least 0, rounded down. `pair_epsilon` allows any event, for few records.
 
     Examples
     --------
@@ -360,26 +315,6 @@ def eps_A9(  # noqa: N802 the name of the lemma
 ) -> float:
     """Return the paper's closed form of a lower bound at the proof epoch, with its own step size [HF, Lemma A.9].
 
-    Parameters
-    ----------
-    n, c, x_h, alpha, beta
-        As in `epoch_law`; the step size is ``2/(alpha + n x_h^2 beta)^2``.
-    delta : float
-        In [0, 1/2).
-    clip : bool
-        Whether a vacuous bound, below 0, is returned as 0; by default it is returned as it is.
-
-    Returns
-    -------
-    float
-        After `proof_epoch` epochs the iterate is not (eps, delta)-private for any smaller eps. Rounded down.
-
-    Raises
-    ------
-    InputError
-        When ``x_h^2 beta <= 3`` or ``n <= alpha/(x_h^2 beta)``, where it is not proved (PROOFS.md, L4; the other
-        conditions of the paper's lemmas are not needed for it).
-
     Notes
     -----
     Its constants are loose by a factor of hundreds. It is negative until c/n is large, and so in every example that
@@ -417,19 +352,6 @@ def worst_epoch(
 ) -> WorstEpoch:
     """Return after which epoch a lower bound is largest.
 
-    Parameters
-    ----------
-    n, c, x_h, alpha, beta, delta, eta, batch_size
-        As in `eps_tail`.
-    K_max : int, optional
-        The last epoch that is looked at: at least twice that of the proof, which is the default.
-    bound : {"tail", "chernoff"}
-        `eps_tail` or `eps_chernoff`.
-
-    Returns
-    -------
-    WorstEpoch
-
     Examples
     --------
     >>> worst_epoch(100, 100**1.4, 1.0, 1.0, 4.0, delta=0.001).epochs
@@ -449,20 +371,10 @@ def worst_epoch(
 def check_lemma_conditions(n: int, x_h: float, alpha: float, beta: float, delta: float = 0.0) -> dict[str, bool]:
     """Return which conditions of the paper's Lemmas A.5 to A.9 hold, by name.
 
-    Parameters
-    ----------
-    n : int
-        Records.
-    x_h, alpha, beta : float
-        As in `epoch_law`.
-    delta : float
-        Any number.
-
-    Returns
-    -------
-    dict of str to bool
-        The fourth, ``"n > 1/(2 alpha s) - 1/s"``, comes from an inequality that the paper solves wrongly; the fifth is
-        what Claim D.18 needs in its place (defect E4). `eps_A9` needs the first two, and delta < 1/2, only.
+    Notes
+    -----
+    The fourth, ``"n > 1/(2 alpha s) - 1/s"``, comes from an inequality that the paper solves wrongly; the fifth is
+    what Claim D.18 needs in its place (defect E4). `eps_A9` needs the first two, and delta < 1/2, only.
 
     Examples
     --------

@@ -33,27 +33,10 @@ def renyi_order(value: object, name: str = "nu") -> float:
 def gaussian_renyi(nu: float, m1: float, v1: float, m2: float, v2: float) -> float:
     """Return the Renyi divergence of a normal distribution from another one.
 
-    Parameters
-    ----------
-    nu : float
-        The order, above 1.
-    m1, m2 : float
-        Means.
-    v1, v2 : float
-        Variances, above 0.
-
-    Returns
-    -------
-    float
-        In nats, 0 or more; ``inf`` where ``nu v2 + (1 - nu) v1 <= 0``.
-
-    Raises
-    ------
-    InputError
-        When the order is 1 or less, a variance is not positive, or a number is not finite.
-
     Notes
     -----
+    In nats, 0 or more; ``inf`` where ``nu v2 + (1 - nu) v1 <= 0``.
+
     The formula printed in [HF, eq. 20] has the first logarithm upside down and ``nu - 1`` in place of its inverse, and
     can be negative (defect E1).
 
@@ -76,20 +59,10 @@ def gaussian_renyi(nu: float, m1: float, v1: float, m2: float, v2: float) -> flo
 def rdp_to_dp(nu: float, rdp: float, delta: float) -> float:
     """Return the epsilon that a Renyi bound gives at a delta.
 
-    Parameters
-    ----------
-    nu : float
-        The order, above 1.
-    rdp : float
-        The divergence of all neighbours at this order, at least 0, in nats.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        ``rdp + log(1/delta)/(nu - 1)`` [HF, Prop. III.4], rounded up. `accounting.rdp_to_epsilon` has a better
-        conversion; this one is the one that the constants of the paper are made of.
+    Notes
+    -----
+    ``rdp + log(1/delta)/(nu - 1)`` [HF, Prop. III.4], rounded up. `accounting.rdp_to_epsilon` has a better conversion;
+    this one is the one that the constants of the paper are made of.
 
     Examples
     --------
@@ -163,32 +136,6 @@ def posterior_rdp_bound(
 ) -> float:
     """Return a bound on the Renyi divergence of the posteriors of all neighbours in a domain [HF, Lemma A.1].
 
-    Parameters
-    ----------
-    n : int
-        Records, in the larger one of two neighbours; they differ in one record, which is replaced or left out.
-    nu : float
-        The order, above 1.
-    x_l, x_h, gamma1, c : float
-        The domain, see `RegressionDomain`; c may be 0.
-    alpha, beta : float
-        Precisions of prior and noise.
-    printed_condition : bool
-        The paper's condition on n in place of the corrected one: **no guarantee** for beta above 1 (defect E2), and
-        stricter than needed for beta below 1.
-    sharp : bool
-        A smaller bound, of the same proof, in place of the paper's.
-
-    Returns
-    -------
-    float
-        In nats, rounded up.
-
-    Raises
-    ------
-    InputError
-        When n is not above ``1 + 10 nu x_h^2/x_l^2``, or an argument is out of range.
-
     Notes
     -----
     Proved in PROOFS.md, B1, for all orders, and for both kinds of neighbours without the paper's correction for
@@ -239,21 +186,11 @@ def posterior_dp(
 ) -> float:
     """Return an epsilon of one draw from the posterior, over a whole domain [HF, Lemma IV.4].
 
-    Parameters
-    ----------
-    n, x_l, x_h, alpha, beta, gamma1, c, sharp
-        As in `posterior_rdp_bound`.
-    delta : float
-        In (0, 1).
-    nu : float, optional
-        The Renyi order; by default the best one of a grid, and `paper_order` is the paper's.
-
-    Returns
-    -------
-    float
-        Of neighbours that replace or leave out one record, where all records lie in the domain. Rounded up; ``inf``
-        when there are too few records for any order. It covers one exact draw, and **not** the steps of a chain on
-        the way there.
+    Notes
+    -----
+    Of neighbours that replace or leave out one record, where all records lie in the domain. Rounded up; ``inf`` when
+    there are too few records for any order. It covers one exact draw, and **not** the steps of a chain on the way
+    there.
 
     Examples
     --------
@@ -290,18 +227,6 @@ def posterior_dp_holds(
     printed_condition: bool = False,
 ) -> bool:
     """Return whether the paper's conditions for an (eps, delta)-private posterior hold [HF, Claim D.27].
-
-    Parameters
-    ----------
-    n, x_l, x_h, alpha, beta, gamma1, c, printed_condition
-        As in `posterior_rdp_bound`.
-    eps, delta : float
-        Above 0, and in (0, 1).
-
-    Returns
-    -------
-    bool
-        With the printed condition, no guarantee. A predicate, because two of the conditions have n on both sides.
 
     Examples
     --------
@@ -349,18 +274,6 @@ def posterior_size_terms(
     printed_condition: bool = False,
 ) -> tuple[float, float, float, float, float]:
     """Return what n must reach for an (eps, delta)-private posterior with ``c = n^gamma2`` [HF, Claim D.28].
-
-    Parameters
-    ----------
-    eps, delta, x_l, x_h, alpha, beta, gamma1, printed_condition
-        As in `posterior_dp_holds`.
-    gamma2 : float
-        In (gamma1, 3/2).
-
-    Returns
-    -------
-    tuple of five floats
-        The conditions (a), (b), (c), (d'), (e'); each is needed, and that of Lemma A.1 too.
 
     Examples
     --------
