@@ -153,9 +153,10 @@ class FoldProgram:
             for pair in itertools.combinations_with_replacement(self._queries, 2):
                 total, children = 0.0, dict[tuple[ClaimsState, object], int]()
                 for x in whole:
-                    key = (given, *(counts[x] for counts, _ in pair))
+                    asked = tuple(counts[x] for counts, _ in pair)
+                    key = given, asked
                     if key not in told:
-                        told[key] = self._list(start, given, key[1:], reserve)
+                        told[key] = self._list(start, given, asked, reserve)
                     after, intervals = told[key]
                     truths = [truth[x] for _, truth in pair]
                     if all(low <= truth <= high for (low, high), truth in zip(intervals, truths, strict=True)):

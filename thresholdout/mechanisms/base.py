@@ -117,6 +117,7 @@ class MechanismState(Protocol):
 
 StateT = TypeVar("StateT", bound=MechanismState)
 ValuesT = TypeVar("ValuesT")
+AskedT = TypeVar("AskedT", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,16 +425,16 @@ def refuse_if(refusal: BudgetExhausted | None) -> None:
         raise refusal
 
 
-class AnswersLists(Protocol[StateT, ValuesT]):
+class AnswersLists(Protocol[StateT, AskedT]):
     """What a mechanism does with queries that were fixed together."""
 
     def step_all(
-        self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, reserve: float = 0.2
+        self, state: StateT, asked: Sequence[tuple[float, AskedT]], noise: NoiseSource, reserve: float = 0.2
     ) -> tuple[StateT, list[Outcome]]:
         """Answer queries that were fixed together."""
 
     def step_best(
-        self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, reserve: float, greatest: bool
+        self, state: StateT, asked: Sequence[tuple[float, AskedT]], noise: NoiseSource, reserve: float, greatest: bool
     ) -> tuple[StateT, Outcome, int]:
         """Answer which of some queries has the best value."""
 

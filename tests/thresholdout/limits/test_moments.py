@@ -115,7 +115,7 @@ def test_a_bet_on_many_values_wins_where_the_values_say_so(mirrored: bool, off: 
     """At levels below, between and above both bounds, the decision is that of 60 digits."""
     rng = np.random.default_rng(4)
     for _ in range(8):
-        values = on_grid(rng.beta(*rng.uniform(0.05, 3.0, size=2), size=int(rng.integers(1, 40))))
+        values = on_grid(rng.beta(rng.uniform(0.05, 3.0), rng.uniform(0.05, 3.0), size=int(rng.integers(1, 40))))
         mean = float(rng.uniform(0.0, 1.0))
         bet = float(rng.uniform(0.0, 0.999)) / max(mean, 0.1)
         wealth = float(exact_wealth(1.0 - values if mirrored else values, bet, mean))
