@@ -210,10 +210,11 @@ def score_all(
     how = guard._queries.fixed(cv)
     asked = {}
     places = [place for place in sorted(set(first)) if place not in told]
-    for place in progress_bar(places, doing="scores of training", unit="models"):
-        model, values = candidates[place].model, given[place]
-        query, read = guard._queries.score(model, metric, how, None, known[place], values)
-        asked[place] = query.about(names[place]), read
+    with guard._queries.together([candidates[place].model for place in places if given[place] is None], score):
+        for place in progress_bar(places, doing="scores of training", unit="models"):
+            model, values = candidates[place].model, given[place]
+            query, read = guard._queries.score(model, metric, how, None, known[place], values)
+            asked[place] = query.about(names[place]), read
     some = list(asked.values())
     if report == "best":
         if not told:
@@ -244,11 +245,12 @@ def compare_all(
     asked = {}
     places = [place for place in sorted(set(first)) if place not in told]
     against = guard._queries.against(baseline, chosen, about, cv) if places else None
-    for place in progress_bar(places, doing="scores of training", unit="models"):
-        model = candidates[place].model
-        assert against is not None
-        query, read = against(model, known[place])
-        asked[place] = query.about(names[place] or class_and_parameters(model)), read
+    with guard._queries.together([candidates[place].model for place in places], chosen, baseline):
+        for place in progress_bar(places, doing="scores of training", unit="models"):
+            model = candidates[place].model
+            assert against is not None
+            query, read = against(model, known[place])
+            asked[place] = query.about(names[place] or class_and_parameters(model)), read
     if asked:
         told |= zip(asked, guard._engine.evaluate_all("models", list(asked.values()), share), strict=True)
     rest: dict[str, Any] = {"greater_is_better": chosen.greater_is_better, "about": about}

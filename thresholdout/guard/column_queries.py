@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.data.parts.expressions import Compiled
     from thresholdout.data.parts.lazy_part import LazyPart
-    from thresholdout.data.parts.totals import GroupTotals, Joint, Totals
+    from thresholdout.data.parts.totals import Joint, Totals
     from thresholdout.guard.comparison import About
     from thresholdout.planning.declaration import Declaration
 
@@ -168,6 +169,16 @@ def class_counts(
     >>> found.truth, found.said, found.both
     (2, 2, 1)
     """
+    found = part.totals_of(_wanted_counts(prediction, label, classes))
+    if check:
+        for one_total in found:
+            one_total.check("train_values", (0.0, 1.0))
+    numbers = [one_total.total >> one_total.bits for one_total in found]
+    return {one: ClassCounts(part.n, *numbers[3 * k : 3 * k + 3]) for k, one in enumerate(classes)}
+
+
+def _wanted_counts(prediction: str, label: str, classes: Sequence[Any]) -> list[Wanted]:
+    """Return what `class_counts` counts: three numbers of each class."""
     import narwhals as nw
 
     wanted = []
@@ -175,12 +186,12 @@ def class_counts(
         truth, said = nw.col(label) == nw.lit(_plain(one)), nw.col(prediction) == nw.lit(_plain(one))
         wanted += [Wanted(truth, argument="label"), Wanted(said, argument="estimator")]
         wanted.append(Wanted(truth & said, argument="estimator"))
-    found = part.totals_of(wanted)
-    if check:
-        for one_total in found:
-            one_total.check("train_values", (0.0, 1.0))
-    numbers = [one_total.total >> one_total.bits for one_total in found]
-    return {one: ClassCounts(part.n, *numbers[3 * k : 3 * k + 3]) for k, one in enumerate(classes)}
+    return wanted
+
+
+def _labels_of(statistic: Statistic, known: NDArray[Any]) -> list[Any]:
+    """Return the classes that a statistic counts."""
+    return list(dict.fromkeys(part.label for part in statistic.class_ratios(known)))
 
 
 def _plain(label: Any) -> Any:
@@ -293,14 +304,11 @@ class ColumnQueries:
         known = self._grouped(known, wanted, found)
         content = compiled.text, frames.content(compiled.columns), limits, binary, missing, told
         query = Query(mean, limits, name, self.keys.known_by(key, "columns", *content), known)
-        squares, by_group = self.mechanism.needs_squares(known), self.mechanism.needs_group_sums(known)
-
-        def count() -> Totals | GroupTotals:
-            if by_group:
-                return frames.group_totals(Wanted(holdout, limits, missing, argument=argument))
-            return frames.part.totals(holdout, limits, missing=missing, squares=squares, argument=argument)
-
-        return query, Scan(count, lambda totals: self.engine.read(totals, self.records.n, query, argument))
+        asked = Wanted(holdout, limits, missing, self.mechanism.needs_squares(known), argument)
+        read = lambda totals: self.engine.read(totals, self.records.n, query, argument)  # noqa: E731
+        if self.mechanism.needs_group_sums(known):
+            return query, Scan(lambda: frames.group_totals(asked), read)
+        return query, Scan(lambda: frames.part.totals_of([asked])[0], read, frames.part, [asked])
 
     def _grouped(self, known: Known, train: Wanted | None, found: Totals | None) -> Known:
         """Return what is known of a query, with its groups where a column says them."""
@@ -311,14 +319,39 @@ class ColumnQueries:
     def _train_totals(self, train: Any, limits: tuple[float, float], missing: float | None) -> Totals:
         """Let the engine count the training part's values."""
         part = self._train_frame()
-        sure = _is_share(part.compiled(train, "train_values"), limits)
-        squares = self.mechanism.expects_spread and not sure
-        found = part.totals(train, limits, missing=missing, squares=squares, argument="train_values")
+        (found,) = part.totals_of([self._training(part, train, limits, missing)])
         if missing is None:
             found.check("train_values", limits)
         else:
             _check_predicted(found, "estimator", "predictions of all of them, or train_values= their score")
         return found
+
+    def _training(self, part: LazyPart, train: Any, limits: tuple[float, float], missing: float | None) -> Wanted:
+        """Return what is counted of the training part's values."""
+        sure = _is_share(part.compiled(train, "train_values"), limits)
+        return Wanted(train, limits, missing, self.mechanism.expects_spread and not sure, "train_values")
+
+    def together(
+        self, models: Sequence[object], metric: Metric | Statistic, baseline: object | None = None
+    ) -> AbstractContextManager[None]:
+        """Count the training values of a list of columns in one pass, which its queries take them from."""
+        import narwhals as nw
+
+        part, label = self.records.train_part, self.records.label
+        if part is None or label is None or len(models) < 2:
+            return nullcontext()
+        columns = [self._column(model) for model in models]
+        if isinstance(metric, Statistic):
+            classes = _labels_of(metric, classes_of(metric, part, label))
+            return part.fetched([one for column in columns for one in _wanted_counts(column, label, classes)])
+        values, limits = [metric_expression(metric, one, label) for one in columns], metric.bounds
+        if baseline is None:
+            worst = limits[0] if metric.greater_is_better else limits[1]
+            asked = [self._training(part, one, limits, worst) for one in values]
+        else:
+            base = metric_expression(metric, self._column(baseline, "a"), label)
+            asked = [wanted for one in values for wanted in part.joint_wanted(one, base, limits)]
+        return part.fetched([Wanted(nw.col(label).is_in([0, 1]), argument="label"), *asked])
 
     def _train_frame(self) -> LazyPart:
         part = self.records.train_part
@@ -384,7 +417,7 @@ class ColumnQueries:
         label = frames.label
         assert label is not None
         known = classes_of(statistic, train, label)
-        classes = list(dict.fromkeys(part.label for part in statistic.class_ratios(known)))
+        classes = _labels_of(statistic, known)
         found = statistic.of_counts(class_counts(train, column, label, classes, check=True), known)
         if given is not None:
             found = statistic.moved(found, given, known)
@@ -397,7 +430,8 @@ class ColumnQueries:
             evidence = statistic.evidence_of_counts(counts, known, self.dependence, self.declared.iid)
             return self.engine.statistic(evidence, query.known)
 
-        return query, Scan(lambda: class_counts(frames.part, column, label, classes), read)
+        wanted = _wanted_counts(column, label, classes)
+        return query, Scan(lambda: class_counts(frames.part, column, label, classes), read, frames.part, wanted)
 
     def checked(
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
@@ -466,7 +500,8 @@ class ColumnQueries:
                 return self.engine.paired_counts(_paired_counts(found, metric), known)
             return self.engine.read(found, self.records.n, query, "b")
 
-        return query, Scan(lambda: frames.part.joint(first, second, metric.bounds), read)
+        asked = frames.part.joint_wanted(first, second, metric.bounds)
+        return query, Scan(lambda: frames.part.joint(first, second, metric.bounds), read, frames.part, asked)
 
 
 def _is_share(compiled: Compiled, limits: tuple[float, float]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -286,6 +286,8 @@ class ModelQueries:
             return weights.on_holdout(clipped(protected, self.records.n, chosen.bounds, "estimator"))
 
         return query, self.reading("estimator", query, on_holdout, worst)
+
+    together = staticmethod(lambda *models: nullcontext())  # models of a list are scored one by one
 
     def _statistic(self, statistic: Statistic, estimator: Any, found: Estimate, key: str | None) -> Read:
         """Return the query about a statistic that is no mean."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
@@ -30,6 +31,7 @@ from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
+    from thresholdout.data.parts.lazy_part import LazyPart, Wanted
     from thresholdout.guard.registration import Opened
     from thresholdout.mechanisms.base import PairedCounts
     from thresholdout.mechanisms.claims.evidence import Evidence
@@ -120,13 +122,20 @@ class Scan(Generic[TotalsT]):
     (`thresholdout.data.parts.expressions`), so whether it fails is no function of the records, and nothing is charged;
     but for a second pass, which only some values need, and which is charged where it fails. The second step is a
     function of the counts; where it fails, that is charged like any failure on the holdout. PROOFS.md, "Failures".
+    Scans of a list are counted in one pass, as far as `wanted` says what totals of a part they need.
     """
 
-    __slots__ = ("_count", "_counted", "_late", "_read")
+    __slots__ = ("_count", "_counted", "_late", "_read", "part", "wanted")
 
-    def __init__(self, count: Callable[[], TotalsT], read: Callable[[TotalsT], Any]) -> None:
-        self._count = count
-        self._read = read
+    def __init__(
+        self,
+        count: Callable[[], TotalsT],
+        read: Callable[[TotalsT], Any],
+        part: LazyPart | None = None,
+        wanted: Sequence[Wanted] = (),
+    ) -> None:
+        self._count, self._read = count, read
+        self.part, self.wanted = part, wanted
         self._counted: TotalsT | None = None
         self._late: EngineFailed | None = None
 
@@ -152,9 +161,12 @@ class Scan(Generic[TotalsT]):
 
 def scanned(*queries: Callable[[], Any]) -> None:
     """Run the scans among what computes queries, before anything can be charged."""
-    for query in queries:
-        if isinstance(query, Scan):
-            query.run()
+    scans = [query for query in queries if isinstance(query, Scan)]
+    with ExitStack() as passes:
+        for part in {scan.part for scan in scans if scan.part is not None} if len(scans) > 1 else ():
+            passes.enter_context(part.fetched([one for scan in scans if scan.part is part for one in scan.wanted]))
+        for scan in scans:
+            scan.run()
 
 
 class QueryEngine:
@@ -474,13 +486,7 @@ class QueryEngine:
         entry, repeated = self._ledger.ask(self._id, whole.key, whole.shown, whole.name, compute)
         return self._told(whole, entry, repeated)
 
-    def _read_all(
-        self,
-        argument: str,
-        asked: Sequence[Read],
-        answers: int,
-        whole: Query,
-    ) -> list[Any]:
+    def _read_all(self, argument: str, asked: Sequence[Read], answers: int, whole: Query) -> list[Any]:
         """Compute all queries of a list on the holdout; a failure of one is charged once for the whole list."""
         refuse_if(self._mechanism.lists().refusal(self.state(), answers))
         scanned(*(read for _, read in asked))

@@ -69,6 +69,57 @@ def test_shares_have_the_answers_that_arrays_have(engine: Engine, table: pd.Data
     assert lazy.history["value"].tolist() == eager.history["value"].tolist()
 
 
+def test_a_list_takes_one_pass_of_each_part_and_has_the_answers_of_single_queries(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[str] = []
+    once = LazyPart.row
+
+    def row(part: LazyPart, plan: Callable[[], Any]) -> Any:
+        passes.append(part.name)
+        return once(part, plan)
+
+    def listed(ask: Callable[[Thresholdout], Any], most: int) -> Any:
+        guard = lazy_guard(of_polars, table, mechanism=Claims(noise=0.0))
+        monkeypatch.setattr(LazyPart, "row", row)
+        passes.clear()
+        found = ask(guard)
+        assert max(passes.count(part) for part in set(passes)) <= most
+        monkeypatch.setattr(LazyPart, "row", once)
+        return found
+
+    eager = array_guard(table, mechanism=Claims(noise=0.0))
+    top, rest = table[:N], table[N:]
+    for metric, most in (("accuracy", 1), ("f1", 2)):  # the classes are read in a pass of their own
+        found = listed(lambda guard, metric=metric: guard.score_all(["good", "bad", "good"], metric), most)
+        single = lazy_guard(of_polars, table, mechanism=Claims(noise=0.0))
+        assert [one.value for one in found[:2]] != [one.value for one in found[1:]]
+        assert abs(found[0].value - single.score("good", metric).value) < 0.05
+    found = listed(lambda guard: guard.score_all(["good", "bad"]), 1)
+    pairs = [(hit(rest, name), hit(top, name)) for name in ("good", "bad")]
+    assert [(one.value, one.interval) for one in found] == [(one.value, one.interval) for one in eager.ask_all(pairs)]
+    found = listed(lambda guard: guard.compare_all(["good", "bad"], "good"), 1)
+    assert found[0].value == 0.0
+    assert found[1].value < 0.0
+
+
+def test_a_second_pass_that_fails_in_a_list_is_charged_once(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard, once = lazy_guard(of_polars, table), LazyPart._summed
+
+    def summed(part: LazyPart, asked: Any) -> Any:
+        if part.name == "holdout" and any(one.careful for one in asked):
+            raise EngineFailed(part.name, "no memory")
+        return once(part, asked)
+
+    monkeypatch.setattr(LazyPart, "_summed", summed)
+    spoiled = nw.col("p") + 0.5  # out of range on some records
+    with pytest.raises(InputError, match="failed on the holdout"):
+        guard.ask_all([(0.5, nw.col("good") == 1), (0.5, spoiled)])
+    assert len(guard.history) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("groups", [None, "g"])
 def test_other_values_have_them_too(engine: Engine, table: pd.DataFrame, groups: str | None) -> None:
@@ -231,14 +282,14 @@ def test_frames_that_cannot_be_joined_are_refused(table: pd.DataFrame) -> None:
 def test_an_interrupted_scan_is_free(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     guard = lazy_guard(of_polars, table)
     risk, part = guard.status.error_budget_left, type(guard._records.part)  # type: ignore[attr-defined]
-    before = part.totals
+    before = part.totals_of
 
     def stopped(self: Any, *given: Any, **named: Any) -> Any:
         if self.name == "holdout":
             raise KeyboardInterrupt
         return before(self, *given, **named)
 
-    monkeypatch.setattr(part, "totals", stopped)
+    monkeypatch.setattr(part, "totals_of", stopped)
     with pytest.raises(KeyboardInterrupt):
         guard.score("good")
     assert (len(guard.history), guard.status.error_budget_left) == (0, risk)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -235,6 +237,11 @@ _EXACT: Final = float(1 << 53)
 _PANIC: Final = "PanicException"
 """What engines written in Rust raise when something is wrong in themselves; it is no Exception."""
 
+_TOGETHER: Final = 256
+"""Queries in one pass of a list, at most: engines plan each of their sums."""
+
+_FETCHED: ContextVar[Mapping[tuple[Any, ...], Totals] | None] = ContextVar("fetched totals", default=None)
+
 _PROBED: Final = 20
 _PROBES: Final = [(k * 2.0**-23, round(k / 8) * 2.0**-20) for k in (1, 3, 4, 5, 8, 11, 12, 13, 20)]
 """Numbers and what they are on a grid of 20 digits: below, at and above the middle between two steps."""
@@ -359,20 +366,54 @@ class LazyPart:
         >>> [found.mean.mean() for found in part.totals_of([Wanted("a"), Wanted("b"), Wanted(nw.col("a") < 0.4)])]
         [0.375, 0.5, 0.5]
         """
-        values = [self._numeric(one) for one in queries]
-        asked = [
-            GridSum(
-                value,
-                one.bounds,
-                one.bounds[0] if one.missing is None else one.missing,
-                one.squares,
-                self.n,
-                f"{place} ",
-                known=value.strict and knows_missing(self.frame),
-                careful=False,
-            )
-            for place, (one, value) in enumerate(zip(queries, values, strict=True))
-        ]
+        keys, told = [], _FETCHED.get() or {}
+        new: dict[tuple[Any, ...], GridSum] = {}
+        for one in queries:
+            value, missing = self._numeric(one), one.bounds[0] if one.missing is None else one.missing
+            key = id(self), value.text, one.bounds, missing, one.squares
+            keys.append(key)
+            if key not in told and key not in new:
+                known = value.strict and knows_missing(self.frame)
+                mark = f"{len(new)} "
+                new[key] = GridSum(value, one.bounds, missing, one.squares, self.n, mark, known=known, careful=False)
+        if new:
+            told = {**told, **dict(zip(new, self._counted(list(new.values())), strict=True))}
+        return [told[key] for key in keys]
+
+    @contextmanager
+    def fetched(self, queries: Sequence[Wanted]) -> Iterator[None]:
+        """Count several queries in one pass, from which `totals_of` takes them in this context.
+
+        A second pass that fails is left to the query that needs it: such a failure is charged.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> part = LazyPart(pl.LazyFrame({"a": [0.25, 0.5]}), "train")
+        >>> with part.fetched([Wanted("a")]):
+        ...     part.totals("a").mean.mean()
+        0.375
+        """
+        found = dict(_FETCHED.get() or {})
+        before = _FETCHED.set(found)
+        try:
+            for start in range(0, len(queries), _TOGETHER):
+                some = queries[start : start + _TOGETHER]
+                try:
+                    totals = self.totals_of(some)
+                except EngineFailed as error:
+                    if not error.late:
+                        raise
+                    continue
+                for one, total in zip(some, totals, strict=True):
+                    missing = one.bounds[0] if one.missing is None else one.missing
+                    found[id(self), self._numeric(one).text, one.bounds, missing, one.squares] = total
+            yield
+        finally:
+            _FETCHED.reset(before)
+
+    def _counted(self, asked: Sequence[GridSum]) -> list[Totals]:
+        """Compute totals in one pass; in a second one those of which the sums of the first mean nothing."""
         found = self._summed(asked)
         unsettled = [place for place, one in enumerate(found) if one is None]
         if unsettled:
@@ -438,22 +479,29 @@ class LazyPart:
         >>> found.more, found.less, found.right_or_wrong, found.difference.mean.mean()
         (2, 1, True, 0.625)
         """
-        import narwhals as nw
-
-        first, second = (nw.col(one) if isinstance(one, str) else one for one in (b, a))
         width = bounds[1] - bounds[0]
-        if all(self.compiled(one, argument).kind == "boolean" for one in (first, second)):
-            found = self.totals_of([Wanted(one, argument=argument) for one in (first & ~second, ~first & second)])
+        found = self.totals_of(self.joint_wanted(b, a, bounds, argument=argument))
+        if len(found) == 2:
             more, less = (_count(one) for one in found)
             counts = {1.0: more, -1.0: less, 0.0: self.n - found[0].missing - more - less}
             return Joint(more, less, True, counted(self.n, counts, (-width, width), 0.0, squares=True))
+        more, less, right = (_count(one) for one in found[:3])
+        return Joint(more, less, right == self.n, found[3])
+
+    def joint_wanted(
+        self, b: nw.Expr | str, a: nw.Expr | str, bounds: tuple[float, float] = (0.0, 1.0), *, argument: str = "b"
+    ) -> list[Wanted]:
+        """Return what `joint` counts: two numbers of values that are true or false, or three and the difference."""
+        import narwhals as nw
+
+        first, second = (nw.col(one) if isinstance(one, str) else one for one in (b, a))
+        if all(self.compiled(one, argument).kind == "boolean" for one in (first, second)):
+            return [Wanted(one, argument=argument) for one in (first & ~second, ~first & second)]
+        width = bounds[1] - bounds[0]
         first, second = (one.cast(nw.Float64) for one in (first, second))
         whole = first.is_in([0.0, 1.0]) & second.is_in([0.0, 1.0])
         asked = [Wanted(one, argument=argument) for one in (first > second, first < second, whole)]
-        difference = Wanted(first - second, (-width, width), 0.0, squares=True, argument=argument)
-        *found, last = self.totals_of([*asked, difference])
-        more, less, right = (_count(one) for one in found)
-        return Joint(more, less, right == self.n, last)
+        return [*asked, Wanted(first - second, (-width, width), 0.0, squares=True, argument=argument)]
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the records as Arrow batches, in any order; see `thresholdout.data.parts.engines.record_batches`.
