@@ -15,6 +15,7 @@ PRINTED = EXAMPLES / "printed"
 ORDER = (
     *("grid_search", "hill_climbing", "gate", "kfold", "optuna_study", "lightgbm_early_stopping"),
     "holdout_in_files",
+    "evaluation_year",
     *("agent_over_mcp", "client_that_crashes"),
     *("grunfeld", "sunspots", "karate_club", "wells", "ratings", "correlated_holdout"),
     *("private_digits", "torch_digits", "audit_a_learner"),

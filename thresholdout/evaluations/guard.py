@@ -76,6 +76,8 @@ class Event:
         POSIX seconds.
     dev_difference : float
         Mean difference from the release on the dev part, which everybody may read; 0 where there is none.
+    smallest_drop : float or None
+        The drop that a check at this place saw with power .8; None for proofs, and where no drop could be seen.
     """
 
     number: int
@@ -83,6 +85,7 @@ class Event:
     name: str
     time: float | None
     dev_difference: float
+    smallest_drop: float | None
 
     @property
     def day(self) -> str:
@@ -248,13 +251,7 @@ class EvaluationGuard:
                 f"{len(again)} of {len(gate)} items, or their clusters, are in a guarded set already ({shown(again)}); "
                 "check runs against that set, or pass new items to refresh",
             )
-        account = Account(
-            int(parameters["checks"]),
-            int(parameters["surprises"]),
-            bool(parameters["claim_expected"]),
-            parameters["promise"],
-            math.log(0.05),
-        )
+        account = _planned(parameters)
         state = json.dumps({"account": account.as_dict(), "key": key, "main": "release", "entries": 0})
         identities = json.dumps(sorted(gate.identities))
         taken = sorted({*gate.identities, *(() if dev is None else dev.identities), *(gate.clusters or ())})
@@ -416,13 +413,22 @@ class EvaluationGuard:
             0,
         )
         any_laws = bool(parameters["any_laws"])
+
+        def seen(account: Account, promoted: bool) -> float | None:
+            """Return the smallest drop that a check sees; after a promotion two baselines share its level."""
+            if account.exhausted or parameters["mode"] != "alarm":
+                return None
+            return smallest_drop(same, account.log_level - (math.log(2.0) if promoted else 0.0), any_laws)
+
+        past, promoted, history = _planned(parameters), False, []
+        for each in self._ledger.entries(self._name):
+            drop = seen(past, promoted)
+            history.append(Event(each.query, each.source, each.candidate, each.time, each.train, drop))
+            if each.source == _PROMOTED:
+                promoted = True
+            else:
+                past = past.after(each.source != "nothing")
         level = -math.inf if account.exhausted else account.log_level
-        shared = math.log(2.0) if parameters["mode"] == "alarm" and kept["main"] != "release" else 0.0
-        drop = None if math.isinf(level) else smallest_drop(same, level - shared, any_laws)
-        history = tuple(
-            Event(each.query, each.source, each.candidate, each.time, each.train)
-            for each in self._ledger.entries(self._name)
-        )
         return Status(
             str(parameters["metric"]),
             parameters["mode"],
@@ -438,12 +444,12 @@ class EvaluationGuard:
             account.surprises,
             account.surprised,
             0.0 if math.isinf(level) else math.exp(level),
-            drop,
+            seen(account, kept["main"] != "release"),
             _proof_power(same, level, float(parameters["margin"]), same.exact_binary and not any_laws)
             if parameters["mode"] == "proof"
             else None,
             self._ledger.closed(self._name),
-            history,
+            tuple(history),
         )
 
     def dev_items(self, run: Scores) -> list[str]:
@@ -515,6 +521,17 @@ def _check_plan(
             raise InputError(name, repr(seen), wanted)
     if expect == "claim" and mode == "alarm":
         raise InputError("expect", "'claim' for alarms", "'nothing': an alarm is never the expected outcome")
+
+
+def _planned(parameters: dict[str, Any]) -> Account:
+    """Return the account before the first check."""
+    return Account(
+        int(parameters["checks"]),
+        int(parameters["surprises"]),
+        bool(parameters["claim_expected"]),
+        parameters["promise"],
+        math.log(0.05),
+    )
 
 
 def _claim_expected(mode: Mode, expect: str | None, items: int, margin: float) -> bool:

@@ -23,15 +23,22 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 46rem
 table { border-collapse: collapse; width: 100% }
 td, th { border-bottom: 1px solid #ddd; padding: .25rem .5rem; text-align: left }
 svg { width: 100%; height: auto }
+.seen { fill: #1f5fa8; opacity: .12 }
 .worse { color: #b00020 } .axis { stroke: #888 } .main { fill: none; stroke: #1f5fa8; stroke-width: 2 }
 </style></head><body>
 <h1>{{ s.metric }}: a year of checks</h1>
 <p>{{ s.gate_items }} gate items{% if s.clusters != s.gate_items %} in {{ s.clusters }} clusters{% endif %},
 {{ s.dev_items }} dev items. {{ s.done }} of {{ s.checks }} checks and {{ s.surprised }} of {{ s.surprises }} surprises
-are used. {% if s.smallest_drop is none %}No drop can be seen any more: add new items.{% else %}The next check sees a
-drop of {{ "%.1f"|format(100 * s.smallest_drop) }} points with power .8, if a tenth of the items differ.{% endif %}</p>
+are used.
+{% if s.mode == "proof" %}The next check proves a change without effect with probability
+{{ "%.2f"|format(s.proof_power) }}, if a tenth of the items differ.
+{% elif s.smallest_drop is none %}No drop can be seen any more: add new items.
+{% else %}The next check sees a drop of {{ "%.1f"|format(100 * s.smallest_drop) }} points with power .8, if a tenth of
+the items differ.{% endif %}</p>
 <h2>Main against the release, on the dev items</h2>
-<p>Gate items are not shown: nobody who makes changes may read results on them.</p>
+<p>Gate items are not shown: nobody who makes changes may read results on them. The line is main, dots are checks,
+crosses are alarms.{% if s.mode == "alarm" %} The shaded part begins at the smallest drop that a check could still
+see.{% endif %}</p>
 {{ picture }}
 <h2>Promise</h2>
 <p>{% if s.promise == "year" %}With probability .95 no outcome of all checks is false, whoever makes the changes from
@@ -62,7 +69,8 @@ def _picture(history: Sequence[Event]) -> str:
     """Draw the runs' differences on dev items: main as steps, checks as dots, alarms as crosses."""
     if not history:
         return "<p>No check was made yet.</p>"
-    reach = max(0.01, *(abs(each.dev_difference) for each in history))
+    drops = [each.smallest_drop for each in history]
+    reach = max(0.01, *(abs(each.dev_difference) for each in history), *(drop for drop in drops if drop is not None))
     across = (_WIDTH - 2 * _MARGIN) / max(1, len(history))
 
     def place(number: int, value: float) -> tuple[float, float]:
@@ -87,5 +95,11 @@ def _picture(history: Sequence[Event]) -> str:
     axis = f'<line class="axis" x1="{_MARGIN}" y1="{_HEIGHT / 2}" x2="{_WIDTH - _MARGIN}" y2="{_HEIGHT / 2}"/>'
     title = "<title>Differences from the release in points: main as a line, checks as dots, alarms as crosses</title>"
     line = f'<path class="main" d="{" ".join(path)}"/>'
-    inside = "".join((title, axis, ends, line, *marks))
+    seen = "".join(
+        f'<rect class="seen" x="{place(number, 0)[0]:.1f}" y="{place(0, -drop)[1]:.1f}" width="{across:.1f}" '
+        f'height="{place(0, -reach)[1] + 20 - place(0, -drop)[1]:.1f}"/>'
+        for number, drop in enumerate(drops)
+        if drop is not None
+    )
+    inside = "".join((title, seen, axis, ends, line, *marks))
     return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">{inside}</svg>'

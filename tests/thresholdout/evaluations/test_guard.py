@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
+from scipy import stats
 
 from tests.cases import for_each
 from tests.thresholdout.ledger.postgres_server import Server
@@ -55,6 +56,21 @@ class TestChecks:
         assert (g.check(run(299)).surprises_left, g.check(run(200)).surprises_left) == (5, 4)
         assert g.status().done == 2
         assert g.status().level == pytest.approx(0.05 / 300 / 298, rel=1e-9)
+
+    def test_the_history_has_the_drop_that_each_check_could_see(self) -> None:
+        """z of .05/300, of .05/300/299 after an alarm, of half of that with two baselines; plus z of .8."""
+        g = guard()
+        g.check(run(200))
+        g.check(run(299))
+        g.promote(run(299))
+        g.check(run(298))
+        first, second, _, last = (each.smallest_drop for each in g.status().history)
+        z = [-stats.norm.ppf(level) + stats.norm.ppf(0.8) for level in (0.05 / 300, 0.05 / 300 / 299, 0.05 / 600 / 299)]
+        assert first is not None
+        assert second is not None
+        assert last is not None
+        assert second / first == pytest.approx(z[1] / z[0], rel=1e-6)
+        assert last / first == pytest.approx(z[2] / z[0], rel=1e-6)
 
     def test_the_same_scores_are_free_under_any_name(self) -> None:
         g = guard()
@@ -322,6 +338,7 @@ class TestCommandLine:
         assert "&lt;b&gt;pull request 7" in text
         assert "<b>" not in text
         assert text.count('stroke="#b00020"') == 1
+        assert text.count('class="seen"') == 2
         assert "1 of 5 surprises are used" in " ".join(text.split())
         assert not re.search(r"\b(holdouts?|labels?|ledgers?|nats|claims?)\b", text, re.IGNORECASE)
 
