@@ -51,8 +51,8 @@ def main(changes: int = 60, picture: str | None = None) -> None:
                 print("one comparison, without memory:", formats.line(diff(release, run)))
             try:
                 outcome = guard.check(run, f"change {number}").outcome
-            except EvaluationSetUsed as used:
-                print(f"change {number}: {used}")
+            except EvaluationSetUsed as end:
+                print(f"change {number}: {end}")
                 break
             if outcome == "worse":
                 print(f"change {number}: worse by the check; its true effect is {100 * effect:+.0f} points")
@@ -62,7 +62,8 @@ def main(changes: int = 60, picture: str | None = None) -> None:
             main_truth.append(truth)
         status = guard.status()
 
-    print(f"{status.done} checks, {status.surprised} of {status.surprises} surprises; main is {100 * truth:+.0f} points")
+    used = f"{status.done} checks, {status.surprised} of {status.surprises} surprises"
+    print(f"{used}; main is {100 * truth:+.0f} points")
     if status.smallest_drop is not None:
         print(f"the next check sees a drop of {100 * status.smallest_drop:.1f} points")
     if picture is not None:
