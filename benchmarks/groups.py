@@ -26,7 +26,7 @@ from scipy.stats import t as student
 
 from thresholdout import BudgetExhausted, Claims, Thresholdout
 
-__all__ = ["NORMAL", "Design", "checked", "compared", "listed", "main", "scored", "seen", "student_half"]
+__all__ = ["NORMAL", "Design", "both", "checked", "compared", "listed", "main", "scored", "seen", "student_half"]
 
 BETA: Final = 0.05
 _SHARED: Final = 0.7
@@ -250,6 +250,11 @@ DESIGNS: Final = tuple(
 NORMAL: Final[dict[str, Any]] = {"mechanism": Claims(limits="normal")}
 
 
+def both(way: Callable[..., list[Half]], seeds: int, *given: Any, **settings: Any) -> list[list[list[Half]]]:
+    """Return sessions of guards with exact limits, and of guards with normal ones."""
+    return [[way(*given, seed=seed, **settings, **limits) for seed in range(seeds)] for limits in ({}, NORMAL)]
+
+
 def tables(seeds: int) -> None:
     """Print all tables, for both kinds of limits."""
     ways: tuple[tuple[str, Callable[..., list[Half]], tuple[int, ...]], ...] = (
@@ -263,14 +268,12 @@ def tables(seeds: int) -> None:
             for queries in numbers:
                 each = f"{'1 to ' * design.mixed}{design.size}"
                 name = f"{design.groups} groups x {each}, {design.correlation}, {queries} queries"
-                kinds = ((way(design, queries, seed, **limits) for seed in range(seeds)) for limits in ({}, NORMAL))
-                row(name, *kinds)
+                row(name, *both(way, seeds, design, queries))
     for directly in (False, True):
         heading(f"One comparison of models that differ on 8 %, {'stated directly' if directly else 'through a claim'}")
         for groups, size in ((400, 5), (1000, 3), (200, 20), (120, 100)):
             design = Design(groups, size, 0.1)
-            kinds = ((compared(design, seed, directly, **limits) for seed in range(seeds)) for limits in ({}, NORMAL))
-            row(f"{groups} groups x {size}, {design.correlation}", *kinds)
+            row(f"{groups} groups x {size}, {design.correlation}", *both(compared, seeds, design, directly=directly))
 
 
 def main() -> None:

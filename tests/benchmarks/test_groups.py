@@ -9,6 +9,7 @@ from scipy.stats import t as student
 from benchmarks.groups import (
     NORMAL,
     Design,
+    both,
     candidates,
     checked,
     compared,
@@ -54,3 +55,9 @@ def test_every_table_has_rows(limits: dict[str, object], capsys: pytest.CaptureF
     row("one", runs, runs)
     assert len(capsys.readouterr().out.split()) == 1 + 2 * 7
     assert isinstance(seen(SMALL, 0.3, 0.05, 0, **limits), bool)
+
+
+def test_normal_limits_stand_beside_exact_ones() -> None:
+    exact, normal = both(listed, 1, Design(150, 4, 0.2), 2)
+    assert [one[1:3] for one in exact[0]] == [one[1:3] for one in normal[0]]
+    assert all(one[0] < 0.9 * other[0] for one, other in zip(normal[0], exact[0], strict=True))

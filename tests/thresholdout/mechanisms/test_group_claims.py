@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from tests.cases import for_each
 from thresholdout.limits.group_sums import GroupSizes, GroupSums
@@ -265,6 +266,22 @@ class TestNormalLimits:
             low, high = GroupNormalTest(STEPS, values, known, 0.2, 0.5).ends(self.LEVEL, 0.6)
             other = GroupNormalTest(STEPS, values.mirrored(), turned, 0.2, 0.5).ends(self.LEVEL, 0.4)
             assert (STEPS - high, STEPS - low) == other
+
+    def test_a_level_at_the_edge_of_the_rule_is_exact(self) -> None:
+        """Allowed at the level, and not at 49/50 of it, which is what stated limits would have."""
+        sizes = [2] * 60
+        sums = np.repeat([2.0, 1.0], [100, 9])
+        known = replace(grouped(sizes), trained=TrainingGroups(sums, np.full(sums.size, 2.0)))
+        values = GroupSums(np.repeat([2.0, 1.0], [52, 8]), np.full(60, 2.0), 0)
+        normal, exact = (kind(STEPS * 8, values, known, 0.06, 0.9) for kind in (GroupNormalTest, GroupBetTest))
+        test = normal._normal(False)
+        assert test is not None
+        levels = [level for level in np.linspace(0.005, 0.04, 200).tolist() if 9.0 >= 2.0 * norm.isf(level) ** 2 - 0.2]
+        least = min(level for level in levels if test.allowed(np.array([0.85]), math.log(level))[0])
+        for level in (0.985 * least, least, 1.001 * least, 1.01 * least):
+            assert normal._stated(math.log(level), 0.93, upper=False) == exact._stated(
+                math.log(level), 0.93, upper=False
+            )
 
     def test_without_training_values_limits_are_exact(self) -> None:
         sizes = [2, 2, 2, 2]

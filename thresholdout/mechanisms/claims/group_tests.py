@@ -37,6 +37,7 @@ _NOTHING: Final = 1e-9  # ends below are 0
 _FEW: Final = 20  # training groups, below which their correlation is no guide
 _SPARE: Final = 0.02  # of a stated limit's level, for an exact one where normal ones are not allowed as far out
 _FAR: Final = 2.0  # times the distance of an end from the mean: stated normal limits are looked for up to there
+_ROOM: Final = 0.7  # times that distance, by which the run reaches beyond the end: else a surprise costs a wide limit
 _NORMAL: Final = -1.0  # in place of a bet: the normal test
 _CLEARLY: Final = 0.7  # of the distance that a normal law with correlation 1 gives: bets that reach it are taken
 
@@ -260,12 +261,13 @@ class GroupNormalTest(GroupBetTest):
         mean, test = 1.0 - expected if upper else expected, self._normal(upper)
         level = log_level + math.log1p(-_SPARE)
         end, bet = self._best(mean, level, (), upper, 0.0)
-        if bet != _NORMAL or self._values is None:
-            return super()._stated(log_level, expected, upper=upper)
-        assert test is not None
-        first, last = self._run(test, mean, end, level)
+        first, last = self._run(test, mean, end, level) if test is not None and bet == _NORMAL else (1, 0)
+        if test is None or first > last or first / self.steps > end - _ROOM * (mean - end):
+            return self._exactly(mean, log_level, upper, *super()._best(mean, log_level, (), upper, 0.0))
+        if self._values is None:
+            return end
         values = self._seen(upper)
-        if first > last or not test.refutes(values, first / self.steps, level):
+        if not test.refutes(values, first / self.steps, level):
             spare = log_level + math.log(_SPARE)
             return self._exactly(mean, spare, upper, *super()._best(mean, spare, (), upper, 0.0))
         while first < last:  # edges that are refuted are followed by edges that are not
