@@ -517,7 +517,7 @@ class QueryClaims:
     def _window(self, state: ClaimsState, made: Prediction, claim: Claim) -> Window:
         steps = claim.steps
         place = reserving_window if self.parameters.final_check else first_window
-        deviation = math.hypot(made.deviation * claim.reach, self._edges.deviation()) * steps
+        deviation = math.hypot(made.deviation, self._edges.deviation()) * steps
         return place(made.mean * steps, deviation, steps, state.queries, self.parameters.queries)
 
     def _exponent(self, variance: float, known: Known) -> int:
