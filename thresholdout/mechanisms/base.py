@@ -157,6 +157,8 @@ class Grouped:
         Effective number of training groups; 0 where there are none.
     trained : TrainingGroups or None
         Their sums; ``None`` where single values are not known.
+    counts : ndarray or None
+        Number of records of each group; ``None`` where no record is in memory.
     """
 
     index: NDArray[np.int64] = field(repr=False)
@@ -165,6 +167,7 @@ class Grouped:
     training: float
     training_groups: float
     trained: TrainingGroups | None = field(default=None, repr=False)
+    counts: NDArray[np.float64] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

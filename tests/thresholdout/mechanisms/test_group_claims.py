@@ -17,6 +17,7 @@ from thresholdout.mechanisms.base import Grouped
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
 from thresholdout.mechanisms.claims.gate_tests import GroupGate, Proposal
 from thresholdout.mechanisms.claims.group_tests import GroupBetTest, GroupNormalTest
+from thresholdout.mechanisms.claims.grouped_records import _total
 from thresholdout.noise.sources import SeededNoise
 
 STEPS = 64
@@ -303,3 +304,11 @@ class TestNormalLimits:
             assert gate.passes(proposal, math.log(0.02)) == (difference > 0.0)
             assert gate.mirrored().passes(mirrored, math.log(0.02)) == (difference < 0.0)
             assert gate.needed(proposal, math.log(0.02)) < GroupGate().needed(proposal, math.log(0.02))
+
+
+def test_the_sum_of_squares_is_that_of_fsum_in_every_order() -> None:
+    rng = np.random.default_rng(0)
+    for power in range(1, 9):
+        squares = rng.random(500) ** power * 10.0 ** rng.integers(-6, 6)
+        assert _total(squares) == _total(rng.permutation(squares)) == math.fsum(squares)
+    assert _total(np.zeros(3)) == 0.0

@@ -49,6 +49,7 @@ class GroupedRecords:
 
     def __init__(self, model: Groups, train: NDArray[np.int64] | None) -> None:
         self._index = model.groups
+        self._holdout = np.bincount(model.groups).astype(np.float64)
         self._sizes = GroupSizes.of(np.asarray(model.independent_groups()))
         self._train = None if train is None else np.unique(train, return_inverse=True)[1]
         self._counts = None if self._train is None else np.bincount(self._train).astype(np.float64)
@@ -56,7 +57,7 @@ class GroupedRecords:
     @property
     def holdout_sizes(self) -> NDArray[np.float64]:
         """Sizes of the holdout's groups, in the order of their sums."""
-        return np.bincount(self._index).astype(np.float64)
+        return self._holdout
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sums by group of values of the holdout's records. Secret."""
@@ -70,33 +71,39 @@ class GroupedRecords:
         among: NDArray[np.bool_] | None = None,
     ) -> Grouped:
         """Return what is public of the groups of a query."""
-        index, sizes = self._index, self._sizes
+        index, sizes, holdout = self._index, self._sizes, self._holdout
         if among is not None:
             index = np.unique(index[among], return_inverse=True)[1].astype(np.int64)
-            sizes = GroupSizes.of(np.bincount(index))
+            counted = np.bincount(index)
+            sizes, holdout = GroupSizes.of(counted), counted.astype(np.float64)
         if self._train is None or self._counts is None:
-            return expected_groups(index, sizes, 0)
+            return expected_groups(index, sizes, 0, holdout)
         if (
             as_real(values) is not None
             or values is None
             or (tested is None and np.asarray(values).size != self._train.size)
         ):
-            return expected_groups(index, sizes, self._counts.size)
+            return expected_groups(index, sizes, self._counts.size, holdout)
         train, counts = self._train, self._counts
         if tested is not None:
             train = train[tested]
             counts = np.bincount(train, minlength=counts.size).astype(np.float64)
-        units = (np.asarray(values, dtype=np.float64) - bounds[0]) / (bounds[1] - bounds[0])
+        units = np.asarray(values, dtype=np.float64)
+        if bounds != (0.0, 1.0):
+            units = (units - bounds[0]) / (bounds[1] - bounds[0])
         if among is not None:
             there = units != 0.5
             train, units = train[there], units[there]
             counts = np.bincount(train, minlength=counts.size).astype(np.float64)
-        return Grouped(index, sizes, *_alike(units, train, counts))
+        return Grouped(index, sizes, *_alike(units, train, counts), holdout)
 
 
-def expected_groups(index: NDArray[np.int64], sizes: GroupSizes, training_groups: int) -> Grouped:
+def expected_groups(
+    index: NDArray[np.int64], sizes: GroupSizes, training_groups: int, holdout: NDArray[np.float64] | None = None
+) -> Grouped:
     """Return what is public of groups where no single training values are known."""
-    return Grouped(index, sizes, None, sizes.effective(ALIKE) * training_groups / sizes.groups, float(training_groups))
+    training = sizes.effective(ALIKE) * training_groups / sizes.groups
+    return Grouped(index, sizes, None, training, float(training_groups), counts=holdout)
 
 
 def known_of_sums(
@@ -125,6 +132,22 @@ def _alike(
     return *found, TrainingGroups(sums, counts)
 
 
+def _total(squares: NDArray[np.float64]) -> float:
+    """Return the sum of numbers that are not negative, the same in every order.
+
+    Multiples of a power of two below the largest number are added up as integers, and their rests as smaller ones.
+    """
+    exponent = max(-900, math.frexp(float(squares.max()))[1])
+    bits = 62 - squares.size.bit_length()
+    scaled = squares * math.ldexp(1.0, bits - exponent)
+    whole = scaled.astype(np.int64)
+    scaled -= whole
+    scaled *= 1 << bits
+    total = (int(whole.sum()) << bits) + int(scaled.astype(np.int64).sum())
+    shift = 2 * bits - exponent
+    return total / (1 << shift) if shift >= 0 else float(total << -shift)
+
+
 def _correlated(
     n: float, mean: float, square: float, sums: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> tuple[float | None, float, float]:
@@ -136,7 +159,7 @@ def _correlated(
     deviations = sums - counts * mean
     within, pairs = square - n * mean * mean, float(counts @ counts) - n
     number = n * n / float(counts @ counts)
-    if pairs <= 0.0 or within <= 0.0:
+    if pairs <= 0.0 or not within > 0.0:  # also where a value is no number, which is refused later
         return (0.0 if pairs <= 0.0 else None), n, number
-    correlation = min(1.0, max(0.0, (math.fsum((deviations * deviations).tolist()) - within) * n / (pairs * within)))
+    correlation = min(1.0, max(0.0, (_total(deviations * deviations) - within) * n / (pairs * within)))
     return correlation, n * n / (n + correlation * pairs), number

@@ -167,7 +167,7 @@ def read_groups(
     records = unit_records(values, n, bounds, argument)
     count = groups.sizes.groups
     sums = np.bincount(groups.index, weights=records.unit(), minlength=count).astype(np.float64, copy=False)
-    sizes = np.bincount(groups.index, minlength=count).astype(np.float64)
+    sizes = np.bincount(groups.index, minlength=count).astype(np.float64) if groups.counts is None else groups.counts
     return Reading(GroupSums(sums, sizes, records.bits), known)
 
 
