@@ -88,7 +88,7 @@ def _binomial(size: int, p: Array) -> Array:
     k = np.arange(size + 1)
     logs = gammaln(size + 1) - gammaln(k + 1) - gammaln(size - k + 1)
     p = np.clip(p, 1e-300, 1.0 - 1e-16)[:, None]
-    return np.asarray(np.exp(logs + k * np.log(p) + (size - k) * np.log1p(-p)))
+    return np.asarray(np.exp(logs + k * np.log(p) + (size - k) * np.log1p(-p)), dtype=np.float64)
 
 
 def compound(kind: str, size: int, share: float, rho: float) -> Array:
@@ -98,7 +98,7 @@ def compound(kind: str, size: int, share: float, rho: float) -> Array:
     such a probability that the correlation is rho; "probit" adds a normal effect; "kinds" has two kinds of groups.
     """
     if rho == 0.0 or kind == "coin":
-        found = (1.0 - rho) * _binomial(size, np.array([share]))[0]
+        found: Array = (1.0 - rho) * _binomial(size, np.array([share]))[0]
         found[0] += rho * (1.0 - share)
         found[-1] += rho * share
         return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import t as student
@@ -45,7 +47,7 @@ def test_both_lists_it_is_compared_with() -> None:
 
 
 @pytest.mark.parametrize("limits", [{}, NORMAL], ids=["exact", "normal"])
-def test_every_table_has_rows(limits: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_table_has_rows(limits: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     runs = [way(SMALL, 2, 0, **limits) for way in (scored, listed, checked)]
     runs += [compared(SMALL, 0, directly, **limits) for directly in (False, True)]
     for found in runs:

@@ -63,7 +63,7 @@ def test_importance_sampling_agrees_with_an_exact_count_for_students_t() -> None
         probability = float(multinomial.pmf([none, one, both], groups, shares))
         if probability > 1e-9:
             p = ttest_1samp(np.repeat([0.0, 1.0, 2.0], [none, one, both]), 1.4, alternative="greater").pvalue
-            exact += probability * (p <= level)
+            exact += probability * float(p <= level)
     found = measured(law, level, False, 20_000, np.random.default_rng(1)).student
     assert found == pytest.approx(exact / level, rel=0.05)
 

@@ -72,7 +72,8 @@ class Claims:
     limits : {"exact", "normal"}, default="exact"
         "normal" is for groups of records. Intervals are about as narrow as Student's on cluster means, and APPROXIMATE:
         nothing bounds how often they miss, and the guard is never called guaranteed. Small numbers of groups, of groups
-        that lose, and levels below 1e-5 keep exact tests. A ledger keeps the choice for the guard's life.
+        that lose, and levels below 1e-5 keep exact tests. A ledger keeps the choice for the guard's life. `plan`, and
+        what certificate and status expect of later answers, are for exact limits: wider.
 
     Examples
     --------

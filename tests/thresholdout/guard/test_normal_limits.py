@@ -43,8 +43,8 @@ class Told:
 def made(**settings: Any) -> Thresholdout:
     X, groups = np.arange(2.0 * N)[:, None], np.arange(2 * N) // SIZE
     y = (X[:, 0] % 2).astype(float)
-    settings = {"mechanism": NORMAL, "random_state": 0} | settings
-    return Thresholdout((X[:N], y[:N], groups[:N]), train=(X[N:], y[N:], groups[N:]), **settings)
+    given: dict[str, Any] = {"mechanism": NORMAL, "random_state": 0, **settings}
+    return Thresholdout((X[:N], y[:N], groups[:N]), train=(X[N:], y[N:], groups[N:]), **given)
 
 
 def model(share: float, seed: int = 0) -> Told:
@@ -204,7 +204,7 @@ class TestRefusals:
     @pytest.mark.parametrize("mechanism", [NORMAL, ClaimsParameters(normal_limits=True)])
     def test_predictions_of_clients(self, mechanism: Any, tmp_path: Path) -> None:
         table = pd.DataFrame({"id": range(400), "y": [0, 1] * 200, "who": np.arange(400) // 4})
-        rest = {"label": "y", "groups": "who", "mechanism": mechanism}
+        rest: dict[str, Any] = {"label": "y", "groups": "who", "mechanism": mechanism}
         with pytest.raises(InputError, match="'normal' for predictions of clients"):
             PredictionGuard.create(tmp_path / "guard.db", table[:200], table[200:], **rest)
         assert not (tmp_path / "guard.db").exists()

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import LinearConstraint, minimize, minimize_scalar
 from scipy.stats import norm
 from scipy.stats import t as student
 
@@ -37,8 +37,10 @@ def test_the_best_bet_is_the_empirical_likelihood() -> None:
     def less(q: np.ndarray) -> float:
         return -float(np.sum(np.log(q.size * q)))
 
-    fixed = ({"type": "eq", "fun": lambda q: q.sum() - 1.0}, {"type": "eq", "fun": lambda q: q @ y})
-    dual = minimize(less, np.full(y.size, 1 / y.size), bounds=[(1e-9, 1)] * y.size, constraints=fixed, tol=1e-12)
+    fixed = LinearConstraint(np.array([np.ones(y.size), y]), [1.0, 0.0], [1.0, 0.0])
+    dual = minimize(
+        less, np.full(y.size, 1 / y.size), bounds=[(1e-9, 1)] * y.size, constraints=fixed, method="SLSQP", tol=1e-12
+    )
     assert dual.success
     assert best_log_wealth(y, 0.4) == pytest.approx(dual.fun, rel=1e-6)
 

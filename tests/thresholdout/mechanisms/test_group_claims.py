@@ -273,7 +273,8 @@ class TestNormalLimits:
         sums = np.repeat([2.0, 1.0], [100, 9])
         known = replace(grouped(sizes), trained=TrainingGroups(sums, np.full(sums.size, 2.0)))
         values = GroupSums(np.repeat([2.0, 1.0], [52, 8]), np.full(60, 2.0), 0)
-        normal, exact = (kind(STEPS * 8, values, known, 0.06, 0.9) for kind in (GroupNormalTest, GroupBetTest))
+        normal = GroupNormalTest(STEPS * 8, values, known, 0.06, 0.9)
+        exact = GroupBetTest(STEPS * 8, values, known, 0.06, 0.9)
         test = normal._normal(False)
         assert test is not None
         levels = np.linspace(0.005, 0.04, 200).tolist()
