@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks import timed
 from benchmarks.papers import fixed_size_figures as figures
-from benchmarks.papers.fixed_size_taylor import taylor_fswor
+from benchmarks.papers.fixed_size_bounds import taylor_fswor
 from benchmarks.papers.minibatch_epsilons import refine_epsilon
 from thresholdout.privacy.accounting import rdp_fswor, rdp_fswor_lower, rdp_fswr, rdp_poisson, rdp_wang
 from thresholdout.privacy.accounting.accountants.renyi_conversion import (

@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.papers.fixed_size_taylor import TaylorSeries, published_fswr, taylor_fswor, taylor_poisson
+from benchmarks.papers.fixed_size_bounds import (
+    TaylorSeries,
+    published_fswr,
+    rdp_fswr_lower,
+    taylor_fswor,
+    taylor_poisson,
+)
 from thresholdout.plotting import axes, finish
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, rdp_to_epsilon
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats
 from thresholdout.privacy.accounting.minibatches.moments import rdp_wang
 from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
-from thresholdout.privacy.accounting.minibatches.with_replacement import rdp_fswr, rdp_fswr_lower
+from thresholdout.privacy.accounting.minibatches.with_replacement import rdp_fswr
 from thresholdout.privacy.accounting.minibatches.without_replacement import rdp_fswor
 from thresholdout.suppressed_warnings import suppress_warnings
 

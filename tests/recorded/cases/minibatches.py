@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.papers.fixed_size_taylor import (
+from benchmarks.papers.fixed_size_bounds import (
     E_tilde,
     F_tilde,
     H_taylor,
+    rdp_fswr_lower,
     remainder_add_remove,
     taylor_fswor,
     taylor_moment,
@@ -22,7 +23,6 @@ from thresholdout.privacy.accounting import (
     rdp_fswor,
     rdp_fswor_lower,
     rdp_fswr,
-    rdp_fswr_lower,
     rdp_poisson,
     rdp_wang,
     sample_minibatch,

@@ -76,7 +76,6 @@ from .minibatches.minibatch_arguments import sample_minibatch as sample_minibatc
 from .minibatches.moments import rdp_wang as rdp_wang
 from .minibatches.with_replacement import (
     rdp_fswr as rdp_fswr,
-    rdp_fswr_lower as rdp_fswr_lower,
 )
 from .minibatches.without_replacement import (
     rdp_fswor as rdp_fswor,

@@ -155,7 +155,7 @@ def replace_one(alpha: Floats, sigma: float, q: float, *, method: str) -> Floats
     Notes
     -----
     Taylor's formula [B24, Theorem 3.4; PROOFS.md, F5] is smaller at some orders of small rates, and left out: it is
-    none of those that decide an epsilon (none of 200 random settings; `benchmarks.papers.fixed_size_taylor` has it).
+    none of those that decide an epsilon (none of 200 random settings; `benchmarks.papers.fixed_size_bounds` has it).
     """
     sums = binomial_moments(alpha, sigma, q)
     if method == "binomial":

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from graphs.numerics.rounding import ULP
 from thresholdout.data.arguments import check_word
-from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     Floats,
     Orders,
     batch,
     like,
-    order,
     orders,
     sigma_of,
 )
 from thresholdout.privacy.accounting.minibatches.quadrature import Ratio, log_excess
 from thresholdout.privacy.accounting.minibatches.without_replacement import from_log
 
-__all__ = ["Draws", "rdp_fswr", "rdp_fswr_lower"]
+__all__ = [
+    "Draws",
+    "rdp_fswr",
+]
 
 _OMITTED = 60.0  # components below the largest by this factor, in nats, are left out of a ratio
 _CHUNK = 64
@@ -156,63 +155,3 @@ def rdp_fswr(
         logs = np.array([each.upper for each in log_excess(mixture, 1.0 - found[todo])])
         value[todo] = np.maximum(value[todo], np.minimum(from_log(logs, found[todo]), ceiling))
     return like(alpha, value)
-
-
-def rdp_fswr_lower(
-    alpha: int,
-    sigma: float,
-    batch_size: int,
-    dataset_size: int,
-    *,
-    indices: Collection[int] | None = None,
-) -> float:
-    """Return the lower bound of Theorem 3.7 by its recursion; without `indices` it is the exact value.
-
-    Notes
-    -----
-    A lower bound of what a learner leaks only if its clipped gradients can oppose each other at full norm. The
-    recursion [B24, (122), (123)] asks for its second argument at multiples of the first only: it is a table, no nested
-    sum. The formula (126) lacks the logarithm and the division of 4 by sigma squared.
-
-    Examples
-    --------
-    >>> f"{rdp_fswr_lower(3, 6, 20, 20_000):.8e}"
-    '1.76319822e-07'
-    """
-    if float(order(alpha)) != math.floor(alpha):
-        raise InputError("alpha", repr(alpha), "an integer of at least 2")
-    noise, (draws, records) = sigma_of(sigma), batch(batch_size, dataset_size)
-    chosen = None if indices is None else sorted({count(i, "indices", least=0) for i in indices})
-    if chosen is not None and (not chosen or chosen[-1] > draws):
-        raise InputError("indices", repr(chosen), f"some numbers between 0 and batch_size = {draws}")
-    top, c = int(alpha), 4.0 / noise**2
-    logs = log_weights(draws, records)
-    j = np.arange((top - 1) * draws + 1)
-    table = _log_expm1(draws * _log1p_exp(_log_expm1(c * j) - math.log(records)))  # F_1 - 1
-    first = table
-    n = np.arange(draws + 1)
-    for level in range(2, top + 1):
-        size = (top - level) * draws + 1
-        if chosen is not None and level > 2:
-            if level == 3:
-                table = np.logaddexp(0.0, table)
-            n = np.array(chosen)
-        inner = logs[n] + c * j[:size, None] * n + table[j[:size, None] + n]
-        peak = inner.max(axis=1)
-        fresh = peak + np.log(np.exp(inner - peak[:, None]).sum(axis=1))
-        table = fresh if chosen is not None and level > 2 else np.logaddexp(first[:size], fresh)
-    slack = ULP * 32 * (c * top * draws**2 + 2 * top * draws + 400)
-    value = float(table[0]) - slack
-    logarithm = max(0.0, value) if chosen is not None and top > 2 else float(np.logaddexp(0.0, value))
-    return logarithm / (top - 1) * (1 - 8 * ULP)
-
-
-def _log_expm1(x: Any) -> Floats:
-    with np.errstate(divide="ignore"):
-        value: Floats = np.where(x > 600.0, x, np.log(np.expm1(np.minimum(x, 600.0))))
-    return value
-
-
-def _log1p_exp(x: Floats) -> Floats:
-    value: Floats = np.logaddexp(0.0, x)
-    return value

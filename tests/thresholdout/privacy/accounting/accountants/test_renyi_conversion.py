@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.fixed_size_taylor import taylor_fswor
+from benchmarks.papers.fixed_size_bounds import taylor_fswor
 from benchmarks.papers.minibatch_epsilons import refine_epsilon
 from tests.cases import for_each
 from thresholdout.errors import InputError

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.fixed_size_taylor import taylor_moment, taylor_moment_bound
+from benchmarks.papers.fixed_size_bounds import taylor_moment, taylor_moment_bound
 from tests.cases import for_each
 from thresholdout.errors import InputError
 

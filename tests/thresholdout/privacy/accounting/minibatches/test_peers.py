@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dp_accounting import rdp
 
-from benchmarks.papers.fixed_size_taylor import taylor_fswor
+from benchmarks.papers.fixed_size_bounds import taylor_fswor
 from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.errors import InputError

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.fixed_size_taylor import taylor_fswor, taylor_moment, taylor_poisson
+from benchmarks.papers.fixed_size_bounds import taylor_fswor, taylor_moment, taylor_poisson
 from tests.cases import for_each
 from tests.sizes import corners
 from tests.thresholdout.privacy.accounting.minibatches import twin

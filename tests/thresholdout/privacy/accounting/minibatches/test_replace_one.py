@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.fixed_size_taylor import E_tilde, F_tilde, taylor_fswor, taylor_moment, taylor_moment_bound
+from benchmarks.papers.fixed_size_bounds import E_tilde, F_tilde, taylor_fswor, taylor_moment, taylor_moment_bound
 from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.privacy.accounting import (

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.fixed_size_taylor import published_fswr
+from benchmarks.papers.fixed_size_bounds import published_fswr, rdp_fswr_lower
 from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting import rdp_fswor, rdp_fswr, rdp_fswr_lower
+from thresholdout.privacy.accounting import rdp_fswor, rdp_fswr
 from thresholdout.privacy.accounting.minibatches.with_replacement import Draws
 
 

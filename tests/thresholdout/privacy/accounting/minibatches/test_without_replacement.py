@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.fixed_size_taylor import H_taylor, remainder_add_remove, taylor_fswor
+from benchmarks.papers.fixed_size_bounds import H_taylor, remainder_add_remove, taylor_fswor
 from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.errors import InputError, InputTypeError
