@@ -1,0 +1,176 @@
+"""What is waited for, in one run: each row beside a peer, in turn, as a ratio; or in seconds, where there is no peer.
+
+Run with ``python -m benchmarks.speed``, about three minutes. Times are the processor's, and the least of some runs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.guard import ask_in_file, import_seconds, losses, numbers, right_or_wrong
+
+__all__ = ["main"]
+
+COLD = """
+import numpy as np
+from thresholdout import Thresholdout
+rng = np.random.default_rng(0)
+X, y = rng.random((2000, 3)), rng.integers(0, 2, 2000)
+guard = Thresholdout((X[:1000], y[:1000]), train=(X[1000:], y[1000:]))
+guard.ask(rng.random(1000) < 0.9, rng.random(1000) < 0.9)
+"""
+
+
+def least(repeats: int, *runs: Callable[[], object]) -> list[float]:
+    """Return the least processor seconds of each of some runs, which take turns."""
+    found = [float("inf")] * len(runs)
+    for _ in range(repeats):
+        for place, run in enumerate(runs):
+            start = time.process_time()
+            run()
+            found[place] = min(found[place], time.process_time() - start)
+    return found
+
+
+def peak(run: Callable[[], object]) -> str:
+    """Return the memory that a run takes for a while."""
+    tracemalloc.start()
+    run()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return f"{most / 2**20:,.1f} MiB"
+
+
+def queries() -> Iterator[tuple[str, float, float, str, str]]:
+    """Yield the rows of single queries."""
+    for n, repeats in ((1_000_000, 15), (10_000_000, 5)):
+        guard, train, holdout = losses(n)
+        ask, means = partial(guard.ask, train, holdout), lambda a=train, b=holdout: (np.mean(a), np.mean(b))
+        ask()
+        here, peer = least(repeats, ask, means)
+        yield f"`ask`, fractions, {n:,} records", here, peer, "np.mean of both parts", peak(ask)
+    guard, train, holdout = right_or_wrong(1_000_000)
+    number, both = partial(guard.ask, 0.8, holdout), partial(guard.ask, train, holdout)
+    both()
+    here, peer = least(15, number, both)
+    yield "`ask(number, booleans)`, 1,000,000 records", here, peer, "ask(booleans, booleans)", peak(number)
+
+
+def forest() -> Iterator[tuple[str, float, float, str, str]]:
+    """Yield the row of a model that is predicted with, and recognised by its content."""
+    from sklearn.datasets import make_classification
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.metrics import accuracy_score
+
+    from thresholdout import Thresholdout
+
+    X, y = make_classification(4000, 20, random_state=0)
+    first, second = (X[:2000], y[:2000]), (X[2000:], y[2000:])
+    models = [RandomForestClassifier(100, random_state=seed).fit(*first) for seed in range(8)]
+    guard = Thresholdout(second, train=first, queries=1000)
+    asked = iter(models)
+    guard.score(next(asked), train_values=0.9)
+    here, peer = least(
+        6,
+        lambda: guard.score(next(asked), train_values=0.9),
+        lambda: accuracy_score(second[1], models[0].predict(second[0])),
+    )
+    yield "`score(model, train_values=)`, a forest, 2,000 records", here, peer, "predict and score", ""
+
+
+def lists() -> Iterator[tuple[str, float, float, str, str]]:
+    """Yield the rows of lists about columns in files, and of making such a guard."""
+    import polars as pl
+
+    from thresholdout import Thresholdout
+
+    n, rng = 1_000_000, np.random.default_rng(0)
+    columns = [f"m{place}" for place in range(8)]
+    with tempfile.TemporaryDirectory() as folder:
+        for part, start in (("holdout", 0), ("train", n)):
+            y = rng.integers(0, 2, n, dtype=np.int8)
+            made = {name: np.where(rng.random(n) < 0.9, y, 1 - y).astype(np.int8) for name in columns}
+            table = pl.DataFrame({"id": np.arange(start, start + n), "y": y, **made})
+            table.write_parquet(Path(folder) / f"{part}.parquet")
+        scans = {part: pl.scan_parquet(Path(folder) / f"{part}.parquet") for part in ("holdout", "train")}
+
+        def made_guard() -> Thresholdout:
+            return Thresholdout((scans["holdout"], "y"), train=(scans["train"], "y"), queries=10**4)
+
+        def own(means: Callable[[str], Any]) -> None:
+            for scan in scans.values():
+                scan.select([means(name) for name in columns]).collect(engine="streaming")
+
+        begun = time.perf_counter()
+        guard = made_guard()
+        yield "making a guard of lazy frames, 1,000,000 records, s", time.perf_counter() - begun, 1.0, "", ""
+        for metric, of in (
+            ("accuracy", lambda name: (pl.col(name) == pl.col("y")).mean()),
+            ("f1", lambda name: ((pl.col(name) == 1) & (pl.col("y") == 1)).sum().alias(name)),
+        ):
+            spent = []
+            for run in (
+                lambda metric=metric: guard.score_all(
+                    columns, metric, keys=[f"{metric} {rng.random()}" for _ in columns]
+                ),
+                lambda of=of: own(of),
+            ):
+                run()
+                times = []
+                for _ in range(5):
+                    begun = time.perf_counter()
+                    run()
+                    times.append(time.perf_counter() - begun)
+                spent.append(min(times))
+            yield f"`score_all` of 8 columns, {metric}, Polars", spent[0], spent[1], "8 aggregates of both parts", ""
+
+
+def models_of_dependence() -> Iterator[tuple[str, float, float, str, str]]:
+    """Yield the seconds that large models take."""
+    import networkx as nx
+
+    from graphs import MarkovChain, MarkovField
+
+    def chain() -> MarkovChain:
+        return MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=1_000_000)
+
+    yield "chain of 1,000,000: inflation, s", least(2, lambda: chain().variance_inflation())[0], 1.0, "", ""
+    yield "chain of 1,000,000: effective records, s", least(2, lambda: chain().effective_records())[0], 1.0, "", ""
+    field = MarkovField.ising(nx.convert_node_labels_to_integers(nx.grid_2d_graph(316, 316)), 0.2)
+    yield "grid of 316 by 316: inflation, s", least(1, field.variance_inflation)[0], 1.0, "", ""
+    yield "grid of 316 by 316: leakage at 0.01, s", least(1, lambda: field.leakage(0.01))[0], 1.0, "", ""
+
+
+def starts() -> Iterator[tuple[str, float, float, str, str]]:
+    """Yield the rows of a ledger's commit, a guard that is made, and a cold start."""
+    from thresholdout import Thresholdout
+
+    bare, ask = ask_in_file(1000)
+    yield "durable `ask`, 1,000 values, one thread", ask, bare, "bare commit", ""
+    features, labels = numbers(1_000_000, 4)
+    half = len(labels) // 2
+    made = partial(Thresholdout, (features[:half], labels[:half]), train=(features[half:], labels[half:]))
+    yield "making a guard of arrays, 1,000,000 records, s", least(3, made)[0], 1.0, "", peak(made)
+    here, peer = import_seconds([COLD, "import sklearn.linear_model"], 5)
+    yield "first answer from a cold start", here, peer, "import of scikit-learn's linear models", ""
+
+
+def main() -> None:
+    """Print the table."""
+    print("| | here | peer | ratio, or seconds | beside | memory |\n|---|---|---|---|---|---|")
+    for rows in (queries, forest, starts, lists, models_of_dependence):
+        for name, here, peer, beside, memory in rows():
+            shown = f"{peer * 1e3:,.2f} ms" if beside else ""
+            print(f"| {name} | {here * 1e3:,.2f} ms | {shown} | {here / peer:.2f} | {beside} | {memory} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
