@@ -8,6 +8,8 @@ are found by bisection on simulated power .8; Student's t is the paired one, in 
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import math
 import time
 from collections.abc import Callable
@@ -204,8 +206,82 @@ def policies(years: int = 200, items: int = 1000, checks: int = 300) -> None:
         print(f"  {name}: {np.mean(merged):.0f} merged, {np.mean(gained):+.1f} ({error:.1f}) points")
 
 
+def packages(items: int = 3100, runs: int = 40) -> None:
+    """Count runs that are called worse, without a drop and with one of 2 points; packages resample 1,000 times."""
+    judges = {
+        name: judge
+        for name, judge in (
+            ("evalci", _by_evalci),
+            ("evalsig", _by_evalsig),
+            ("deltagate", _by_deltagate),
+            ("statgate", _by_statgate),
+        )
+        if importlib.util.find_spec(name) is not None
+    }
+    if not judges:
+        print("no other package is installed: pip install evalci evalsig deltagate statgate")
+    print(f"called worse of {runs} pairs of runs of {items} prompts: no drop, 2 points")
+    for name, judge in {"sign test": _by_signs, "paired t": _by_t, **judges}.items():
+        called, started = [0, 0], time.process_time()
+        for k, drop in enumerate((0.0, 0.02)):
+            rng = np.random.default_rng(19)
+            for _ in range(runs):
+                share = rng.beta(0.75, 0.25, size=items)
+                base = (rng.random(items) < share).astype(float)
+                candidate = ((rng.random(items) < share) & (rng.random(items) >= drop / 0.75)).astype(float)
+                called[k] += judge(base, candidate)
+        seconds = (time.process_time() - started) / (2 * runs)
+        print(f"  {name}: {called[0]}, {called[1]} ({1000 * seconds:.0f} ms)")
+
+
+def _by_signs(base: NDArray[np.float64], candidate: NDArray[np.float64]) -> bool:
+    losses, wins = int(np.sum(base > candidate)), int(np.sum(candidate > base))
+    return log_one_law_tail(losses, wins + losses, 0.5) <= math.log(0.05)
+
+
+def _by_t(base: NDArray[np.float64], candidate: NDArray[np.float64]) -> bool:
+    difference = candidate - base
+    limit = -float(student.ppf(0.95, difference.size - 1)) * float(difference.std(ddof=1)) / math.sqrt(difference.size)
+    return bool(difference.mean() <= limit)
+
+
+def _by_evalci(base: NDArray[np.float64], candidate: NDArray[np.float64]) -> bool:
+    """Its McNemar test; two-sided, so that half its p-value is one-sided."""
+    found = importlib.import_module("evalci").compare(candidate, base, method="mcnemar")
+    return bool(candidate.mean() < base.mean() and found.p_value <= 0.1)
+
+
+def _by_evalsig(base: NDArray[np.float64], candidate: NDArray[np.float64]) -> bool:
+    """Its gate as it comes, with a smallest difference of 2 points: what does not pass blocks."""
+    evalsig = importlib.import_module("evalsig")
+    frames = [
+        evalsig.RunFrame(
+            name, "model", "task", "score", [evalsig.ItemResult(str(i), float(s)) for i, s in enumerate(scores)]
+        )
+        for name, scores in (("base", base), ("candidate", candidate))
+    ]
+    report = evalsig.gate(frames[0], frames[1], min_delta=0.02, n_resamples=1000)
+    return str(report.verdict).rsplit(".", 1)[-1].lower() != "pass"
+
+
+def _by_deltagate(base: NDArray[np.float64], candidate: NDArray[np.float64]) -> bool:
+    found = importlib.import_module("deltagate").mcnemar_from_scores(base.tolist(), candidate.tolist())
+    return bool(candidate.mean() < base.mean() and found.p_value <= 0.1)
+
+
+def _by_statgate(base: NDArray[np.float64], candidate: NDArray[np.float64]) -> bool:
+    """Its gate with no margin; BLOCK is worse."""
+    statgate = importlib.import_module("statgate")
+    runs = [
+        [statgate.EvalRecord(case_id=str(i), score=float(score)) for i, score in enumerate(scores)]
+        for scores in (base, candidate)
+    ]
+    report = statgate.evaluate_gate(*runs, statgate.GateSettings(margin=0.0, resamples=1000, permutations=1000, seed=1))
+    return str(report.verdict).rsplit(".", 1)[-1].upper() == "BLOCK"
+
+
 def main() -> None:
-    for part in (policies, drops, margins, last_check, clusters, resampled):
+    for part in (policies, drops, margins, last_check, clusters, resampled, packages):
         started = time.perf_counter()
         part()
         print(f"  ({time.perf_counter() - started:.0f} s)", flush=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from thresholdout.cli.running import Command, Commands, ExitCode, show, wants_json
+from thresholdout.cli.running import Command, Commands, ExitCode, Failure, show, wants_json
 from thresholdout.cli.terminal import say, table
 
 if TYPE_CHECKING:
@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 __all__ = ["evaluation"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class _SetCommand(Command):
+    """A command about a guarded set, which is kept in a database for whoever evaluates models."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; its errors have the words of evaluations."""
+        try:
+            return super().invoke(ctx)
+        except Failure as failure:
+            failure.message = failure.message.replace("ledger", "database")
+            raise
 
 
 def _pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -215,7 +227,7 @@ def guard_group() -> None:
     """  # noqa: D301
 
 
-@guard_group.command("init", cls=Command)
+@guard_group.command("init", cls=_SetCommand)
 @click.argument("database")
 @click.option("--baseline", required=True, help="The run of the released version.")
 @_reading
@@ -275,7 +287,7 @@ def init_command(
     _show_status(guard)
 
 
-@guard_group.command("check", cls=Command)
+@guard_group.command("check", cls=_SetCommand)
 @click.argument("database")
 @click.argument("run")
 @click.option("--name", help="Name for the history; the file's by default.")
@@ -304,7 +316,7 @@ def check_command(ctx: click.Context, /, database: str, run: str, name: str | No
     ctx.exit(code)
 
 
-@guard_group.command("status", cls=Command)
+@guard_group.command("status", cls=_SetCommand)
 @click.argument("database")
 def status_command(database: str) -> None:
     """Show how much was used, which drop can still be seen, and the history."""
@@ -313,7 +325,7 @@ def status_command(database: str) -> None:
     _show_status(EvaluationGuard(database), history=True)
 
 
-@guard_group.command("report", cls=Command)
+@guard_group.command("report", cls=_SetCommand)
 @click.argument("database")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The page to write.")
 def report_command(database: str, output: Path) -> None:
@@ -325,7 +337,7 @@ def report_command(database: str, output: Path) -> None:
     show({"file": output}, f"{output} is written")
 
 
-@guard_group.command("promote", cls=Command)
+@guard_group.command("promote", cls=_SetCommand)
 @click.argument("database")
 @click.argument("run")
 def promote_command(database: str, run: str) -> None:
@@ -337,7 +349,7 @@ def promote_command(database: str, run: str) -> None:
     show({"main": run}, f"main is now {run}; checks compare with it and with the release")
 
 
-@guard_group.command("refresh", cls=Command)
+@guard_group.command("refresh", cls=_SetCommand)
 @click.argument("database")
 @click.option("--baseline", required=True, help="A run of the release with new items.")
 def refresh_command(database: str, baseline: str) -> None:
@@ -348,7 +360,7 @@ def refresh_command(database: str, baseline: str) -> None:
     _show_status(guard.refresh(guard.read(baseline)))
 
 
-@guard_group.command("serve", cls=Command)
+@guard_group.command("serve", cls=_SetCommand)
 @click.argument("database")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; elsewhere, behind TLS.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 for any that is free.")
@@ -374,7 +386,7 @@ def serve_command(database: str, host: str, port: int, secret_file: Path | None)
         server.close()
 
 
-@guard_group.command("close", cls=Command)
+@guard_group.command("close", cls=_SetCommand)
 @click.argument("database")
 def close_command(database: str) -> None:
     """Compare no more runs with this set; its history stays readable."""

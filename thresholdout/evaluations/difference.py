@@ -17,6 +17,7 @@ __all__ = ["Difference", "Ranking", "Slice", "diff", "rank"]
 
 SCHEMA: Final = "thresholdout.eval.diff/1"
 _POWER: Final = 0.8  # with which the smallest drop is seen
+_IDENTICAL: Final = "identical files"
 _UNSEEN: Final = 3.0  # differing items that zero of them leave plausible: the rule of three
 
 Verdict = Literal["worse", "not worse", "unclear"]
@@ -290,7 +291,7 @@ def _difference(
     verdict: Verdict = "unclear"
     test = worse_test if worse_test == margin_test else f"{worse_test}; {margin_test}"
     if base.file_digest and base.file_digest == candidate.file_digest and base.fields == candidate.fields:
-        verdict, test = "not worse", "identical files"
+        verdict, test = "not worse", _IDENTICAL
     elif pairs.log_p_worse(any_laws) <= log_level:
         verdict, test = "worse", worse_test
     elif pairs.not_worse(margin, log_level, any_laws):
@@ -314,7 +315,7 @@ def _difference(
         level,
         smallest_drop(pairs, log_level, any_laws),
         slices,
-        pairs.assumption(any_laws),
+        "" if test == _IDENTICAL else pairs.assumption(any_laws),
     )
 
 

@@ -350,6 +350,11 @@ class TestCommandLine:
         self.command("init", db, "--baseline", files / "main.csv", "--metric", "right")
         again = self.command("init", db, "--baseline", files / "main.csv", "--metric", "right")
         assert (again.exit_code, again.output.count("\n")) == (4, 1)
+        absent = self.command("status", files / "absent.db")
+        for done in (again, absent):
+            assert not re.search(r"\b(holdouts?|labels?|ledgers?|nats|claims?)\b", done.output, re.IGNORECASE), (
+                done.output
+            )
 
 
 class TestPostgres:
