@@ -78,7 +78,7 @@ class Thresholdout:
     development : tuple (X, y), or float, optional
         Open records to climb on. Their scores are free and exact (`development_score`) and take the place of
         cross-validation; the guarded records accept or correct them. A number is the share of the holdout that is split
-        off at random, in whole groups; a ledger keeps which. For independent records and groups.
+        off at random, for independent records or whole groups. A ledger has a division of its own, unlike memory.
     groups : str or list of str, optional
         The name of a column or index level of both parts with the group of each record. A column stays among the
         features, so keep identifiers in the index (``X.set_index("patient")``). Several names, ``["user", "item"]``,

@@ -65,11 +65,8 @@ class RemoteGuard(
         """Ask for a fitted estimator's score; see `Thresholdout.score`. It is cross-validated in this process."""
         if isinstance(estimator, str):  # a column, which is where the guard is
             given: dict[str, Any] = {"cv": cv, "train_values": train_values, "sample_weight": sample_weight}
-            given |= {"name": name, "precise": precise}
-            spare = SpareKey(fresh_key()) if key is None else key
-            column: Answer = self._reference.call(
-                "score", estimator, metric, **given, key=spare, name=name, precise=precise
-            )
+            given |= {"key": SpareKey(fresh_key()) if key is None else key, "name": name, "precise": precise}
+            column: Answer = self._reference.call("score", estimator, metric, **given)
             return column
         cv = checked_cv(cv)
         asked, spare = get_score(metric), SpareKey(fresh_key()) if key is None else key

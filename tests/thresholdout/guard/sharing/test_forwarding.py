@@ -233,3 +233,22 @@ def test_a_subclass_is_shared_as_a_guard() -> None:
     there = share(own)
     assert issubclass(type(there), RemoteGuard)
     assert isinstance(there, Thresholdout)
+
+
+class _Recorded:
+    """A reference that keeps what it was asked."""
+
+    def call(self, *values: object, **named: object) -> object:
+        self.asked = values, named
+        return "answer"
+
+
+def test_a_column_is_asked_where_the_guard_is() -> None:
+    remote, reference = object.__new__(RemoteGuard), _Recorded()
+    remote._reference = reference  # type: ignore[assignment]
+    told: object = remote.score("column", name="mine", precise=True)
+    assert told == "answer"
+    values, named = reference.asked
+    assert values == ("score", "column", "accuracy")
+    assert named.pop("key")
+    assert named == {"cv": None, "train_values": None, "sample_weight": None, "name": "mine", "precise": True}
