@@ -252,7 +252,7 @@ def _by_evalci(base: NDArray[np.float64], candidate: NDArray[np.float64]) -> boo
 
 
 def _by_evalsig(base: NDArray[np.float64], candidate: NDArray[np.float64]) -> bool:
-    """Its gate as it comes, with a smallest difference of 2 points: what does not pass blocks."""
+    """Its gate, with a smallest difference of 2 points; "inconclusive" is not counted, though it blocks as well."""
     evalsig = importlib.import_module("evalsig")
     frames = [
         evalsig.RunFrame(
@@ -261,7 +261,7 @@ def _by_evalsig(base: NDArray[np.float64], candidate: NDArray[np.float64]) -> bo
         for name, scores in (("base", base), ("candidate", candidate))
     ]
     report = evalsig.gate(frames[0], frames[1], min_delta=0.02, n_resamples=1000)
-    return str(report.verdict).rsplit(".", 1)[-1].lower() != "pass"
+    return str(report.verdict.name) == "REJECT"
 
 
 def _by_deltagate(base: NDArray[np.float64], candidate: NDArray[np.float64]) -> bool:
@@ -277,7 +277,7 @@ def _by_statgate(base: NDArray[np.float64], candidate: NDArray[np.float64]) -> b
         for scores in (base, candidate)
     ]
     report = statgate.evaluate_gate(*runs, statgate.GateSettings(margin=0.0, resamples=1000, permutations=1000, seed=1))
-    return str(report.verdict).rsplit(".", 1)[-1].upper() == "BLOCK"
+    return str(report.verdict.name) == "BLOCK"
 
 
 def main() -> None:

@@ -29,8 +29,7 @@ class _SetCommand(Command):
         try:
             return super().invoke(ctx)
         except Failure as failure:
-            failure.message = failure.message.replace("ledger", "database")
-            raise
+            raise type(failure)(failure.message.replace("ledger", "database")) from failure
 
 
 def _pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

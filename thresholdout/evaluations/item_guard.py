@@ -127,12 +127,12 @@ def guard_of_items(baseline: Scores, dev: float = 0.2, **declared: Any) -> tuple
         "predict",
         _as_said,
         (0.0, 1.0),
-        True,
-        False,
-        tuple(dev_items),
-        tuple(gate_items),
-        baseline.judge,
-        baseline.scale,
+        greater_is_better=True,
+        reads_classes=False,
+        dev_items=tuple(dev_items),
+        gate_items=tuple(gate_items),
+        judge=baseline.judge,
+        scale=baseline.scale,
     )
 
 

@@ -61,7 +61,11 @@ class TestRefusals:
         [
             (read(FRAME[:100]), EvaluationFileError, "1400 of the 1500 guarded items have no score there"),
             (read(FRAME.assign(id=FRAME["id"] + 5000)), EvaluationFileError, "1500 of the 1500 guarded items"),
-            (read(FRAME.assign(score=[None, *FRAME["score"][1:]])), EvaluationFileError, "1 of the 1500 guarded items"),
+            (
+                read(FRAME.astype({"score": object}).assign(score=lambda f: f["score"].where(f["id"] > 0))),
+                EvaluationFileError,
+                "1 of the 1500 guarded items",
+            ),
             (read(FRAME.assign(other=1), "other"), InputError, "the frame with other from 0 to 1"),
             (read(FRAME.assign(score=1), range=(0, 5)), InputError, "score from 0 to 5"),
             ("pr.eval", InputTypeError, "text"),

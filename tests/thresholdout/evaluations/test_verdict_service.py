@@ -109,7 +109,8 @@ def test_what_is_no_run_costs_nothing(url: str, files: Path, change: Callable[[d
 
 
 def test_other_requests(url: str, files: Path) -> None:
-    for body in ([], {}, {"run": 3}, {"run": "{}", "name": "x", "allow_missing": "much"}):
+    bodies: list[object] = [[], {}, {"run": 3}, {"run": "{}", "name": "x", "allow_missing": "much"}]
+    for body in bodies:
         assert sent(url, body)[0] == 400
     other = pd.DataFrame({"question": range(900, 1300), "right": True})
     other.to_csv(files / "other.csv", index=False)
