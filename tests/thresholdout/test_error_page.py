@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -40,7 +41,7 @@ def scores(*items: int) -> Scores:
     return read(pd.DataFrame({"q": items, "right": [1, 0]}), "right", item="q")
 
 
-NAMES = {made.__name__: made for made in (*NAMED, guard, scores)} | {"np": np, "pd": pd, "nx": nx}
+NAMES: dict[str, Any] = {made.__name__: made for made in (*NAMED, guard, scores)} | {"np": np, "pd": pd, "nx": nx}
 NAMES |= {"HOLDOUT": HOLDOUT, "TRAIN": TRAIN, "TABLE": TABLE, "X": X, "Y": Y, "N": N}
 ELSEWHERE = """
 a chain whose rows do not sum to 1: MarkovChain([[0.9, 0.2], [0.1, 0.9]], n=10)

@@ -133,7 +133,7 @@ def _tables(report: GuardReport) -> list[dict[str, Any]]:
     if not len(answers):
         return []
     groups = answers.assign(kind=kinds(answers)).groupby(["kind", "lower", "upper"], sort=False)
-    return [_table(kind, rows, report.lowest_is_best(rows)) for (kind, _, _), rows in groups]
+    return [_table(str(kind), rows, report.lowest_is_best(rows)) for (kind, _, _), rows in groups]
 
 
 def _table(kind: str, rows: pd.DataFrame, lowest_is_best: bool) -> dict[str, Any]:
@@ -148,29 +148,30 @@ def _table(kind: str, rows: pd.DataFrame, lowest_is_best: bool) -> dict[str, Any
     low, high = max(low - room, float(rows["lower"].iloc[0])), min(high + room, float(rows["upper"].iloc[0]))
 
     def place(value: float) -> float:
-        return round(100 * min(max((value - low) / (high - low), 0.0), 1.0), 2)
+        return round(100 * float(min(max((value - low) / (high - low), 0.0), 1.0)), 2)
 
-    best = shown.iloc[0]
+    best: Any = shown.iloc[0]
+
+    def bar(row: Any) -> dict[str, Any]:
+        return {
+            "name": row.label,
+            "full": f"{row.name}: {row.candidate}" if row.candidate else str(row.name),
+            "left": place(row.low),
+            "width": round(place(row.high) - place(row.low), 2),
+            "dot": place(row.value),
+            "train": place(row.train) if low <= row.train <= high else None,
+            "value": shown_around(row.value, row.low, row.high),
+            "source": row.source,
+            "tied": not around_zero and row.low <= best.high and row.high >= best.low,
+        }
+
     return {
         "title": kind or ("Differences" if around_zero else "Other queries"),
         "left_out": len(rows) - len(shown),
         "count": len(rows),
         "ends": (low, high),
         "zero": place(0.0) if around_zero else None,
-        "rows": [
-            {
-                "name": row.label,
-                "full": f"{row.name}: {row.candidate}" if row.candidate else str(row.name),
-                "left": place(row.low),
-                "width": round(place(row.high) - place(row.low), 2),
-                "dot": place(row.value),
-                "train": place(row.train) if low <= row.train <= high else None,
-                "value": shown_around(row.value, row.low, row.high),
-                "source": row.source,
-                "tied": not around_zero and row.low <= best.high and row.high >= best.low,
-            }
-            for row in shown.itertuples()
-        ],
+        "rows": [bar(row) for row in shown.itertuples()],
     }
 
 

@@ -241,13 +241,10 @@ def test_answers_of_several_metrics_and_ranges_have_tables_of_their_own() -> Non
 
 def test_bars_are_where_their_intervals_are_and_the_best_is_first() -> None:
     """An axis from the lowest end to the highest, with 4 % of room: places are shares of that, by hand."""
-    history = long_life(0).history
     rows = [(1, 0.6, 0.5, 0.7, 0.6), (2, 0.8, 0.75, 0.85, 0.1), (3, 0.7, 0.6, 0.76, 0.7)]
-    for number, value, low, high, train in rows:
-        entry = {"query": number, "name": "accuracy", "candidate": f"Tree(depth={number}, seed=0)", "source": "train"}
-        history.loc[number - 1, [*entry, "value", "low", "high", "train", "lower", "upper", "half_width"]] = [
-            *entry.values(), value, low, high, train, 0.0, 1.0, 0.1,
-        ]  # fmt: skip
+    history = pd.DataFrame(rows, columns=["query", "value", "low", "high", "train"])
+    trees = [f"Tree(depth={number}, seed=0)" for number in (1, 2, 3)]
+    history = history.assign(name="accuracy", candidate=trees, source="train", lower=0.0, upper=1.0, half_width=0.1)
     (table,) = _tables(dataclasses.replace(long_life(0).report(), history=history))
     assert [row["name"] for row in table["rows"]] == ["depth=2", "depth=3", "depth=1"]
     assert [row["tied"] for row in table["rows"]] == [True, True, False]
