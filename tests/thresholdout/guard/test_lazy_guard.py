@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def test_a_list_takes_one_pass_of_each_part_and_has_the_answers_of_single_querie
     eager = array_guard(table, mechanism=Claims(noise=0.0))
     top, rest = table[:N], table[N:]
     for metric, most in (("accuracy", 1), ("f1", 2)):  # the classes are read in a pass of their own
-        found = listed(lambda guard, metric=metric: guard.score_all(["good", "bad", "good"], metric), most)
+        found = listed(partial(Thresholdout.score_all, models=["good", "bad", "good"], metric=metric), most)
         single = lazy_guard(of_polars, table, mechanism=Claims(noise=0.0))
         assert [one.value for one in found[:2]] != [one.value for one in found[1:]]
         assert abs(found[0].value - single.score("good", metric).value) < 0.05

@@ -34,7 +34,7 @@ DECLARED = [
 ]
 
 
-@for_each("declared", DECLARED, ids=range(len(DECLARED)))
+@for_each("declared", DECLARED, ids=map(str, range(len(DECLARED))))
 def test_what_is_kept_is_read_again(declared: Declaration) -> None:
     text = json.dumps(declared.to_json())
     again = Declaration.from_json(json.loads(text))

@@ -168,7 +168,7 @@ def test_networks_learn_what_lines_cannot() -> None:
 
 def test_a_penalty_shrinks() -> None:
     """All records in each step and no noise: gradient descent, which draws nothing."""
-    exact = {"batch_size": 60, "noise_multiplier": 0.0, "n_steps": 300}
+    exact: dict[str, Any] = {"batch_size": 60, "noise_multiplier": 0.0, "n_steps": 300}
     free, held = (classifier(l2=l2, **exact).fit(X, Y).coef_ for l2 in (0.0, 0.5))
     assert np.linalg.norm(held) < 0.5 * np.linalg.norm(free)
 
