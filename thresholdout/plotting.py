@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["axes", "drawable", "finish", "kinds", "main_range", "plot_history", "row_names", "short_names"]
 
+_FINAL = ", final check"  # behind the metric of a final check
 _LARGEST = 1e100
 _MOST_NAMES, _LONGEST, _SHARED, _ROW = 60, 44, 8, 0.22
 BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
@@ -62,7 +63,7 @@ def kinds(answers: pd.DataFrame) -> list[str]:
     ['accuracy', '']
     """
     pairs = zip(answers["name"], answers["candidate"], strict=True)
-    return [str(name).removesuffix(", final check") if candidate else "" for name, candidate in pairs]
+    return [str(name).removesuffix(_FINAL) if candidate else "" for name, candidate in pairs]
 
 
 def main_range(answers: pd.DataFrame) -> pd.DataFrame:
@@ -93,11 +94,12 @@ def row_names(history: pd.DataFrame) -> list[str]:
     >>> row_names(asked), row_names(asked[2:])
     (['tree', 'forest', 'accuracy'], ['accuracy'])
     """
-    alike = history["name"].nunique() <= 1
+    alike = history["name"].str.removesuffix(_FINAL).nunique() <= 1
     named = [
-        candidate if candidate and alike else f"{name}: {candidate}" if candidate else str(name)
+        f"{candidate}{_FINAL if name.endswith(_FINAL) else ''}" if candidate and alike
+        else f"{name}: {candidate}" if candidate else str(name)
         for name, candidate in zip(history["name"], history["candidate"], strict=True)
-    ]
+    ]  # fmt: skip
     times = Counter(named)
     numbers = history["query"].tolist()
     return [
@@ -219,6 +221,8 @@ def short_names(names: Sequence[str]) -> list[str]:
     --------
     >>> short_names(["Tree(max_depth=2, random_state=0)", "Tree(max_depth=4, random_state=0)"])
     ['max_depth=2', 'max_depth=4']
+    >>> short_names(["Tree(max_depth=2)", "Tree(max_depth=4), final check"])
+    ['max_depth=2', 'max_depth=4, final check']
     >>> short_names(["Tree(max_depth=2)", "Forest()"])
     ['Tree(max_depth=2)', 'Forest()']
     """
@@ -226,14 +230,14 @@ def short_names(names: Sequence[str]) -> list[str]:
     if all(len(pair) == 2 for pair in pairs):
         both = iter(short_names([name for pair in pairs for name in pair]))
         return [f"{one} against {other}" for one, other in zip(both, both, strict=True)]
-    parts = [re.fullmatch(r"(\w+)\((.*)\)( #\d+)?", name, re.DOTALL) for name in names]
+    parts = [re.fullmatch(rf"(\w+)\((.*)\)((?:{_FINAL})?(?: #\d+)?)", name, re.DOTALL) for name in names]
     kinds = {part[1] for part in parts if part}
     if len(names) < 2 or None in parts or len(kinds) != 1:
         return list(names)
     arguments = [_arguments(part[2]) for part in parts if part]
     shared = set(arguments[0]).intersection(*arguments)
     own = [", ".join(one for one in some if one not in shared) or f"{min(kinds)}()" for some in arguments]
-    return [f"{name}{part[3] or ''}" for name, part in zip(own, filter(None, parts), strict=True)]
+    return [f"{name}{part[3]}" for name, part in zip(own, filter(None, parts), strict=True)]
 
 
 def _arguments(text: str) -> list[str]:

@@ -59,17 +59,17 @@ class Estimand:
         return Estimand(f"{self.short}, given their features", sentence)
 
 
-_KNOWN = "given what was known before the first query"
+_KNOWN = "given all that was known before the first query"
 _POPULATION = "the mean of the population, if all records have one law"
-_EXPECTED = f"of what a query's values are expected to be, {_KNOWN}"
+_EXPECTED = f"of the expected value of a query, {_KNOWN}"
 _ALL = Estimand(
     "the average over all records",
     f"the average over all records of the holdout {_EXPECTED}; {_POPULATION}",
 )
 _FOLDS = Estimand(
     "the average over all records of the models that were fitted",
-    "the average over all records of what each one's value is expected to be under the model that was fitted without "
-    "its fold, given the other folds; it is about these models, and not about one that is fitted to all records",
+    "the average over all records of the expected value under the model that was fitted without the record's fold, "
+    "given the other folds; it is about these models, and not about one that is fitted to all records",
 )
 
 

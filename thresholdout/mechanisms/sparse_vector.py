@@ -155,7 +155,7 @@ class SparseVectorParameters(Parameters):
     def summary(self, from_holdout: int, left: str, answered: bool) -> str:
         """Say how many answers came from the holdout."""
         told = f"{from_holdout:,} were answered from the holdout"
-        return f"{told}{left}; for all others the training part was good enough."
+        return f"{told}{left}; the holdout agreed with the training values of the others."
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> SparseVectorParameters:

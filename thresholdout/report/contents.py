@@ -280,6 +280,7 @@ def _are_losses(names: set[str]) -> bool:
     from thresholdout.scoring.statistics import get_score
 
     try:
-        return bool(names) and not any(get_score(name).greater_is_better for name in names)
+        metrics = {name.removesuffix(", final check").partition("(")[0] for name in names}  # without their arguments
+        return bool(metrics) and not any(get_score(name).greater_is_better for name in metrics)
     except InputError:  # no metric's name
         return False

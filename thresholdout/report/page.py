@@ -176,10 +176,10 @@ def _table(kind: str, rows: pd.DataFrame, lowest_is_best: bool) -> dict[str, Any
 
 
 def _budget(report: GuardReport) -> dict[str, Any] | None:
-    """Return the answers from the holdout over the queries as the points of a line; None where there were none."""
+    """Return the answers from the holdout over the queries as the points of a line; None where a line shows nothing."""
     answers = report.answers
     used = (answers["source"] == "holdout").cumsum()
-    if not len(used) or not used.iloc[-1]:
+    if not len(used) or used.iloc[-1] < 2:
         return None
     most = report.budget or int(used.iloc[-1])
     first, last = float(answers["query"].iloc[0]), float(answers["query"].iloc[-1])

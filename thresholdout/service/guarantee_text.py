@@ -68,18 +68,18 @@ def estimand(guard: PredictionGuard) -> str:
     >>> from thresholdout.service import PredictionGuard
     >>> table = pd.DataFrame({"id": range(400), "y": [0, 1] * 200})
     >>> print(estimand(PredictionGuard.create(open_ledger(None), table[:200], table[200:], label="y")))
-    Answers are about what a submission's score is expected to be on these 200 records, given the features of ...
+    Answers are about a submission's expected score on these 200 records, given the features of ...
     """
     n = guard.guard.n
     if guard.guard._declared.sampling == "fixed_features":
         found = (
-            f"Answers are about what a submission's score is expected to be on these {n:,} records, given the features "
-            "of all of them and what was known before the first query: features are taken as they are, and labels "
+            f"Answers are about a submission's expected score on these {n:,} records, given the features "
+            "of all of them and all that was known before the first query: features are taken as they are, and labels "
             "as random. Nothing is said about records with other features."
         )
     else:
         found = (
-            f"Answers are about what a submission's score is expected to be on {n:,} records like these, features and "
+            f"Answers are about a submission's expected score on {n:,} records like these, features and "
             "labels together. That needs predictions which come, record by record, from a rule that was chosen without "
             "the features of these records; for a rule that was fitted to them, or chosen by them, nothing is proved."
         )

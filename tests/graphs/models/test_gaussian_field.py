@@ -197,7 +197,7 @@ def test_panels_of_fields() -> None:
 
 def test_certificates_say_that_truths_are_conditional_on_gaussian_values() -> None:
     rest = GaussianField.ar(0.6, 600).conditional_on_values().given(range(300))
-    about = "what was known before the first query and the Gaussian values of known records"
+    about = "all that was known before the first query and the Gaussian values of known records"
     assert about in certify_parameters(rest, ClaimsParameters().for_records(rest, 0.95)).about
     assert about in certify_parameters(rest, LadderParameters()).about
     plain = GaussianField.ar(0.6, 40).given([0])

@@ -18,16 +18,20 @@ N = 2000
 GUARD = SparseVectorParameters(0.1, 0.001, 2, 20)
 INDEPENDENT, PAIRS = Independent(N), Groups([k // 2 for k in range(N)])
 CHAIN, FOLDS = MarkovChain([[0.8, 0.2], [0.2, 0.8]], n=N), OutOfFold([k % 5 for k in range(N)])
-ALL = "the average over all records of the holdout of what a query's values are expected to be"
+ALL = "the average over all records of the holdout of the expected value of a query"
 POPULATION = "the mean of the population, if all records have one law"
 CASES: list[tuple[DependenceModel, Any, list[str]]] = [
     (INDEPENDENT, GUARD, [ALL, POPULATION]),
     (PAIRS, GUARD, [ALL, POPULATION]),
-    (CHAIN, GUARD, [ALL, "given what was known before the first query"]),
+    (CHAIN, GUARD, [ALL, "given all that was known before the first query"]),
     (INDEPENDENT, LadderParameters(), ["the largest one of all queries until then", "not that of the query", ALL]),
     (INDEPENDENT, LadderParameters(direction="minimize"), ["the smallest one of all queries until then", ALL]),
-    (FOLDS, GUARD, ["under the model that was fitted without its fold", "not about one that is fitted to all records"]),
-    (FOLDS, LadderParameters(inflation=5.0), ["the largest one of all queries", "fitted without its fold"]),
+    (
+        FOLDS,
+        GUARD,
+        ["fitted without the record's fold", "not about one that is fitted to all records"],
+    ),
+    (FOLDS, LadderParameters(inflation=5.0), ["the largest one of all queries", "fitted without the record's fold"]),
 ]
 
 
@@ -48,8 +52,8 @@ def test_given_the_features_nothing_is_said_about_others(parameters: Any) -> Non
     plain = estimand_of(INDEPENDENT, parameters)
     found = plain.given_features()
     assert found.short == f"{plain.short}, given their features"
-    assert found.sentence.startswith(plain.sentence.partition(" of what")[0])
-    assert "given the features of all of them and what was known before the first query" in found.sentence
+    assert found.sentence.startswith(plain.sentence.partition(" of the expected")[0])
+    assert "given the features of all of them and all that was known before the first query" in found.sentence
     assert "nothing is said about records with other features" in found.sentence
     assert POPULATION not in found.sentence
 

@@ -342,3 +342,15 @@ def test_after_a_final_check_everything_is_told() -> None:
     assert "all: the guard answers no more" in text
     assert "e+0" not in text
     assert "nats" not in text
+
+
+def test_the_smallest_loss_is_the_best_and_a_final_check_stands_beside_the_scores() -> None:
+    """Metrics have arguments in their names; names of models say by what these differ, also behind a final check."""
+    rows = [(1, "log_loss(clip=5.0)", 1.6), (2, "log_loss(clip=5.0)", 1.1), (3, "log_loss(clip=5.0), final check", 1.2)]
+    history = pd.DataFrame(rows, columns=["query", "name", "value"])
+    history = history.assign(low=history["value"] - 0.1, high=history["value"] + 0.1, train=history["value"])
+    trees = [f"Tree(depth={number}, seed=0)" for number in (1, 2, 2)]
+    history = history.assign(candidate=trees, source="train", lower=0.0, upper=5.0, half_width=0.1)
+    (table,) = _tables(dataclasses.replace(long_life(0).report(), history=history))
+    assert [row["name"] for row in table["rows"]] == ["depth=2", "depth=2, final check", "depth=1"]
+    assert [row["tied"] for row in table["rows"]] == [True, True, False]

@@ -164,7 +164,7 @@ class ClaimsParameters(Parameters):
     def summary(self, from_holdout: int, left: str, answered: bool) -> str:
         """Say how many answers came from the holdout."""
         told = f"{from_holdout:,} {'was' if from_holdout == 1 else 'were'} answered from the holdout"
-        others = "; for all others what was expected was confirmed" if answered else ""
+        others = "; the holdout confirmed the expected values of the others" if answered else ""
         return f"{told}{left}{others}."
 
     def for_records(self, model: DependenceModel, confidence: float) -> ClaimsParameters:
