@@ -243,8 +243,7 @@ class EvaluationGuard:
     @classmethod
     def _begin(cls, ledger: Ledger, gate: Scores, dev: Scores | None, key: str, parameters: dict[str, Any]) -> Self:
         known = _known(ledger)
-        units = gate.identities if gate.clusters is None else gate.clusters
-        again = [item for item, *its in zip(gate.items, gate.identities, units, strict=True) if known & set(its)]
+        again = [item for item, new in zip(gate.items, _new(gate, known), strict=True) if not new]
         if again:
             raise LedgerMismatch(
                 ledger.location,
@@ -375,8 +374,7 @@ class EvaluationGuard:
             has = "no clusters" if baseline.clusters is None else "clusters"
             raise InputError("cluster", f"{baseline.name} with {has}", "that of the guarded set (guard.read)")
         known = _known(self._ledger)
-        units = baseline.identities if baseline.clusters is None else baseline.clusters
-        fresh = {name for name, unit in zip(baseline.identities, units, strict=True) if not known & {name, unit}}
+        fresh = {name for name, new in zip(baseline.identities, _new(baseline, known), strict=True) if new}
         run = part(baseline, fresh) if fresh else baseline
         key = os.urandom(16).hex()
         new, open_items = split(run, hidden_items(run, key, float(self._parameters["dev"]))) if fresh else ([], [])
@@ -387,10 +385,11 @@ class EvaluationGuard:
                 "a run with items of no earlier set",
             )
         parameters = {**self._parameters, "dev_items": len(open_items)}
+        dev = part(run, set(open_items)) if open_items else None
+        begun = type(self)._begin(self._ledger, part(run, set(new)), dev, key, parameters)
         if self._ledger.closed(self._name) is None:
             self.close("refreshed with new items")
-        dev = part(run, set(open_items)) if open_items else None
-        return type(self)._begin(self._ledger, part(run, set(new)), dev, key, parameters)
+        return begun
 
     def close(self, why: str = "closed") -> None:
         """Let this set be compared no more; its history stays readable."""
@@ -548,6 +547,14 @@ def _known(ledger: Ledger) -> set[str]:
         if ledger.parameters(name).get("kind") == _KIND:
             found |= set(json.loads(ledger.document(name, "items") or "[]"))
     return found
+
+
+def _new(scores: Scores, known: set[str]) -> list[bool]:
+    """Whether no earlier set had an item or its cluster, also where one run alone repeats its content."""
+    repeated = {each.partition("/")[0] for each in known}  # contents, of items that their names tell apart
+    units = scores.identities if scores.clusters is None else scores.clusters
+    rows = zip(scores.identities, units, scores.contents, strict=True)
+    return [not (known & {name, unit, content or name} or name in repeated) for name, unit, content in rows]
 
 
 def _proof_power(pairs: Pairs, log_level: float, margin: float, exact: bool) -> float:

@@ -86,6 +86,8 @@ class Scores:
         SHA-256 of the file; empty for a frame.
     fields : mapping
         The arguments that `read` was called with, so that other runs are read alike.
+    known_as : tuple of str, or None
+        Identities of the items in the run of which these are a part.
 
     Examples
     --------
@@ -113,10 +115,13 @@ class Scores:
     two_valued: bool = False
     file_digest: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
+    known_as: tuple[str, ...] | None = None
 
     @property
     def identities(self) -> tuple[str, ...]:
         """How an item is known in every run: by its content, and by its name where that does not tell items apart."""
+        if self.known_as is not None:
+            return self.known_as
         times = Counter(self.contents)
         return tuple(
             content if content and times[content] == 1 else f"{content}/{item}"

@@ -57,6 +57,7 @@ def part(scores: Scores, wanted: set[str]) -> Scores:
         scores.judge,
         scores.binary,
         scores.two_valued,
+        known_as=some(scores.identities),
     )
 
 
@@ -77,6 +78,7 @@ def as_kept(scores: Scores) -> str:
             "judge": scores.judge,
             "binary": scores.binary,
             "two_valued": scores.two_valued,
+            "identities": scores.identities,
         }
     )
 
@@ -100,4 +102,5 @@ def from_kept(text: str) -> Scores:
         kept["judge"],
         kept["binary"],
         kept["two_valued"],
+        known_as=tuple(kept["identities"]),
     )

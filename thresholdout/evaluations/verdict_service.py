@@ -11,7 +11,7 @@ import os
 import secrets
 import urllib.error
 import urllib.request
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -148,6 +148,7 @@ def _received(sent: Any) -> tuple[Scores, str, float]:
     """Return a run that was sent; nothing in it is believed before it is checked."""
     try:
         scores, name, allow_missing = from_kept(sent["run"]), sent["name"], float(sent["allow_missing"])
+        scores = replace(scores, known_as=None)  # identities are those of the items that are here
         lengths = {len(scores.items), len(scores.contents), scores.samples.size, scores.missing.size}
         lengths |= set() if scores.clusters is None else {len(scores.clusters)}
         texts = (*scores.items, *scores.contents, *(scores.clusters or ()), scores.metric, scores.judge, name)

@@ -20,6 +20,7 @@ from thresholdout.cli import main
 from thresholdout.errors import EvaluationFileError, EvaluationSetUsed, InputError, LedgerClosed, LedgerMismatch
 from thresholdout.evaluations import EvaluationGuard, Scores, read
 from thresholdout.evaluations.pytest_plugin import EvalGate
+from thresholdout.evaluations.scores import Row, collect
 from thresholdout.ledger import open_ledger
 
 
@@ -37,7 +38,19 @@ def guard(**settings: object) -> EvaluationGuard:
     return EvaluationGuard.create(open_ledger(None), run(300), **{"dev": 0.0, **settings})  # type: ignore[arg-type]
 
 
+def prompts(contents: list[int]) -> Scores:
+    """A run whose items have contents that may repeat."""
+    return collect((Row(str(i), True, None, f"{content:032x}") for i, content in enumerate(contents)), "run", "match")
+
+
 class TestChecks:
+    def test_items_of_one_content_may_lie_in_both_parts(self) -> None:
+        """Which items share a content is asked of the whole run; the gate part alone has some of them once."""
+        base = prompts([i // 2 for i in range(200)])
+        g = EvaluationGuard.create(open_ledger(None), base, dev=0.5)
+        assert g.check(base, allow_missing=0.0).outcome == "nothing"
+        assert len(g.dev_items(base)) + g.status().gate_items == 200
+
     def test_an_alarm_at_the_exact_level(self) -> None:
         """k losses alone have the p-value 2^-k; the first level of 300 checks is .05/300, between 2^-12 and 2^-13."""
         assert guard().check(run(288)).outcome == "nothing"
@@ -221,6 +234,19 @@ class TestBudget:
         with pytest.raises(InputError, match="0 new items"):
             g.refresh(run(300))
         assert g.check(run(299)).number == 1
+
+    def test_refresh_knows_items_whose_content_one_run_repeats(self) -> None:
+        """A second copy of each prompt makes no item new, and neither does leaving it out."""
+        once, twice = prompts([*range(100)]), prompts([*range(100), *range(100)])
+        for first, second in ((once, twice), (twice, once), (twice, twice)):
+            g = EvaluationGuard.create(open_ledger(None), first, dev=0.0)
+            with pytest.raises(InputError, match="0 new items"):
+                g.refresh(second)
+            assert g.refresh(prompts([*range(150)])).status().gate_items == 50
+
+    def test_new_items_may_share_a_content_that_tells_no_items_apart(self) -> None:
+        g = EvaluationGuard.create(open_ledger(None), prompts([0] * 100), dev=0.0)
+        assert g.refresh(prompts([0] * 300)).status().gate_items == 200
 
 
 class TestRefusals:
