@@ -156,6 +156,8 @@ def _received(sent: Any) -> tuple[Scores, str, float]:
         scored = scores.values[~np.isnan(scores.values)]
         whole = (
             lengths == {scores.values.size}
+            and scores.values.ndim == scores.samples.ndim == scores.missing.ndim == 1
+            and int(max(scores.samples.max(), scores.missing.max())) < 2**31  # sums of them are exact
             and scores.values.size > 0
             and len(set(scores.items)) == len(scores.items)
             and all(isinstance(each, str) for each in texts)

@@ -91,6 +91,8 @@ def test_items_and_scores_stay(url: str) -> None:
     [
         lambda run: run.update(values=[2.0] * 400),
         lambda run: run.update(values=[None] * 400),
+        lambda run: run.update(values=[[1.0]] * 400),
+        lambda run: run.update(samples=[2**62] * 400),
         lambda run: run.update(samples=[-1] * 400),
         lambda run: run.update(samples=[0] * 400, missing=[0] * 400, values=[None] * 400),
         lambda run: run.update(items=["a"] * 400),
