@@ -173,6 +173,7 @@ def _in_words(chosen: Plan) -> str:
     """Return the recommendation, the warnings and the half-width of each way."""
     recommended = chosen.recommended
     lines = [chosen.recommendation, *chosen.warnings, f"Ask: {recommended.call}"]
+    lines += [chosen.division] if chosen.division else []
     if chosen.epsilon is not None:
         applied = chosen.budgets["budget"]
         lines += [

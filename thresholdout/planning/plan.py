@@ -101,6 +101,10 @@ class Plan:
         Why, in one sentence.
     warnings : tuple of str
         What stands in the way.
+    division : str
+        How to divide the records into training, development and guarded ones before anything is asked, and the
+        half-width of one final check on the guarded ones. Empty for one query, a fixed list, records that were asked
+        before, an epsilon, and records that are neither independent nor in groups.
     leaderboard : Leaderboard or None
         Intervals of a leaderboard with these records, where a number of teams was given.
     epsilon : float or None
@@ -126,6 +130,7 @@ class Plan:
     recommended: Way
     recommendation: str
     warnings: tuple[str, ...]
+    division: str = ""
     leaderboard: Leaderboard | None = None
     epsilon: float | None = None
 
@@ -200,6 +205,7 @@ class Plan:
             "recommended": self.recommended.name,
             "recommendation": self.recommendation,
             "warnings": list(self.warnings),
+            "division": self.division,
             "leaderboard": None if self.leaderboard is None else dataclasses.asdict(self.leaderboard),
             "ways": [
                 {
@@ -218,7 +224,7 @@ class Plan:
 
     def __repr__(self) -> str:
         teams = () if self.leaderboard is None else (str(self.leaderboard),)
-        return "<Plan: " + " ".join([self.recommendation, *teams, *self.warnings]) + ">"
+        return "<Plan: " + " ".join(filter(None, [self.recommendation, *teams, *self.warnings, self.division])) + ">"
 
     def _repr_html_(self) -> str:
         from thresholdout.notebook.cards import Bar, Card, Table
@@ -247,5 +253,11 @@ class Plan:
         ]
         table = Table(("way", "call", "needs"), rows, [way.name for way in self.ways].index(self.recommended.name))
         teams = () if self.leaderboard is None else (str(self.leaderboard),)
-        notes = [*teams, *self.warnings, "Bars are half-widths, of the range of a score; orange is recommended."]
+        divided = (self.division,) if self.division else ()
+        notes = [
+            *teams,
+            *self.warnings,
+            *divided,
+            "Bars are half-widths, of the range of a score; orange is recommended.",
+        ]
         return Card("Plan", self.recommendation, facts, bars, axis=(0.0, most), table=table, notes=notes).html

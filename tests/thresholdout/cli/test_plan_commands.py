@@ -27,6 +27,7 @@ def test_plan_says_what_the_library_says() -> None:
     ).output
     assert said.startswith(planned.recommendation + "\n" + planned.warnings[0] + "\nAsk: guard.score(model)")
     assert "single; needs" in said
+    assert f"\n{planned.division}\n" in said
     (final,) = (way.half_width for way in planned.ways if way.name == "single")  # the same number wherever it is said
     assert said.count(f"± {shown_above(final, 2)}") == 2
     assert f"one final evaluation has ± {shown_above(final, 2)}" in planned.recommendation

@@ -13,6 +13,7 @@ from scipy.stats import beta
 
 from graphs import Groups, Independent, MarkovChain, MarkovField, MovingWindow
 from graphs.models.out_of_fold import OutOfFold
+from graphs.numerics.rounding import shown_above
 from tests.cases import for_each
 from thresholdout import InputError, InputTypeError, PlanError, SeededNoise, Thresholdout, plan
 from thresholdout.mechanisms import (
@@ -56,6 +57,26 @@ def test_lists_and_final_looks_are_exact_intervals(n: int, expected: float) -> N
     assert width_of(planned, "single") == pytest.approx(larger, rel=1e-5)
     assert width_of(planned, "batch") == pytest.approx(half_length(count, n, 0.001), rel=1e-6)
     assert width_of(planned, "single") < width_of(planned, "batch") < width_of(planned)
+
+
+@for_each(("n", "expected"), [(799, 0.95), (4000, 0.6)])
+def test_a_division_states_the_exact_interval_of_a_check_on_half(n: int, expected: float) -> None:
+    said = plan(n, queries=50, anticipated_score=expected).division
+    guarded = (n + 1) // 2
+    level, count = 0.9 * 0.05, round(guarded * expected)
+    low, high = beta.ppf(level, count, guarded - count + 1), beta.ppf(1 - level, count + 1, guarded - count)
+    assert said.endswith(f" stay guarded, ± {shown_above(max(expected - low, high - expected), 2)}.")
+    assert f"move {n // 2:,} of these records" in said
+    assert f"on the {guarded:,} that stay guarded" in said
+
+
+def test_few_records_are_not_divided_and_one_query_needs_no_division() -> None:
+    assert plan(60, queries=20).division.startswith("Divide: hold back all 60 records; half of them leave")
+    assert "about 500 of these" in plan(Groups([k // 2 for k in range(1000)]), queries=20).division
+    assert not plan(1000, queries=1).division
+    assert not plan(1000, queries=20, adaptive=False).division
+    assert not plan(1000, queries=20, prior_queries=3).division
+    assert not plan(MovingWindow(1000, 2), queries=20).division
 
 
 def searched(n: int, train: int, queries: int, score: float, seed: int, group: int = 1, declared: bool = True) -> float:
