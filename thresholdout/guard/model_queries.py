@@ -179,7 +179,9 @@ class ModelQueries:
         records.group_by(dependence)
         self.declared = declared
         self.keys = QueryKeys(KeyMaker(engine.ledger, engine.identity))
-        self._applied: tuple[Callable[[], Any], str] = (lambda: self), ""  # the last model of which a key was made
+        # The last model of which a key was made. `object` makes one that no model is, and refers to nothing: a ledger
+        # has to close with the last name of its guard.
+        self._applied: tuple[Callable[[], Any], str] = object, ""
 
     def ask(
         self,
