@@ -141,10 +141,12 @@ def history(
     lines = [table(columns, rows) if entries else "no queries yet", *approximate]
     from thresholdout.ledger.entry import history_frame
 
-    frame = history_frame(entries)
+    frame = history_frame(entries, data.get("approximation", ""))
     if csv_path is not None:
         texts = {name: frame[name].map(for_spreadsheet) for name in ("key", "name", "source", "candidate", "client")}
-        frame.assign(**texts).to_csv(in_folder(csv_path), index=False, quoting=csv.QUOTE_NONNUMERIC)
+        frame.assign(**texts, **{str(name): how for name, how in frame.attrs.items()}).to_csv(
+            in_folder(csv_path), index=False, quoting=csv.QUOTE_NONNUMERIC
+        )
     if plot is not None:
         from thresholdout.plotting import plot_history
 

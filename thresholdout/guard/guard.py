@@ -559,7 +559,7 @@ class Thresholdout:
         """Every query and answer so far, one row each; nothing in it is secret."""
         from thresholdout.ledger.entry import history_frame
 
-        return history_frame(self._ledger.entries(self._id))
+        return history_frame(self._ledger.entries(self._id), self._mechanism.parameters.approximation)
 
     def _answered(self, key: str) -> bool:
         return self._ledger.find(self._id, key) is not None

@@ -469,13 +469,13 @@ class Entry:
         return larger_side(self.value, self.low, self.high)
 
 
-def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
+def history_frame(entries: Iterable[Entry], approximation: str = "") -> pd.DataFrame:
     """Return entries of a ledger as a data frame, one row per query; nothing in it is secret.
 
     Columns: ``name``, ``value``, ``candidate``, ``low``, ``high``, ``key``, ``lower``, ``upper``, ``risk`` and ``list``
     (missing where there is none), ``client``, ``time`` (in POSIX seconds, missing where none was kept), ``train``,
     ``remaining`` (missing where no budget was declared), ``query``, ``half_width`` and ``source``; see
-    `thresholdout.ledger.Entry`.
+    `thresholdout.ledger.Entry`. Where intervals are approximate, ``attrs["approximation"]`` says how.
 
     Examples
     --------
@@ -488,6 +488,8 @@ def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
 
     values = attrgetter(*_COLUMNS)
     frame = pd.DataFrame(map(values, entries), columns=list(_COLUMNS))
+    if approximation:
+        frame.attrs["approximation"] = approximation
     return frame.astype(
         {"query": "Int64", "remaining": "Int64", "log_error_budget": "float64", "list": "Int64", "time": "float64"}
     )

@@ -191,7 +191,7 @@ def best_log_wealth(above: NDArray[np.float64], largest: float) -> float:
         shares = above / (1.0 + bet * above)
         slope = float(shares.sum())
         low, high = (bet, high) if slope > 0.0 else (low, bet)
-        step = bet + slope / float(shares @ shares)
+        step = min(bet + slope / float(shares @ shares), 0.5 * (bet + high))  # a group may lose all at the largest bet
         step = step if low < step < high else 0.5 * (low + high)
         if abs(step - bet) <= _CLOSE * bet:
             break

@@ -142,6 +142,8 @@ def test_reports_and_commands_of_a_ledger_say_so(tmp_path: Path) -> None:
     for command in ("status", "history"):
         line = "intervals are approximate, not guaranteed: normal limits from 150 groups"
         assert line in run("guard", command, str(file)).output
+    run("guard", "history", str(file), "--csv", str(tmp_path / "history.csv"))
+    assert pd.read_csv(tmp_path / "history.csv")["approximation"].str.startswith("normal limits").all()
     with open_ledger(file) as ledger:
         page = report_of(ledger, ledger.guards()[0]).html
     assert said(page) == []
@@ -154,6 +156,8 @@ def test_an_answer_stays_approximate_when_it_is_given_again() -> None:
     assert again.repeated
     assert first.approximate
     assert again.approximate
+    assert guard.history.attrs["approximation"].startswith("normal limits")
+    assert made(mechanism=None).history.attrs == {}
     assert not made(mechanism=None).score(model(0.85), cv="training").approximate
 
 

@@ -168,3 +168,11 @@ def test_levels_of_pairs_counted_exactly(share: float, together: float) -> None:
             total += probability * test.refutes(GroupSums(sums, np.full(groups, 2.0), 0), share, math.log(level))
     assert mass == pytest.approx(1.0)
     assert 0.5 * level < total < 1.5 * level
+
+
+def test_a_step_onto_the_pole_is_not_taken_for_the_maximum() -> None:
+    """Newton's step from the middle is 2 but for rounding, where groups lose all: their order decides the rounding."""
+    y = np.repeat([0.5, -0.5], [90, 10])
+    for seed in range(40):
+        found = best_log_wealth(np.random.default_rng(seed).permutation(y), 0.5)
+        assert found == pytest.approx(90 * math.log(1.8) + 10 * math.log(0.2), rel=1e-9)
