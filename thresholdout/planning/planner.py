@@ -279,7 +279,7 @@ def plan(
     score near 0.95; fixed together beforehand they would have ± 0.025 and one final evaluation has ± 0.014.
     Divide: move 500 of these records to the training part, or where models cannot be fitted again to a
     development part (development=0.5); choose there, and check once by guard.final_check on the 500 that stay
-    guarded, ± 0.021.>
+    guarded, ± 0.02.>
     >>> plan(1000, queries=100, anticipated_score=0.95, adaptive=False).recommended.call
     'guard.score_all(models, reserve=0)'
     >>> plan(width=0.02, queries=100, adaptive=False).records
