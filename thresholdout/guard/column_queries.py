@@ -359,6 +359,8 @@ class ColumnQueries:
             raise InputError("train", "no training part in this guard", "Thresholdout(holdout, train=train)")
         return part
 
+    forget_applied = staticmethod(lambda: None)  # columns are not fitted
+
     def digest(self, model: Any, score: Metric | Statistic) -> Digest | None:
         """Return what a column of predictions is known by, beside the holdout that it is a part of."""
         column = self._column(model)

@@ -517,6 +517,7 @@ class Thresholdout:
         return self._queries.fixed(cv)
 
     def _score_key(self, key: str | None, kind: str, models: Sequence[Any], score: Any, *rest: object) -> str | None:
+        self._queries.forget_applied()
         return self._queries.keys.of_score(self._queries.digest, key, kind, models, score, *rest)
 
     def _made(self, digest: str) -> ContentKey:

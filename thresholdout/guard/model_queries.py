@@ -227,11 +227,16 @@ class ModelQueries:
         """Return the digest of a fitted estimator and of what it says; ``None`` where that can't be told."""
         if isinstance(model, str):
             raise InputTypeError("estimator", f"the text {model!r}", "a fitted model; columns are those of lazy frames")
+        self.forget_applied()
         found = estimator_digest(model, score, self.records.open, self.keys.say_unrecognised)
         if found is not None:
             with suppress(TypeError):  # of a class with slots and no weak references
                 self._applied = weakref.ref(model), score.response_of(model)
         return found
+
+    def forget_applied(self) -> None:
+        """Take no model as one that was applied just now: it may have been fitted again since."""
+        self._applied = (lambda: self), ""
 
     def checked(
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
@@ -315,6 +320,7 @@ class ModelQueries:
     ) -> Trained:
         """Return a fitted estimator's values on the training part."""
         records, (last, response) = self.records, self._applied
+        self.forget_applied()
         applied = last() is estimator and metric.response_of(estimator) == response
         return trained(
             metric, estimator, records.labelled()[0], records.open_folds, cv, given, self._predictions, applied=applied

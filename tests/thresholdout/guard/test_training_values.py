@@ -460,3 +460,18 @@ class TestSearches:
         assert results["guarded_low"][search.best_index_] == -best["high"]
         assert (results["guarded_low"] <= results["guarded_score"]).all()
         assert (results["guarded_score"] <= results["guarded_high"]).all()
+
+
+@pytest.mark.parametrize("key", [None, "mine"])
+@pytest.mark.parametrize("repeated", [False, True])
+def test_a_model_that_was_fitted_again_is_applied_again_before_it_is_charged(key: str | None, repeated: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), np.arange(400) % 2
+    guard = Thresholdout((X[200:], y[200:]), train=(X[:200], y[:200]), queries=20)
+    model = LogisticRegression().fit(X[:200], y[:200])
+    for _ in range(1 + repeated):
+        guard.score(model, train_values=0.5)
+    model.fit(X[:200, :2], y[:200])
+    with pytest.raises(InputError, match="fitted to 2 features"):
+        guard.score(model, train_values=0.5, key=key)
+    assert guard.status.asked == 1
