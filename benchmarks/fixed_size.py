@@ -18,7 +18,6 @@ import numpy as np
 
 from benchmarks import timed
 from benchmarks.papers import fixed_size_figures as figures
-from benchmarks.papers.fixed_size_bounds import taylor_fswor
 from benchmarks.papers.minibatch_epsilons import refine_epsilon
 from thresholdout.privacy.accounting import rdp_fswor, rdp_fswor_lower, rdp_fswr, rdp_poisson, rdp_wang
 from thresholdout.privacy.accounting.accountants.renyi_conversion import (
@@ -85,7 +84,7 @@ def main() -> None:
         ("replace-one, envelope", lambda: rdp_fswor(orders, SIGMA, Q, **replaced, method="envelope")),
         (
             "replace-one, Theorem 3.4 as published (m=4)",
-            lambda: taylor_fswor(orders, SIGMA, Q, **replaced, leading="paper"),
+            lambda: rdp_fswor(orders, SIGMA, Q, **replaced, method="taylor", leading="paper"),
         ),
         ("replace-one, Wang et al.", lambda: rdp_wang(orders, SIGMA, Q)),
         ("replace-one, dp-accounting halved", lambda: dp_accounting_fixed(orders, SIGMA / 2)),

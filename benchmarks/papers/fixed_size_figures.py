@@ -9,19 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.papers.fixed_size_bounds import (
-    TaylorSeries,
-    published_fswr,
-    rdp_fswr_lower,
-    taylor_fswor,
-    taylor_poisson,
-)
 from thresholdout.plotting import axes, finish
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, rdp_to_epsilon
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats
 from thresholdout.privacy.accounting.minibatches.moments import rdp_wang
 from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
-from thresholdout.privacy.accounting.minibatches.with_replacement import rdp_fswr
+from thresholdout.privacy.accounting.minibatches.replace_one import TaylorSeries
+from thresholdout.privacy.accounting.minibatches.with_replacement import rdp_fswr, rdp_fswr_lower
 from thresholdout.privacy.accounting.minibatches.without_replacement import rdp_fswor
 from thresholdout.suppressed_warnings import suppress_warnings
 
@@ -52,8 +46,8 @@ def figure1() -> pd.DataFrame:
 def _replace_one(orders: Floats) -> dict[str, Floats]:
     columns = {"exact add/remove": rdp_fswor(orders, SIGMA, RATE)}
     for m in (3, 4, 5):
-        columns[f"Theorem 3.4, m={m}"] = taylor_fswor(
-            orders, SIGMA, RATE, adjacency="replace_one", m=m, leading="paper"
+        columns[f"Theorem 3.4, m={m}"] = rdp_fswor(
+            orders, SIGMA, RATE, adjacency="replace_one", method="taylor", m=m, leading="paper"
         )
     columns["Wang upper"] = rdp_wang(orders, SIGMA, RATE)
     columns["smallest proved"] = rdp_fswor(orders, SIGMA, RATE, adjacency="replace_one")
@@ -94,7 +88,7 @@ def figure3(deltas: Any = None, orders: Any = None) -> pd.DataFrame:
     found = np.logspace(-4, -10, 25) if deltas is None else np.asarray(deltas, dtype=float)
     grid = PAPER_ORDERS if orders is None else np.asarray(orders, dtype=float)
     curves = _replace_one(grid)
-    curves["Poisson C.9, m=4"] = taylor_poisson(grid, SIGMA, RATE, adjacency="replace_one")
+    curves["Poisson C.9, m=4"] = rdp_poisson(grid, SIGMA, RATE, adjacency="replace_one", method="taylor")
     curves["Poisson add/remove"] = rdp_poisson(grid, SIGMA, RATE)
     with suppress_warnings(EdgeOrderWarning):
         columns = {
@@ -129,7 +123,7 @@ def figure6(orders: Any = None) -> pd.DataFrame:
     grid = np.arange(2.0, 64.0) if orders is None else np.asarray(orders, dtype=float)
     columns = {"exact": rdp_fswor(grid, SIGMA, RATE)}
     for m in (3, 4):
-        columns[f"Theorem 3.2, m={m}"] = taylor_fswor(grid, SIGMA, RATE, m=m)
+        columns[f"Theorem 3.2, m={m}"] = rdp_fswor(grid, SIGMA, RATE, method="taylor", m=m)
     return pd.DataFrame(columns, index=pd.Index(grid, name="order"))
 
 
@@ -144,9 +138,11 @@ def figure7(orders: Any = None) -> pd.DataFrame:
 
     grid = np.linspace(50, 60, 21) if orders is None else np.asarray(orders, dtype=float)
     columns = {
-        "Theorem 3.4, m=5": taylor_fswor(grid, SIGMA, RATE, adjacency="replace_one", m=5, leading="paper"),
+        "Theorem 3.4, m=5": rdp_fswor(
+            grid, SIGMA, RATE, adjacency="replace_one", method="taylor", m=5, leading="paper"
+        ),
         "Poisson C.9, m=5, published": TaylorSeries(2 * SIGMA, poisson=True, published=True).bound(grid, RATE, 5),
-        "Poisson C.9, m=5, proved": taylor_poisson(grid, SIGMA, RATE, adjacency="replace_one", m=5),
+        "Poisson C.9, m=5, proved": rdp_poisson(grid, SIGMA, RATE, adjacency="replace_one", method="taylor", m=5),
         "Wang upper": rdp_wang(grid, SIGMA, RATE),
         "exact add/remove": rdp_fswor(grid, SIGMA, RATE),
     }
@@ -174,7 +170,7 @@ def figure9(orders: Any = None) -> pd.DataFrame:
 
     grid = np.round(np.arange(1.1, 10.05, 0.1), 1) if orders is None else np.asarray(orders, dtype=float)
     columns = {
-        "Theorem 3.6, m=4": published_fswr(grid, SIGMA, BATCH, RECORDS),
+        "Theorem 3.6, m=4": rdp_fswr(grid, SIGMA, BATCH, RECORDS, method="paper"),
         "Theorem 3.7, last index": np.array(
             [rdp_fswr_lower(int(a), SIGMA, BATCH, RECORDS, indices=[BATCH]) if a == int(a) else np.nan for a in grid]
         ),

@@ -153,7 +153,13 @@ class GuardReport:
 
     @property
     def html(self) -> str:
-        """The page: one HTML document that needs nothing else, neither other files nor a network nor scripts."""
+        """The page: one HTML document that needs nothing else, neither other files nor a network nor scripts.
+
+        Raises
+        ------
+        ThresholdoutError
+            When matplotlib is not installed.
+        """
         return render(self)
 
     def __repr__(self) -> str:

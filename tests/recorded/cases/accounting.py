@@ -180,7 +180,7 @@ def calibrated_by_distributions() -> Any:
 
 @CASES.case("accounting: renyi curves")
 def renyi_curves() -> Any:
-    orders = [2.0, 4.0, 17.0]
+    orders = [1.5, 2.0, 4.0, 17.0]
     found = []
     for name, event in EVENTS.items():
         try:

@@ -71,15 +71,26 @@ from .iterative_learners import (
     sgld_generalization as sgld_generalization,
     sgld_privacy as sgld_privacy,
 )
+from .minibatches.moments import (
+    taylor_moment as taylor_moment,
+    taylor_moment_bound as taylor_moment_bound,
+)
 from .minibatches.poisson import rdp_poisson as rdp_poisson
+from .minibatches.replace_one import (
+    E_tilde as E_tilde,
+    F_tilde as F_tilde,
+)
 from .minibatches.minibatch_arguments import sample_minibatch as sample_minibatch
 from .minibatches.moments import rdp_wang as rdp_wang
 from .minibatches.with_replacement import (
     rdp_fswr as rdp_fswr,
+    rdp_fswr_lower as rdp_fswr_lower,
 )
 from .minibatches.without_replacement import (
+    H_taylor as H_taylor,
     rdp_fswor as rdp_fswor,
     rdp_fswor_lower as rdp_fswor_lower,
+    remainder_add_remove as remainder_add_remove,
 )
 from .pld.distribution import Interval as Interval
 from .published_bounds import compose_he as compose_he

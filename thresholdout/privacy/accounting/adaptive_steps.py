@@ -76,6 +76,22 @@ def candidates(found: Steps, dt: float) -> Candidates:
 def compose_basic(eps: Any, delta: Any = 0.0, T: int | None = None, *, union: bool = False) -> Composition:
     """Return the sum of the epsilons, with the deltas as independent events.
 
+    Parameters
+    ----------
+    eps : float or array_like, shape (T,)
+        Of each step, for every fixed outcome of the steps before it; at least 0.
+    delta : float or array_like, shape (T,)
+        In [0, 1).
+    T : int, optional
+        How many steps; needed when both are numbers (1 by default).
+    union : bool
+        Whether to add the deltas up, instead of ``1 - prod(1 - delta_i)``.
+
+    Returns
+    -------
+    Composition
+        Rounded up; exact for one step.
+
     Examples
     --------
     >>> compose_basic(0.25, 1e-6, 4).eps
@@ -90,10 +106,20 @@ def compose_basic(eps: Any, delta: Any = 0.0, T: int | None = None, *, union: bo
 def compose_dwork_roth(eps: Any, delta: Any, dt: float, T: int | None = None) -> Composition:
     """Return the advanced composition of Dwork and Roth.
 
-    Notes
-    -----
-    ``(sum eps_i (e^eps_i - 1) + sqrt(2 Q ln(1/dt)), dt + sum delta_i)``, Q the sum of the squared epsilons; epsilon is
-    infinite where that is above the largest float.
+    Parameters
+    ----------
+    eps, delta : float or array_like, shape (T,)
+        Of each step; see `compose_basic`.
+    dt : float
+        Slack in (0, 1), part of the total delta.
+    T : int, optional
+        How many steps; needed when both are numbers (1 by default).
+
+    Returns
+    -------
+    Composition
+        ``(sum eps_i (e^eps_i - 1) + sqrt(2 Q ln(1/dt)), dt + sum delta_i)``, Q the sum of the squared epsilons; epsilon
+        is infinite where that is above the largest float.
 
     Examples
     --------
@@ -113,12 +139,24 @@ def compose_dwork_roth(eps: Any, delta: Any, dt: float, T: int | None = None) ->
 def compose_kov(eps: Any, delta: Any, dt: float, T: int | None = None) -> Composition:
     """Return the composition of Kairouz, Oh and Viswanath: the smallest of three epsilons.
 
+    Parameters
+    ----------
+    eps, delta : float or array_like, shape (T,)
+        Of each step; see `compose_basic`.
+    dt : float
+        Slack in (0, 1), part of the total delta.
+    T : int, optional
+        How many steps; needed when both are numbers (1 by default).
+
+    Returns
+    -------
+    Composition
+        ``(min(e1, e2, e3), 1 - (1 - dt) prod(1 - delta_i))``, rounded up. When e1, the sum, is the smallest, dt is not
+        needed and left out of delta; ``details["literal_delta"]`` has it. ``details`` also holds e1, e2, e3 and
+        ``active``, the name of the smallest.
+
     Notes
     -----
-    ``(min(e1, e2, e3), 1 - (1 - dt) prod(1 - delta_i))``, rounded up. When e1, the sum, is the smallest, dt is not
-    needed and left out of delta; ``details["literal_delta"]`` has it. ``details`` also holds e1, e2, e3 and
-    ``active``, the name of the smallest.
-
     With A, Q the sums of the epsilons and their squares and B the sum of ``eps_i tanh(eps_i/2)``:
     ``e1 = A``, ``e2 = B + sqrt(2 Q ln(e + sqrt(Q)/dt))``, ``e3 = B + sqrt(2 Q ln(1/dt))``
     [Kairouz, Oh, Viswanath, Theorem 3.5; PROOFS.md, C3].
@@ -139,6 +177,20 @@ def compose_kov(eps: Any, delta: Any, dt: float, T: int | None = None) -> Compos
 
 def compose_theorem5(eps: Any, dt: float, T: int | None = None) -> Composition:
     """Return the composition of pure steps with the third epsilon of `compose_kov`.
+
+    Parameters
+    ----------
+    eps : float or array_like, shape (T,)
+        Of each step, which is eps-private without a delta; at least 0.
+    dt : float
+        Slack in (0, 1), the total delta.
+    T : int, optional
+        How many steps; needed when eps is a number (1 by default).
+
+    Returns
+    -------
+    Composition
+        ``(e3, dt)`` [He, Theorem 5, "IV"; PROOFS.md, C3].
 
     Examples
     --------
@@ -171,10 +223,22 @@ def log_tail(eps: float, T: int, eps_total: float) -> float:
 def chernoff_delta(eps: float, T: int, eps_total: float) -> float:
     """Return a bound on the delta of T pure steps at a total epsilon.
 
+    Parameters
+    ----------
+    eps : float
+        Of each step; above 0.
+    T : int
+        How many steps.
+    eps_total : float
+        Any finite number.
+
+    Returns
+    -------
+    float
+        In [0, 1], rounded up: 0 from ``T eps`` on, and 1 below ``T eps tanh(eps/2)``, where the bound does not hold.
+
     Notes
     -----
-    In [0, 1], rounded up: 0 from ``T eps`` on, and 1 below ``T eps tanh(eps/2)``, where the bound does not hold.
-
     [He, Corollary 3] with the sign corrected (defects D2, D3; PROOFS.md, C4). `log_tail` has the closed form.
 
     Examples
@@ -193,10 +257,20 @@ def chernoff_delta(eps: float, T: int, eps_total: float) -> float:
 def compose_chernoff(eps: float, delta: float, T: int, dt: float) -> Composition:
     """Return the composition of equal steps at the third epsilon of `compose_kov`, with a smaller delta.
 
-    Notes
-    -----
-    ``(e3, 1 - (1 - delta)^T (1 - chernoff_delta))``, or basic composition where e3 is not below ``T eps``. The delta
-    is at most the one of `compose_kov`.
+    Parameters
+    ----------
+    eps, delta : float
+        Of each step; eps at least 0, delta in [0, 1).
+    T : int
+        How many steps.
+    dt : float
+        Slack in (0, 1) that fixes the epsilon.
+
+    Returns
+    -------
+    Composition
+        ``(e3, 1 - (1 - delta)^T (1 - chernoff_delta))``, or basic composition where e3 is not below ``T eps``. The
+        delta is at most the one of `compose_kov`.
 
     Examples
     --------
@@ -259,9 +333,21 @@ def _delta(mu: float, eps: float) -> float:
 def gaussian_step(sensitivity: float, noise_std: float, delta: float, exact: bool = False) -> float:
     """Return an epsilon of a Gaussian step at a delta.
 
-    Notes
-    -----
-    ``mu^2/2 + mu sqrt(2 ln(1/delta))`` with mu = sensitivity/noise_std, rounded up (PROOFS.md, S1).
+    Parameters
+    ----------
+    sensitivity : float
+        How far two neighbours can be apart in Euclidean norm, above 0.
+    noise_std : float
+        Standard deviation of the noise in each coordinate, above 0.
+    delta : float
+        In (0, 1).
+    exact : bool
+        The smallest epsilon, instead of the closed form.
+
+    Returns
+    -------
+    float
+        ``mu^2/2 + mu sqrt(2 ln(1/delta))`` with mu = sensitivity/noise_std, rounded up (PROOFS.md, S1).
 
     Examples
     --------
@@ -286,11 +372,25 @@ def gaussian_step(sensitivity: float, noise_std: float, delta: float, exact: boo
 def subsample(eps: float, delta: float, q: float, formula: str = "corrected") -> PrivacyParams:
     """Return the privacy parameters of a mechanism that runs on a random subset of fixed size, without replacement.
 
-    Notes
+    Parameters
+    ----------
+    eps, delta : float
+        Of the mechanism on the subset; eps at least 0, delta in [0, 1). Neighbours replace one record.
+    q : float
+        Share of the records in the subset, in [0, 1].
+    formula : {"corrected", "paper"}
+        ``(ln(1 + q (e^eps - 1)), q delta)``, rounded up [Balle, Barthe, Gaboardi, Theorem 9; PROOFS.md, S2]; or ``(2 q
+        eps, q delta)``, which is no guarantee when 2 q eps is below that, for small q from eps = 1.2564 on (defect
+        D14).
+
+    Returns
+    -------
+    PrivacyParams
+
+    Warns
     -----
-    `formula`: ``(ln(1 + q (e^eps - 1)), q delta)``, rounded up [Balle, Barthe, Gaboardi, Theorem 9; PROOFS.md, S2]; or
-    ``(2 q eps, q delta)``, which is no guarantee when 2 q eps is below that, for small q from eps = 1.2564 on (defect
-    D14).
+    UnsoundBoundWarning
+        When the published formula is too small.
 
     Examples
     --------

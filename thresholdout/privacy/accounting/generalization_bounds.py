@@ -53,6 +53,21 @@ _NINTH = 1 / 9 * (1 - 1e-15)  # errors from 1 on say nothing, rounding included
 def on_average_bound(eps: float, delta: float, k: int = 1, rule: str = "theorem2") -> float:
     """Return a bound on ``|E Rhat_{S_i}(h) - E R(h)|`` of a learner that sees k databases and returns (h, i).
 
+    Parameters
+    ----------
+    eps, delta : float
+        Of the learner; eps at least 0, delta in [0, 1).
+    k : int
+        Databases; 1 is an ordinary learner.
+    rule : {"theorem2", "corollary1", "nissim_stemmer", "tight"}
+        ``e^-eps k delta + 1 - e^-eps``; ``e^-eps k delta + eps``; ``k delta + 2 eps``, as quoted by [He]; and ``(e^eps
+        - 1 + 2 k delta)/(e^eps + 1)``, the smallest where ``k delta <= 1`` (PROOFS.md, G1).
+
+    Returns
+    -------
+    float
+        Rounded up; says nothing from 1 on.
+
     Examples
     --------
     >>> round(on_average_bound(0.5, 1e-5, 10), 12), round(on_average_bound(0.5, 1e-5, 10, "tight"), 12)
@@ -81,10 +96,20 @@ class MultidatabaseBound(NamedTuple):
 def multidatabase_bound(eps: float, delta: float, k: int) -> MultidatabaseBound:
     """Return the excess a of [He, Theorem 3]: ``P[Rhat_{S_i}(h) <= R(h) + a] >= eps``; a step of a proof.
 
-    Notes
-    -----
-    ``a = k e^-eps delta + 3 eps``, eps, and what the argument gives: 1 if ``a >= 1``, else ``2 eps/(1 + a)``
-    (PROOFS.md, G2).
+    Parameters
+    ----------
+    eps : float
+        In (0, 1].
+    delta : float
+        In [0, 1).
+    k : int
+        Databases.
+
+    Returns
+    -------
+    MultidatabaseBound
+        ``a = k e^-eps delta + 3 eps``, eps, and what the argument gives: 1 if ``a >= 1``, else ``2 eps/(1 + a)``
+        (PROOFS.md, G2).
 
     Examples
     --------
@@ -101,9 +126,17 @@ def multidatabase_bound(eps: float, delta: float, k: int) -> MultidatabaseBound:
 def sample_size_required(eps: float, delta: float) -> int:
     """Return how many records `high_probability_bound` needs.
 
-    Notes
-    -----
-    ``(2/eps^2) (ln 16 + eps + ln(1/delta))``, rounded up.
+    Parameters
+    ----------
+    eps : float
+        Above 0.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    int
+        ``(2/eps^2) (ln 16 + eps + ln(1/delta))``, rounded up.
 
     Examples
     --------
@@ -118,6 +151,18 @@ def sample_size_required(eps: float, delta: float) -> int:
 def smallest_delta(eps: float, n: int) -> float:
     """Return the smallest delta for which n records are enough: ``16 exp(eps - n eps^2/2)``.
 
+    Parameters
+    ----------
+    eps : float
+        Above 0.
+    n : int
+        Records.
+
+    Returns
+    -------
+    float
+        Above 0, rounded up; says nothing from 1 on.
+
     Examples
     --------
     >>> smallest_delta(0.05, 20000)
@@ -131,9 +176,17 @@ def smallest_delta(eps: float, n: int) -> float:
 def smallest_eps(delta: float, n: int) -> float:
     """Return the smallest epsilon for which n records are enough at a delta.
 
-    Notes
-    -----
-    The root of ``n eps^2/2 - eps = ln(16/delta)``, rounded up.
+    Parameters
+    ----------
+    delta : float
+        In (0, 1).
+    n : int
+        Records.
+
+    Returns
+    -------
+    float
+        The root of ``n eps^2/2 - eps = ln(16/delta)``, rounded up.
 
     Examples
     --------
@@ -154,10 +207,33 @@ def high_probability_bound(
 ) -> GeneralizationBound:
     """Return [He, Theorem 1]: ``|Rhat - R| < 9 eps`` but for a probability.
 
+    Parameters
+    ----------
+    eps : float
+        Of the learner; above 0.
+    delta : float
+        Of the learner; in [0, 1).
+    n : int
+        Records.
+    on_small_n : {"raise", "inflate"}
+        What to do when n is below `sample_size_required`, or delta is 0: refuse, or use that the learner is also
+        private with a larger delta, for which n is enough.
+    conservative : bool
+        Whether to double the failure probability, as the paper's introduction states it (defect D4). The proof does
+        not need it.
+
+    Returns
+    -------
+    GeneralizationBound
+        Error ``9 eps`` and failure ``(e^-eps delta/eps) ln(2/eps)``. Vacuous from ``eps = 1/9`` on, without an error.
+
+    Raises
+    ------
+    SampleSizeError
+        When there are too few records and `on_small_n` is "raise".
+
     Notes
     -----
-    Error ``9 eps`` and failure ``(e^-eps delta/eps) ln(2/eps)``. Vacuous from ``eps = 1/9`` on, without an error.
-
     PROOFS.md, G3, has a proof with explicit constants for eps < 1/9, both directions and the undoubled failure.
 
     Examples
@@ -188,10 +264,22 @@ def high_probability_bound(
 def best_error(eps: float, delta: float, n: int, failure: float) -> float | None:
     """Return the smallest error of Theorem 1 at a failure probability, with epsilon and delta inflated as needed.
 
-    Notes
-    -----
-    The smallest ``9 e`` over ``e >= eps`` with ``d = max(delta, smallest_delta(e, n))`` and a failure of at most the
-    given one; None when no ``e < 1/9`` has it.
+    Parameters
+    ----------
+    eps : float
+        Of the learner; above 0.
+    delta : float
+        Of the learner; in [0, 1).
+    n : int
+        Records.
+    failure : float
+        In (0, 1).
+
+    Returns
+    -------
+    float or None
+        The smallest ``9 e`` over ``e >= eps`` with ``d = max(delta, smallest_delta(e, n))`` and a failure of at most
+        the given one; None when no ``e < 1/9`` has it.
 
     Examples
     --------
@@ -218,6 +306,23 @@ def best_error(eps: float, delta: float, n: int, failure: float) -> float | None
 
 def pac_guarantee(emp_risk: float, eps: float, delta: float, n: int) -> GeneralizationBound:
     """Return a bound on the population risk, ``R < emp_risk + 9 eps``.
+
+    Parameters
+    ----------
+    emp_risk : float
+        In [0, 1].
+    eps, delta, n
+        As in `high_probability_bound`.
+
+    Returns
+    -------
+    GeneralizationBound
+        Its error is the bound on the risk itself.
+
+    Raises
+    ------
+    SampleSizeError
+        When there are too few records.
 
     Examples
     --------
@@ -256,10 +361,18 @@ class PacPlan:
 def pac_plan(s: float, t: float, split: float = 0.5) -> PacPlan:
     """Return what makes the population risk smaller than s with probability above ``1 - t``.
 
-    Notes
-    -----
-    Training error ``split s``, ``eps = (1 - split) s/9``, ``delta = t eps e^eps/ln(2/eps)``, and as many records as
-    that needs (PROOFS.md, G4).
+    Parameters
+    ----------
+    s, t : float
+        In (0, 1).
+    split : float
+        Share of s for the training error, in [0, 1).
+
+    Returns
+    -------
+    PacPlan
+        Training error ``split s``, ``eps = (1 - split) s/9``, ``delta = t eps e^eps/ln(2/eps)``, and as many records as
+        that needs (PROOFS.md, G4).
 
     Examples
     --------
@@ -280,6 +393,20 @@ def pac_plan(s: float, t: float, split: float = 0.5) -> PacPlan:
 def assumed_training_error(T: float, K1: float, K2: float) -> float:
     """Return ``exp(-K1 T + K2)``, at most 1: the training error that [He, Assumption 1] assumes.
 
+    Parameters
+    ----------
+    T : float
+        Steps, at least 0.
+    K1 : float
+        Above 0.
+    K2 : float
+        Any finite number.
+
+    Returns
+    -------
+    float
+        It is an assumption, which nothing here checks; with noise that stays constant it is implausible (defect D15).
+
     Examples
     --------
     >>> round(assumed_training_error(100, 0.1, 1.0), 9)
@@ -291,6 +418,19 @@ def assumed_training_error(T: float, K1: float, K2: float) -> float:
 
 def kl_bound(eps: float, rule: str = "he") -> float:
     """Return a bound on the Kullback-Leibler divergence of the outputs of an eps-private mechanism on neighbours.
+
+    Parameters
+    ----------
+    eps : float
+        At least 0.
+    rule : {"he", "dwork_rothblum", "dwork_rothblum_vadhan"}
+        ``eps tanh(eps/2)``, which randomised response attains [He, Lemma 5; PROOFS.md, V2]; ``eps (e^eps - 1)/2``;
+        ``eps (e^eps - 1)``.
+
+    Returns
+    -------
+    float
+        In nats, rounded up; infinite where it is above the largest float.
 
     Examples
     --------
@@ -311,9 +451,17 @@ def kl_bound(eps: float, rule: str = "he") -> float:
 def tv_bound(eps: float, delta: float) -> float:
     """Return the largest total variation distance of an (eps, delta)-indistinguishable pair.
 
-    Notes
-    -----
-    ``(e^eps - 1 + 2 delta)/(e^eps + 1)``, rounded up, at most 1 (PROOFS.md, V3).
+    Parameters
+    ----------
+    eps : float
+        At least 0.
+    delta : float
+        In [0, 1).
+
+    Returns
+    -------
+    float
+        ``(e^eps - 1 + 2 delta)/(e^eps + 1)``, rounded up, at most 1 (PROOFS.md, V3).
 
     Examples
     --------
@@ -337,9 +485,17 @@ class AzumaTail(NamedTuple):
 def azuma_tail(a: Any, t: float) -> AzumaTail:
     """Return how far a sum of bounded differences exceeds the sum of its conditional means, and how probably.
 
-    Notes
-    -----
-    ``t sqrt(sum a_i^2)`` and ``exp(-t^2/2)``, both rounded up.
+    Parameters
+    ----------
+    a : array_like, shape (terms,)
+        Each ``Y_i`` lies in ``[-a_i, a_i]``; at least 0.
+    t : float
+        At least 0.
+
+    Returns
+    -------
+    AzumaTail
+        ``t sqrt(sum a_i^2)`` and ``exp(-t^2/2)``, both rounded up.
 
     Examples
     --------

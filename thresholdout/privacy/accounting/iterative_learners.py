@@ -73,6 +73,36 @@ def sgld_privacy(
 ) -> Composition:
     """Return what all iterates of stochastic gradient Langevin dynamics leak together.
 
+    Parameters
+    ----------
+    N : int
+        Records.
+    tau : int
+        Records in a minibatch, drawn afresh for each step without replacement; at most N.
+    T : int
+        Steps.
+    L : float
+        Bound on the norm of each record's gradient, which is clipped to it; above 0.
+    sigma : float
+        Standard deviation of the noise that is added to the mean gradient; above 0.
+    delta : float
+        Of one step on its minibatch, in (0, 1).
+    dt : float
+        Slack of the composition, in (0, 1).
+    formula : {"corrected", "paper"}
+        With "paper", [He, Theorem 7] (defects D1, D2, D9, D11, D14), which is no guarantee; its delta is NaN where the
+        published tail is not defined, and ``details["delta_with_free_dt"]`` has the formula with dt in place of the
+        tail.
+    method : {"kov", "optimal", "chernoff"}
+        How steps are composed: `compose_kov`; the smallest epsilon at the delta of `compose_kov`; or
+        `compose_chernoff`.
+
+    Returns
+    -------
+    Composition
+        For neighbours that replace one record. Step sizes do not matter. ``details`` has ``step_eps``, of a step on its
+        minibatch, and ``eps0``, ``delta0``, of a step on all records.
+
     Examples
     --------
     >>> round(sgld_privacy(60000, 64, 2000, 1.0, 0.5, 1e-6, 1e-6).eps, 4)
@@ -100,6 +130,32 @@ def federated_privacy(
     method: str = "kov",
 ) -> Composition:
     """Return what all rounds of private federated averaging leak together about one client.
+
+    Parameters
+    ----------
+    N : int
+        Clients.
+    tau : int
+        Clients in a round, drawn afresh for each round without replacement; at most N.
+    T : int
+        Rounds.
+    sigma : float
+        Standard deviation of the noise on the mean increment, in units of the bound that increments are clipped to.
+    delta : float
+        Of one round on its clients, in (0, 1).
+    dt : float
+        Slack of the composition, in (0, 1).
+    neighbours : {"replace", "zero_out"}
+        Whether neighbours replace a client, or replace its contribution by 0.
+    formula : {"corrected", "paper"}
+        With "paper", [He, Theorem 8] (defects D1, D2, D10, D11, D14), which is no guarantee.
+    method : {"kov", "optimal", "chernoff"}
+        As in `sgld_privacy`.
+
+    Returns
+    -------
+    Composition
+        ``details`` has ``step_eps``, of a round on its clients, and ``eps0``, ``delta0``, of a round on all clients.
 
     Notes
     -----
@@ -142,6 +198,19 @@ def sgld_generalization(
     method: str = "kov",
 ) -> GeneralizationBound:
     """Return how far the population risk of a model trained by stochastic gradient Langevin dynamics may be.
+
+    Parameters
+    ----------
+    N, tau, T, L, sigma, delta, dt, method
+        As in `sgld_privacy`.
+    failure : float, optional
+        In (0, 1): ask for the smallest error at this failure probability (`best_error`). Without it, the error and the
+        failure that the learner's epsilon and delta have (`high_probability_bound`).
+
+    Returns
+    -------
+    GeneralizationBound
+        Vacuous, with error 1, where nothing better is known at the wanted failure.
 
     Examples
     --------

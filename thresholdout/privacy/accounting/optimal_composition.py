@@ -235,6 +235,25 @@ def optimal_delta_bounds(eps: Any, delta: Any, eps_total: float, T: int | None =
 def compose_optimal_delta(eps: Any, delta: Any, eps_total: float, T: int | None = None) -> float:
     """Return the smallest delta of a composition at a total epsilon, rounded up.
 
+    Parameters
+    ----------
+    eps, delta : float or array_like, shape (T,)
+        Of each step; eps at least 0, delta in [0, 1).
+    eps_total : float
+        At least 0.
+    T : int, optional
+        How many steps; needed when both are numbers (1 by default).
+
+    Returns
+    -------
+    float
+        In [0, 1]; see `optimal_delta_bounds` for how close it is.
+
+    Raises
+    ------
+    InputError
+        As `optimal_delta_bounds` does.
+
     Notes
     -----
     ``1 - prod(1 - delta_i)(1 - E max(0, 1 - exp(eps_total - loss)))`` with the loss of independent randomised responses
@@ -277,6 +296,26 @@ def _smallest_epsilon(found: Steps, delta_total: float) -> tuple[float, _Diverge
 
 def compose_optimal_epsilon(eps: Any, delta: Any, delta_total: float, T: int | None = None) -> float:
     """Return the smallest total epsilon of a composition at a delta, rounded up.
+
+    Parameters
+    ----------
+    eps, delta : float or array_like, shape (T,)
+        Of each step; eps at least 0, delta in [0, 1).
+    delta_total : float
+        In (0, 1).
+    T : int, optional
+        How many steps; needed when both are numbers (1 by default).
+
+    Returns
+    -------
+    float
+        At least 0, and at most the sum of the epsilons (rounded up).
+
+    Raises
+    ------
+    InputError
+        When `delta_total` is below ``1 - prod(1 - delta_i)``, which no epsilon reaches, or as `optimal_delta_bounds`
+        does.
 
     Examples
     --------

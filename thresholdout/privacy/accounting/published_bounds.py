@@ -65,10 +65,32 @@ def compose_he(
 ) -> Composition:
     """Return a composition of He, Wang and Tao: the published formula, or the valid one that corresponds to it.
 
-    Notes
+    Parameters
+    ----------
+    eps, delta : float or array_like, shape (T,)
+        Of each step; see `compose_basic`.
+    dt : float
+        Slack in (0, 1).
+    T : int, optional
+        How many steps; needed when both are numbers (1 by default).
+    variant : {"I", "II", "III", "IV", "V"}
+        Theorem 4, Corollary 2, Corollary 3, Theorem 5 (pure steps), Theorem 6; II and III need equal steps.
+    formula : {"corrected", "paper"}
+        With "corrected", I and II are `compose_kov`, V is `compose_kov` with its third epsilon, III is
+        `compose_chernoff`, IV is `compose_theorem5`, which is right as published.
+    check : bool
+        Whether ``details`` shall have ``optimal_delta``, the smallest valid delta at the same epsilon, and
+        ``violates``, whether the returned delta is below it.
+
+    Returns
+    -------
+    Composition
+
+    Warns
     -----
-    `check`: whether ``details`` shall have ``optimal_delta``, the smallest valid delta at the same epsilon, and
-    ``violates``, whether the returned delta is below it.
+    UnsoundBoundWarning
+        When the published formula is no guarantee (defects D1, D2): steps with a delta cost together at least ``1 -
+        prod(1 - delta_i)`` whatever the epsilon is, and these formulas go below it.
 
     Examples
     --------
@@ -245,6 +267,17 @@ def _bound(error: float, failure: float, rule: str) -> GeneralizationBound:
 def dwork2015_bound(eps: float, delta: float) -> GeneralizationBound:
     """Return ``(4 eps, 8 delta^eps)``, for (eps, delta)-private learners, as quoted.
 
+    Parameters
+    ----------
+    eps : float
+        Above 0.
+    delta : float
+        In [0, 1).
+
+    Returns
+    -------
+    GeneralizationBound
+
     Examples
     --------
     >>> round(dwork2015_bound(0.5, 1e-5).failure, 12)
@@ -257,9 +290,17 @@ def dwork2015_bound(eps: float, delta: float) -> GeneralizationBound:
 def nissim_stemmer_bound(eps: float, delta: float) -> GeneralizationBound:
     """Return ``(13 eps, (2 delta/eps) ln(2/eps))``, for (eps, delta)-private classification, as quoted.
 
-    Notes
-    -----
-    Vacuous from ``eps = 1/13`` on.
+    Parameters
+    ----------
+    eps : float
+        Above 0.
+    delta : float
+        In [0, 1).
+
+    Returns
+    -------
+    GeneralizationBound
+        Vacuous from ``eps = 1/13`` on.
 
     Examples
     --------
@@ -273,9 +314,19 @@ def nissim_stemmer_bound(eps: float, delta: float) -> GeneralizationBound:
 def oneto_risk_bound(eps: float, n: int, emp_risk: float) -> GeneralizationBound:
     """Return Oneto, Ridella and Anguita's bound by the empirical risk, for eps-private learners, as quoted.
 
-    Notes
-    -----
-    ``(sqrt(6 Rhat)(eps + n^-1/2) + 6(eps^2 + 1/n), 3 exp(-n eps^2))``.
+    Parameters
+    ----------
+    eps : float
+        At least 0; the quoted form has no delta.
+    n : int
+        Records.
+    emp_risk : float
+        In [0, 1].
+
+    Returns
+    -------
+    GeneralizationBound
+        ``(sqrt(6 Rhat)(eps + n^-1/2) + 6(eps^2 + 1/n), 3 exp(-n eps^2))``.
 
     Examples
     --------
@@ -290,9 +341,19 @@ def oneto_risk_bound(eps: float, n: int, emp_risk: float) -> GeneralizationBound
 def oneto_variance_bound(eps: float, n: int, emp_var: float) -> GeneralizationBound:
     """Return Oneto, Ridella and Anguita's bound by the empirical variance, for eps-private learners, as quoted.
 
-    Notes
-    -----
-    ``(sqrt(4 V)(eps + n^-1/2) + 5n/(n-1) (eps^2 + 1/n), 3 exp(-n eps^2))``.
+    Parameters
+    ----------
+    eps : float
+        At least 0; the quoted form has no delta.
+    n : int
+        Records, at least 2.
+    emp_var : float
+        Variance of the losses, see `empirical_variance`; at least 0.
+
+    Returns
+    -------
+    GeneralizationBound
+        ``(sqrt(4 V)(eps + n^-1/2) + 5n/(n-1) (eps^2 + 1/n), 3 exp(-n eps^2))``.
 
     Examples
     --------
@@ -306,6 +367,15 @@ def oneto_variance_bound(eps: float, n: int, emp_var: float) -> GeneralizationBo
 
 def empirical_variance(losses: Any) -> float:
     """Return the mean of ``(l_i - l_j)^2/2`` over ordered pairs of different records, the sample variance.
+
+    Parameters
+    ----------
+    losses : array_like, shape (n,)
+        In [0, 1]; at least two.
+
+    Returns
+    -------
+    float
 
     Examples
     --------

@@ -244,15 +244,48 @@ def run_federated(
 ) -> FederatedRun:
     """Run federated averaging on fresh subsets of clients, with noise on each mean increment.
 
+    Parameters
+    ----------
+    client_update : callable
+        ``client_update(client, theta)`` returns the increment that the client wants, shape (d,), for instance after
+        some gradient steps on its records. It must depend on no other client; ``theta`` is read-only.
+    clients : sequence
+        Whatever `client_update` understands, one for each client.
+    theta0 : array_like of shape (d,), or callable
+        Where to start; or a function from a generator to it. It must not depend on the clients.
+    T : int
+        Rounds, 1 or more.
+    batch_size : int
+        Clients in a round, tau; at most all of them.
+    sigma : float
+        Standard deviation of the noise on the *mean* increment, in units of L; above 0.
+    L : float
+        Increments are clipped to this norm; in [1e-100, 1e100].
+    random_state : None, int or generator of numpy
+        See `thresholdout.privacy.learning.streams`. The global generator is never touched.
+    non_finite : {"raise", "zero"}
+        What becomes of an increment that is not finite: an error, which the guarantee does not cover, or no increment,
+        which it does.
+    progress : bool
+        Whether to show a bar, once two seconds are over.
+    resume : FederatedRun, optional
+        The ``run`` of a `RunInterrupted`, with the same arguments as then: the steps that are left are taken, which
+        cost nothing more. `theta0` is not used. With an integer as `random_state` the result is that of a run that was
+        not interrupted; otherwise the noise of the steps that are left is fresh.
+
+    Returns
+    -------
+    FederatedRun
+
+    Raises
+    ------
+    RunInterrupted
+        When it is interrupted: a KeyboardInterrupt whose ``run`` has the rounds that are over.
+    InputError, InputTypeError
+        When an argument is out of range, or an increment has another shape, or is not finite.
+
     Notes
     -----
-    `client_update`: ``client_update(client, theta)`` returns the increment that the client wants, shape (d,), for
-    instance after some gradient steps on its records. It must depend on no other client; ``theta`` is read-only.
-
-    `theta0`: where to start; or a function from a generator to it. It must not depend on the clients.
-
-    `random_state`: see `thresholdout.privacy.learning.streams`. The global generator is never touched.
-
     [He, Algorithm 2], as it must be meant: ``theta <- theta + mean of clipped increments + Normal(0, L^2 sigma^2 I)``.
     What [He] calls agnostic federated learning is this averaging, private about clients; nothing is minimised over the
     worst mixture of clients (defect D12). Neighbours differ in one client, so that what follows about new data is

@@ -106,19 +106,54 @@ def run_sgld(
 ) -> LangevinRun:
     """Run stochastic gradient Langevin dynamics on fresh minibatches, with noise on each mean gradient.
 
+    Parameters
+    ----------
+    grad_loss : callable
+        ``grad_loss(theta, X_rows, y_rows)`` returns the gradients of the loss of these records, one row each, shape
+        (batch_size, d). Each row must depend on its own record only: no statistics of the batch. ``theta`` is
+        read-only.
+    X, y : array_like
+        Records and labels, of the same length N.
+    theta0 : array_like of shape (d,), or callable
+        Where to start; or a function from a generator to it. It must not depend on the data.
+    step_sizes : float or array_like of shape (T,)
+        Above 0.
+    T : int
+        Steps, 1 or more.
+    batch_size : int
+        Records in a minibatch, tau; at most N.
+    sigma : float
+        Standard deviation (not variance) of the noise on the *mean* gradient; above 0.
+    L : float
+        Bound on the norm of each record's gradient; in [1e-100, 1e100].
+    grad_reg : callable, optional
+        Gradient of a regulariser at theta, shape (d,); divided by the batch size. It must not depend on the data.
+    clip : bool
+        Whether gradients are clipped to L. If not, a longer one is an error.
+    random_state : None, int or generator of numpy
+        See `thresholdout.privacy.learning.streams`. The global generator is never touched.
+    progress : bool
+        Whether to show a bar, once two seconds are over.
+    resume : LangevinRun, optional
+        The ``run`` of a `RunInterrupted`, with the same arguments as then: the steps that are left are taken, which
+        cost nothing more. `theta0` is not used. With an integer as `random_state` the result is that of a run that was
+        not interrupted; otherwise the noise of the steps that are left is fresh.
+
+    Returns
+    -------
+    LangevinRun
+
+    Raises
+    ------
+    RunInterrupted
+        When it is interrupted: a KeyboardInterrupt whose ``run`` has the steps that were taken.
+    InputError, InputTypeError
+        When an argument is out of range; when a gradient is not finite, of another shape, or longer than L with
+        ``clip=False``; when an iterate is no longer finite. That a run ends with an error about a gradient may tell of
+        a record: it is not covered by the guarantee.
+
     Notes
     -----
-    `grad_loss`: ``grad_loss(theta, X_rows, y_rows)`` returns the gradients of the loss of these records, one row each,
-    shape (batch_size, d). Each row must depend on its own record only: no statistics of the batch. ``theta`` is
-    read-only.
-
-    `theta0`: where to start; or a function from a generator to it. It must not depend on the data.
-
-    `grad_reg`: gradient of a regulariser at theta, shape (d,); divided by the batch size. It must not depend on the
-    data.
-
-    `random_state`: see `thresholdout.privacy.learning.streams`. The global generator is never touched.
-
     [He, Algorithm 1]: ``theta <- theta - step_size (grad_reg(theta)/tau + mean of gradients + noise)``. Every step is
     a Gaussian answer of sensitivity ``2 L/tau`` on a fresh subset, so all iterates together are private, not only the
     last one (FEDERATED.md, F1 to F4).

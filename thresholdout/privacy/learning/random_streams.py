@@ -54,11 +54,20 @@ def is_seeded(random_state: Any) -> bool:
 def streams(random_state: Any = None, call: int = 0) -> Streams:
     """Return the streams of one call of a learner.
 
-    Notes
-    -----
-    `random_state`: with None, fresh entropy of the operating system: what a release needs. An integer gives the same
-    streams each time, and whoever knows it can compute the noise and subtract it; it is for simulation, or must stay
-    secret. Of a generator, a seed is drawn.
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        With None, fresh entropy of the operating system: what a release needs. An integer gives the same streams each
+        time, and whoever knows it can compute the noise and subtract it; it is for simulation, or must stay secret.
+        Of a generator, a seed is drawn.
+    call : int
+        Calls that continue an earlier one, such as those of ``partial_fit``, count on: the streams of each are
+        different for the same integer. No state of a generator needs to be kept, from which past noise could be
+        computed.
+
+    Returns
+    -------
+    Streams
 
     Examples
     --------

@@ -234,6 +234,12 @@ class RenyiAccountant(Accountant):
         """The orders from which searches start."""
         return self._orders.copy()
 
+    def with_conversion(self, conversion: str) -> RenyiAccountant:
+        """Return an accountant of the same events that converts in another way; it has all curves at hand."""
+        other = RenyiAccountant(self.adjacency, orders=self._orders if self._given else None, conversion=conversion)
+        other._counts, other._known = dict(self._counts), self._known
+        return other
+
     def _why_not(self, leaf: Event) -> str:
         return curve_refusal(leaf, self.adjacency)
 

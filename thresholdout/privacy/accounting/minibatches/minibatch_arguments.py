@@ -13,17 +13,7 @@ from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import count, number, open_unit, positive
 
-__all__ = [
-    "Floats",
-    "Orders",
-    "batch",
-    "like",
-    "order",
-    "orders",
-    "rate",
-    "sample_minibatch",
-    "sigma_of",
-]
+__all__ = ["Floats", "Orders", "batch", "like", "order", "orders", "rate", "sample_minibatch", "sigma_of", "terms"]
 
 Floats = NDArray[np.float64]
 Orders = float | Iterable[float] | NDArray[np.floating[Any]]
@@ -103,10 +93,33 @@ def rate(q: object, batch_size: object, dataset_size: object) -> float:
     )
 
 
+def terms(m: object, *, least: int = 3) -> int:
+    """Return the number of Taylor terms; more than 60 never help."""
+    found = count(m, "m", least=least)
+    if found > 60:
+        raise InputError("m", str(found), "at most 60 terms; more make the remainder worse")
+    return found
+
+
 def sample_minibatch(
     rng: np.random.Generator, N: int, B: int, scheme: Literal["wor", "wr", "poisson"]
 ) -> NDArray[np.int64]:
     """Draw the indices of one batch.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        For sampling only: draw the noise from another generator, so that neither stream tells of the other.
+    N, B : int
+        Records, and (expected) batch size, 1 <= B < N.
+    scheme : {"wor", "wr", "poisson"}
+        Without replacement, with replacement (duplicates stay and count), or every record with probability B / N.
+
+    Returns
+    -------
+    ndarray of int
+        Of B indices, or of a random number of them, possibly none, for "poisson": then the divisor stays B, and the
+        step adds its noise all the same.
 
     Notes
     -----

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphs.numerics.rounding import ULP
 from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     Floats,
     Orders,
@@ -29,20 +30,71 @@ __all__ = [
     "interpolate",
     "neighbours",
     "rdp_wang",
+    "taylor_moment",
+    "taylor_moment_bound",
     "wang_upper",
 ]
 
 Counts = NDArray[np.int64]
 
-STEP = 0.25  # the trapezoid rule's relative error is then below 2 exp(-60) for even moments (PROOFS.md, F6)
+_STEP = 0.25  # the trapezoid rule's relative error is then below 2 exp(-60) for even moments (PROOFS.md, F6)
 
 _REACH = 14.0
 
-HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 _ENTRIES = 1 << 19  # of a table of powers at all nodes
 
 _TAIL = 45.0  # beyond, the moment is that of the ratio itself up to 1e-17
+
+
+def taylor_moment(sigma: float, k: int, *, log: bool = False) -> float:
+    """Return ``E[(L - 1)**k]``, L the ratio of N(2/sigma, 1) to N(0, 1) [B24, (45)].
+
+    Parameters
+    ----------
+    sigma : float
+        Noise multiplier.
+    k : int
+        0 or more.
+    log : bool
+        Return the logarithm, -inf for k = 1.
+
+    Returns
+    -------
+    float
+        At least 0; inf where it exceeds the largest float.
+
+    Notes
+    -----
+    Never from the alternating sum, which loses all digits at large noise. The moment is a polynomial in
+    ``exp(4 / sigma**2) - 1`` with non-negative coefficients (PROOFS.md, F6); even ones are computed by
+    quadrature, odd ones by the same with the signs kept.
+
+    Examples
+    --------
+    >>> round(taylor_moment(6, 2), 12)
+    0.117519068742
+    """
+    value = Moments(sigma_of(sigma)).log_signed(count(k, "k", least=0))
+    return value if log else math.exp(value) if value < 709 else math.inf
+
+
+def taylor_moment_bound(sigma: float, k: int, *, log: bool = False) -> float:
+    """Return the bound of ``E|L - 1|**k`` [B24, (47)]: the moment, or for odd k the geometric mean of its neighbours.
+
+    Parameters
+    ----------
+    sigma, k, log
+        As in `taylor_moment`.
+
+    Examples
+    --------
+    >>> round(taylor_moment_bound(6, 3), 12)
+    0.090957110289
+    """
+    value = float(Moments(sigma_of(sigma)).log_bounds(count(k, "k", least=0))[k])
+    return value if log else math.exp(value) if value < 709 else math.inf
 
 
 class Moments:
@@ -64,6 +116,12 @@ class Moments:
             size *= 2
         return (_few_log_bounds if size == 64 else _many_log_bounds)(self.shift, size)[: top + 1]
 
+    def log_signed(self, k: int, side: int = 1) -> float:
+        """Return the logarithm of the signed moment k, rounded up for side = 1 and down for -1."""
+        if k < 2:
+            return 0.0 if k == 0 else -math.inf
+        return float(self.log_bounds(k)[k]) + (side - 1) * 1e-12 if k % 2 == 0 else _log_odd(self.shift, k, side)
+
     @staticmethod
     def log_factorial(values: Counts) -> Floats:
         """Return the logarithms of factorials of integers."""
@@ -84,7 +142,7 @@ def _log_factorials(size: int) -> Floats:
     return table
 
 
-def log_abs(exponent: Floats) -> Floats:
+def _log_abs(exponent: Floats) -> Floats:
     """Return ``log|expm1(x)|``, without overflow."""
     with np.errstate(divide="ignore"):
         inner = np.log(np.abs(np.expm1(np.minimum(exponent, 600.0))))
@@ -99,15 +157,15 @@ def _log_bounds(shift: float, size: int) -> Floats:
     sharp = (ks >= 2) & (a * a * (ks - 1) < _TAIL + np.log(np.maximum(ks, 1)))
     if sharp.any():
         top = int(ks[sharp][-1])
-        nodes = np.arange(-math.ceil(reach(top) / STEP), math.ceil((a * top + reach(top)) / STEP)) * STEP
+        nodes = np.arange(-math.ceil(_reach(top) / _STEP), math.ceil((a * top + _reach(top)) / _STEP)) * _STEP
         exponent: Floats = np.asarray(a * (nodes - 0.5 * a), dtype=np.float64)
-        base = log_abs(exponent)
+        base = _log_abs(exponent)
         drift = 8 + 2 * np.abs(exponent)
         for rows in np.array_split(ks[sharp], math.ceil(int(sharp.sum()) * nodes.size / _ENTRIES)):
             values = rows[:, None] * base - 0.5 * nodes**2
             values += ULP * (20 + rows[:, None] * drift + np.abs(values))
             peak = values.max(axis=1)
-            total = np.log(np.exp(values - peak[:, None]).sum(axis=1) * STEP) - HALF_LOG_2PI
+            total = np.log(np.exp(values - peak[:, None]).sum(axis=1) * _STEP) - _HALF_LOG_2PI
             logs[rows // 2] = np.minimum(logs[rows // 2], peak + total + ULP * 8 * np.abs(peak) + 1e-14)
     bounds = np.empty(size)
     bounds[0::2] = logs[:-1]
@@ -123,9 +181,24 @@ _few_log_bounds = lru_cache(maxsize=4096)(_log_bounds)  # of a schedule of as ma
 _many_log_bounds = lru_cache(maxsize=64)(_log_bounds)
 
 
-def reach(k: int) -> float:
+def _reach(k: int) -> float:
     """Return how far beyond 0 and the last shift nodes are needed for a power k of a factor that grows linearly."""
     return _REACH + 2.0 * math.sqrt(k)
+
+
+@lru_cache(maxsize=256)
+def _log_odd(shift: float, k: int, side: int) -> float:
+    a, reach = shift, _reach(k)
+    nodes = np.arange(-math.ceil(reach / _STEP), math.ceil((a * k + reach) / _STEP)) * _STEP
+    exponent: Floats = np.asarray(a * (nodes - 0.5 * a), dtype=np.float64)
+    logs = k * _log_abs(exponent) - 0.5 * nodes**2
+    peak = float(logs.max())
+    sizes = np.exp(logs - peak)
+    drift = ULP * float((sizes * (40 + k * (8 + 2 * np.abs(exponent)) + np.abs(logs))).sum())
+    total = math.fsum((np.sign(exponent) * sizes).tolist()) + side * drift
+    if total <= 0.0:
+        return -math.inf
+    return peak + math.log(total * _STEP) - _HALF_LOG_2PI
 
 
 def interpolate(alpha: Floats, cumulants: dict[int, float]) -> Floats:
@@ -188,6 +261,25 @@ def _cumulant(n: int, sigma: float, q: float) -> float:
 
 def rdp_wang(alpha: Orders, sigma: float, q: float, *, bound: str = "upper", variant: str = "paper") -> Any:
     """Return the bounds of Wang et al. (2019) on one step without replacement, under replace-one.
+
+    Parameters
+    ----------
+    alpha : float or array of shape (k,)
+        Orders above 1; integers of at least 2 for the lower bound.
+    sigma, q : float
+        As in `rdp_fswor`.
+    bound : {"upper", "lower"}
+    variant : {"paper", "min"}
+        The term of order two as [B24, App. E] keeps it, or with the minimum of the original Theorem 9.
+
+    Returns
+    -------
+    float or ndarray of shape (k,)
+
+    Raises
+    ------
+    InputError
+        For arguments out of range, and for a lower bound at an order that is no integer.
 
     Notes
     -----

@@ -1,18 +1,19 @@
-"""Replace-one bounds of a step without replacement: the envelope, and the smaller one of it and the binomial sum."""
+"""Replace-one bounds of a step without replacement: Theorem 3.4, sharpened, the envelope, and the smallest of all."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from graphs.numerics.rounding import ULP
-from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats
-from thresholdout.privacy.accounting.minibatches.moments import binomial_moments
+from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats, order, rate, sigma_of, terms
+from thresholdout.privacy.accounting.minibatches.moments import Moments, binomial_moments
 from thresholdout.privacy.accounting.minibatches.quadrature import TwoPoint, log_excess, log_power_excess
 
-__all__ = ["envelope", "envelope_floor", "replace_one"]
+__all__ = ["E_tilde", "F_tilde", "TaylorSeries", "envelope", "envelope_floor", "replace_one"]
 
 _POINTS = 20
 
@@ -149,21 +150,194 @@ class _HalfLine:
         return worst * (64 / 15) * _ELLIPSE ** (2 - 2 * _POINTS) / (1 - _ELLIPSE**-2)
 
 
-def replace_one(alpha: Floats, sigma: float, q: float, *, method: str) -> Floats:
-    """Return a replace-one bound, or the smaller one for each order (method "auto").
+_TERMS = (3, 4, 5, 6)
 
-    Notes
-    -----
-    Taylor's formula [B24, Theorem 3.4; PROOFS.md, F5] is smaller at some orders of small rates, and left out: it is
-    none of those that decide an epsilon (none of 200 random settings; `benchmarks.papers.fixed_size_bounds` has it).
+
+def F_tilde(alpha: float, sigma: float, k: int) -> float:  # noqa: N802
+    """Return the bound of the k-th derivative in Theorem 3.4 [B24, (83)].
+
+    Parameters
+    ----------
+    alpha : float
+        Order above 1.
+    sigma : float
+        Noise multiplier.
+    k : int
+        3 or more.
+
+    Returns
+    -------
+    float
+        inf where it exceeds the largest float.
+
+    Examples
+    --------
+    >>> round(F_tilde(5.5, 6, 3), 10)
+    50.6517407922
     """
+    log = TaylorSeries(sigma_of(sigma)).log_term(order(alpha), terms(k))
+    return math.exp(log) if log < 709 else math.inf
+
+
+def E_tilde(alpha: float, sigma: float, q: float, m: int) -> float:  # noqa: N802
+    """Return the bound of the remainder in Theorem 3.4 [B24, (90)].
+
+    Parameters
+    ----------
+    alpha, sigma, q
+        As in `rdp_fswor`.
+    m : int
+        3 or more.
+
+    Returns
+    -------
+    float
+        inf where it exceeds the largest float.
+
+    Examples
+    --------
+    >>> f"{E_tilde(1.5, 6, 0.0024, 3):.8e}"
+    '2.53215548e-09'
+    """
+    series, share, count = TaylorSeries(sigma_of(sigma)), rate(q, None, None), terms(m)
+    log = series.log_remainders(np.array([order(alpha)]), share, count)[0]
+    return math.exp(log) if log < 709 else math.inf
+
+
+class TaylorSeries:
+    """The Taylor bound of a pair of mixtures that share a component [B24, Thm 3.4 and C.9].
+
+    Parameters
+    ----------
+    sigma : float
+        The moments' noise multiplier: that of the mechanism without replacement, twice it for Poisson batches.
+    poisson : bool
+        Whether the two replaced records may move the batch apart by twice what either moves it (Poisson batches).
+    published : bool
+        Keep the constants of [B24, C.9] for Poisson batches; from the fourth derivative on they are too small for the
+        derivative that they bound (PROOFS.md, F7).
+    """
+
+    def __init__(self, sigma: float, *, poisson: bool = False, published: bool = False) -> None:
+        self.moments = Moments(sigma)
+        self.shift = self.moments.shift
+        self.poisson, self.published = poisson, published
+        self._terms: dict[tuple[float, int], float] = {}
+
+    def log_leading(self, alpha: Floats, q: float, leading: str) -> Floats:
+        """Return the logarithm of the second-order term."""
+        s = self.shift**2 / 4  # 1 / sigma**2 of the moments
+        if self.poisson:
+            log = _log_difference(4 * s, -4 * s)
+        elif leading == "paper":
+            log = _log_difference(4 * s, 2 * s)
+        else:
+            log = _log_difference(4 * s, 0.0) - math.log(2.0)
+        value: Floats = 2 * math.log(q) + np.log(alpha * (alpha - 1)) + log
+        return value + 1e-14 + 4 * ULP * np.abs(value)
+
+    def log_term(self, alpha: float, k: int) -> float:
+        """Return the logarithm of the bound of the k-th derivative at q = 0; it is kept."""
+        if (alpha, k) not in self._terms:
+            self._terms[alpha, k] = self._log_term(alpha, k)
+        return self._terms[alpha, k]
+
+    def _log_term(self, alpha: float, k: int) -> float:
+        total = self._alone(k)
+        for j in range(k + 1):
+            c = alpha / (alpha - 1)
+            for i in range(j):
+                c *= 1 - i / alpha
+            for i in range(k - j):
+                c *= 1 + (i - 1) / alpha
+            total += math.comb(k, j) * (abs(c - 1) + 4 * k * ULP * (1 + abs(c)))
+        value = math.log(alpha - 1) + (k - 1) * math.log(alpha) + math.log(total)
+        value += float(self.moments.log_bounds(k)[k])
+        return value + 1e-13 + 16 * ULP * abs(value)
+
+    def _alone(self, k: int) -> float:
+        """Return the bound of ``E[(x - y)**k]`` over the moment bound."""
+        if self.poisson and not self.published and k > 3:
+            apart = Moments(1.0 / self.shift).log_bounds(k)[k] - self.moments.log_bounds(k)[k]
+            return float(min(2.0**k, 2 + 2 * math.exp(min(apart, 700.0)))) * (1 + 1e-12)
+        return 4.0 if k % 2 == 0 else 3.0
+
+    def log_remainders(self, alpha: Floats, q: float, m: int) -> Floats:
+        """Return the logarithms of the bounds of the remainder after m terms, one for each order."""
+        out = np.full(alpha.shape, -np.inf)
+        log_bound = float(self.moments.log_bounds(m)[m])
+        sums: dict[tuple[int, int], float] = {}
+        less = -math.log1p(-q)
+        for j in range(m + 1):
+            first = np.prod([np.abs(alpha - i) for i in range(j)], axis=0) if j else np.ones_like(alpha)
+            second = np.prod([alpha + i - 1 for i in range(m - j)], axis=0) if j < m else np.ones_like(alpha)
+            inner = np.full(alpha.shape, log_bound)
+            for i, a in enumerate(alpha):
+                if a <= j:
+                    inner[i] += (j - a) * less
+                    continue
+                key = (math.ceil(a) - j, m)
+                if key not in sums:
+                    sums[key] = self._higher(key[0], q, m)
+                inner[i] = np.logaddexp(log_bound, sums[key])
+            with np.errstate(divide="ignore"):
+                logs = np.log(first) + np.log(second) + inner + math.log(math.comb(m, j)) + (alpha + m - j - 1) * less
+            out = np.logaddexp(out, logs)
+        value: Floats = out + m * math.log(q) - math.lgamma(m + 1)
+        return value + 1e-12 + 16 * ULP * np.abs(value)
+
+    def _higher(self, top: int, q: float, m: int) -> float:
+        """Return the logarithm of the sum over higher moments in (90), with top = ceil(alpha) - j."""
+        steps = np.arange(top + 1)
+        logs = self.moments.log_bounds(m + top)[m:] + steps * math.log(q)
+        logs = logs + Moments.falling(top, steps) - Moments.log_factorial(m + steps) + math.lgamma(m + 1)
+        peak = float(logs.max())
+        return peak + math.log(float(np.exp(logs - peak).sum())) + ULP * 16 * math.lgamma(m + top + 2)
+
+    def bound(self, alpha: Floats, q: float, m: int, leading: str = "sharp") -> Floats:
+        """Return the bound of the Renyi divergence with m terms."""
+        return self._added(alpha, q, m, leading, self.log_remainders(alpha, q, m))
+
+    def floor(self, alpha: Floats, q: float, m: int) -> Floats:
+        """Return something below `bound` that is found fast: with the simplest parts of the remainder alone."""
+        factors = np.maximum(2 * alpha - m, alpha - 1)  # those of all j from m on, and of j = 0
+        log_bound = float(self.moments.log_bounds(m)[m]) + m * math.log(q) - math.lgamma(m + 1)
+        return self._added(alpha, q, m, "sharp", m * np.log(factors) + log_bound) * (1 - 1e-9)
+
+    def _added(self, alpha: Floats, q: float, m: int, leading: str, remainders: Floats) -> Floats:
+        """Return the divergence from the leading term, the further ones below m and remainders."""
+        out = np.logaddexp(self.log_leading(alpha, q, leading), remainders)
+        for k in range(3, m):
+            front = k * math.log(q) - math.lgamma(k + 1)
+            front += 16 * ULP * (abs(front) + k)
+            out = np.logaddexp(out, [front + self.log_term(float(a), k) for a in alpha])
+        value: Floats = np.logaddexp(0.0, out) / (alpha - 1) * (1 + 8 * ULP)
+        return value
+
+
+@lru_cache(maxsize=256)
+def _log_difference(large: float, small: float) -> float:
+    """Return ``log(exp(large) - exp(small))``."""
+    gap = large - small
+    return small + (math.log(math.expm1(gap)) if gap < 600 else gap)
+
+
+def replace_one(alpha: Floats, sigma: float, q: float, *, method: str, m: int = 4, leading: str = "sharp") -> Floats:
+    """Return a replace-one bound, or the smallest of all for each order (method "auto")."""
+    if method == "taylor":
+        return TaylorSeries(sigma).bound(alpha, q, m, leading)
     sums = binomial_moments(alpha, sigma, q)
     if method == "binomial":
         return sums
     if method == "envelope":
         return envelope(alpha, 2.0 / sigma, q)
     best = sums.copy()  # each term of the sum of Wang et al. is at least the one here, so that it is never smaller
-    # The other takes long, and is left out where something below it is above the best.
+    # The others take long, and are left out where something below them is above the best.
     if (envelope_floor(alpha, 2.0 / sigma, q) < best).any():
         best = np.minimum(best, envelope(alpha, 2.0 / sigma, q))
+    series = TaylorSeries(sigma)
+    for count in _TERMS:
+        promising = series.floor(alpha, q, count) < best
+        if promising.any():
+            best[promising] = np.minimum(best[promising], series.bound(alpha[promising], q, count))
     return best

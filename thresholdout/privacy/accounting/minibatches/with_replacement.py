@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from graphs.numerics.rounding import ULP
 from thresholdout.data.arguments import check_word
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     Floats,
     Orders,
     batch,
     like,
+    order,
     orders,
     sigma_of,
+    terms,
 )
-from thresholdout.privacy.accounting.minibatches.quadrature import Ratio, log_excess
-from thresholdout.privacy.accounting.minibatches.without_replacement import from_log
+from thresholdout.privacy.accounting.minibatches.moments import Moments
+from thresholdout.privacy.accounting.minibatches.quadrature import Ratio, log_excess, log_sum
+from thresholdout.privacy.accounting.minibatches.without_replacement import from_log, taylor_log
 
-__all__ = [
-    "Draws",
-    "rdp_fswr",
-]
+__all__ = ["Draws", "rdp_fswr", "rdp_fswr_lower"]
 
 _OMITTED = 60.0  # components below the largest by this factor, in nats, are left out of a ratio
 _CHUNK = 64
@@ -127,24 +130,56 @@ def rdp_fswr(
     batch_size: int,
     dataset_size: int,
     *,
+    method: str = "exact",
+    m: int = 4,
+    K: int | None = None,
     direction: str = "both",
 ) -> Any:
     """Return the Renyi divergence that one step on a batch with replacement leaks, under add/remove.
+
+    Parameters
+    ----------
+    alpha : float or array of shape (k,)
+        Orders above 1.
+    sigma : float
+        Standard deviation of the noise on the sum of clipped gradients, over the clipping norm.
+    batch_size, dataset_size : int
+        Draws, and records in the larger data set of the pair; 1 <= batch_size < dataset_size.
+    method : {"exact", "paper"}
+        "exact": the attained value, for every real order. "paper": the bound of Theorem 3.6, far above it soon.
+    m, K : int
+        Taylor terms, and the largest number of draws that is expanded, of method "paper" (default ``min(m - 1, B)``).
+    direction : {"both", "remove", "add"}
+        Of the exact value; "both" is the larger one, and the guarantee.
+
+    Returns
+    -------
+    float or ndarray of shape (k,)
+        In nats, rounded up.
 
     Notes
     -----
     Renyi differential privacy is the wrong tool here: that a record fills the whole batch has probability N**-B and
     makes the divergence huge past a critical order, though it matters nothing at any usual delta. Use the privacy-loss
-    distribution for an epsilon. The value is attained, for every real order (PROOFS.md, F8).
+    distribution for an epsilon. [B24, Thm 3.6]; exactness: PROOFS.md, F8.
 
     Examples
     --------
     >>> f"{rdp_fswr(2, 6, 120, 50_000):.9e}"
     '6.770992327e-07'
+    >>> f"{rdp_fswr(2, 6, 120, 50_000, method='paper'):.2f}"
+    '301.63'
     """
     found, noise = orders(alpha), sigma_of(sigma)
     draws, records = batch(batch_size, dataset_size)
+    check_word("method", method, ("exact", "paper"))
     check_word("direction", direction, ("both", "remove", "add"))
+    highest = min(terms(m) - 1, draws) if K is None else count(K, "K")
+    if highest > draws:
+        raise InputError("K", str(K), f"at most batch_size = {draws}")
+    if method == "paper":
+        published = [_paper(float(a), noise, draws, records, m, highest) / (float(a) - 1) for a in found]
+        return like(alpha, np.array(published) * (1 + 8 * ULP))
     mixture = Draws(math.nextafter(2.0 / noise, math.inf), draws, records)
     value = np.zeros_like(found)
     if direction != "add":
@@ -155,3 +190,99 @@ def rdp_fswr(
         logs = np.array([each.upper for each in log_excess(mixture, 1.0 - found[todo])])
         value[todo] = np.maximum(value[todo], np.minimum(from_log(logs, found[todo]), ceiling))
     return like(alpha, value)
+
+
+def _paper(alpha: float, sigma: float, draws: int, records: int, m: int, highest: int) -> float:
+    """Return the logarithm in [B24, (112)], as log1p of a sum whose weights add up to 1."""
+    logs = log_weights(draws, records)
+    s = np.exp(logs[1 : highest + 1]).sum()
+    rate = float(s / (math.exp(logs[0]) + s))
+    parts = []
+    for n in range(1, draws + 1):
+        exponent = 2 * alpha * (alpha - 1) * n * n / sigma**2
+        log = exponent if exponent > 600 else math.log(math.expm1(exponent))
+        if n <= highest:
+            taylor = taylor_log(alpha, rate, m, Moments(sigma / n))
+            log = min(log, taylor if taylor > 600 else math.log(math.expm1(taylor))) - math.log(rate)
+        parts.append(logs[n] + log + ULP * (64 * n + abs(float(logs[n]))))
+    value = log_sum(np.array(parts))
+    return float(np.logaddexp(0.0, value + 1e-12 + 64 * ULP * abs(value)))
+
+
+def rdp_fswr_lower(
+    alpha: int,
+    sigma: float,
+    batch_size: int,
+    dataset_size: int,
+    *,
+    indices: Collection[int] | None = None,
+) -> float:
+    """Return the lower bound of Theorem 3.7 by its recursion; without `indices` it is the exact value.
+
+    Parameters
+    ----------
+    alpha : int
+        Order, 2 or more.
+    sigma, batch_size, dataset_size
+        As in `rdp_fswr`.
+    indices : collection of int, optional
+        Numbers of draws that each sum beyond the innermost two is restricted to, such as ``{0, 1, 2, B}``.
+
+    Returns
+    -------
+    float
+        In nats, rounded down.
+
+    Raises
+    ------
+    InputError
+        For an order that is no integer of at least 2, and for indices outside 0, ..., batch_size.
+
+    Notes
+    -----
+    A lower bound of what a learner leaks only if its clipped gradients can oppose each other at full norm. The
+    recursion [B24, (122), (123)] asks for its second argument at multiples of the first only: it is a table, no nested
+    sum. The formula (126) lacks the logarithm and the division of 4 by sigma squared.
+
+    Examples
+    --------
+    >>> f"{rdp_fswr_lower(3, 6, 20, 20_000):.8e}"
+    '1.76319822e-07'
+    """
+    if float(order(alpha)) != math.floor(alpha):
+        raise InputError("alpha", repr(alpha), "an integer of at least 2")
+    noise, (draws, records) = sigma_of(sigma), batch(batch_size, dataset_size)
+    chosen = None if indices is None else sorted({count(i, "indices", least=0) for i in indices})
+    if chosen is not None and (not chosen or chosen[-1] > draws):
+        raise InputError("indices", repr(chosen), f"some numbers between 0 and batch_size = {draws}")
+    top, c = int(alpha), 4.0 / noise**2
+    logs = log_weights(draws, records)
+    j = np.arange((top - 1) * draws + 1)
+    table = _log_expm1(draws * _log1p_exp(_log_expm1(c * j) - math.log(records)))  # F_1 - 1
+    first = table
+    n = np.arange(draws + 1)
+    for level in range(2, top + 1):
+        size = (top - level) * draws + 1
+        if chosen is not None and level > 2:
+            if level == 3:
+                table = np.logaddexp(0.0, table)
+            n = np.array(chosen)
+        inner = logs[n] + c * j[:size, None] * n + table[j[:size, None] + n]
+        peak = inner.max(axis=1)
+        fresh = peak + np.log(np.exp(inner - peak[:, None]).sum(axis=1))
+        table = fresh if chosen is not None and level > 2 else np.logaddexp(first[:size], fresh)
+    slack = ULP * 32 * (c * top * draws**2 + 2 * top * draws + 400)
+    value = float(table[0]) - slack
+    logarithm = max(0.0, value) if chosen is not None and top > 2 else float(np.logaddexp(0.0, value))
+    return logarithm / (top - 1) * (1 - 8 * ULP)
+
+
+def _log_expm1(x: Any) -> Floats:
+    with np.errstate(divide="ignore"):
+        value: Floats = np.where(x > 600.0, x, np.log(np.expm1(np.minimum(x, 600.0))))
+    return value
+
+
+def _log1p_exp(x: Floats) -> Floats:
+    value: Floats = np.logaddexp(0.0, x)
+    return value

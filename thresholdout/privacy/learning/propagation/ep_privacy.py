@@ -47,10 +47,20 @@ _LEAST_SIGMA, _MOST_SIGMA = 0.02, 4e7
 def sensitivity(N: int, C: float, gamma: float) -> float:
     """Return how far the posteriors of neighbours are apart after an update, before the noise [VP, Proposition 1].
 
-    Notes
-    -----
-    ``2 gamma C / N`` for each clipped block, rounded up so that it covers the rounding of the scaled site (PROOFS.md,
-    E1).
+    Parameters
+    ----------
+    N : int
+        Number of records, the same for both neighbours, which differ in one record.
+    C : float
+        Norm that sites are clipped to, or each block of them.
+    gamma : float
+        In (0, N].
+
+    Returns
+    -------
+    float
+        ``2 gamma C / N`` for each clipped block, rounded up so that it covers the rounding of the scaled site
+        (PROOFS.md, E1).
 
     Examples
     --------
@@ -91,12 +101,24 @@ def rdp_gaussian(order: ArrayLike, sigma: float) -> Floats:
 def rdp_subsampled_gaussian(order: ArrayLike, q: float, sigma: float, bound: str = "tight") -> Any:
     """Return the Renyi divergence of an update by one record, which is drawn uniformly.
 
-    Notes
-    -----
-    `bound`: "tight": of ``(1-q) N(0,1) + q N(1/sigma,1)`` from N(0,1), which is attained. That no other configuration
-    is worse is proved but for one (PROOFS.md, E4) in which only numerical search has found none: an estimate, on which
-    nothing builds that is called a guarantee. "wbk": Theorem 9 of Wang, Balle and Kasiviswanathan (2019), or no
-    amplification where that is smaller, an upper bound.
+    Parameters
+    ----------
+    order : array_like
+        Above 1.
+    q : float
+        In (0, 1): one over the number of records.
+    sigma : float
+        In units of the sensitivity of a replaced record.
+    bound : {"tight", "wbk"}
+        "tight": of ``(1-q) N(0,1) + q N(1/sigma,1)`` from N(0,1), which is attained. That no other configuration is
+        worse is proved but for one (PROOFS.md, E4) in which only numerical search has found none: an estimate, on
+        which nothing builds that is called a guarantee. "wbk": Theorem 9 of Wang, Balle and Kasiviswanathan (2019), or
+        no amplification where that is smaller, an upper bound.
+
+    Returns
+    -------
+    float or ndarray of the shape of the orders
+        In nats.
 
     Examples
     --------
@@ -114,6 +136,22 @@ def epsilon_of(
     sigma: float, q: float, steps: int, delta: float, bound: str = "tight", conversion: str = "improved"
 ) -> RenyiEpsilon:
     """Return the epsilon of updates by drawn records, by one of the published formulas.
+
+    Parameters
+    ----------
+    sigma, q, bound
+        As in `rdp_subsampled_gaussian`.
+    steps : int
+        Number of updates.
+    delta : float
+        In (0, 1).
+    conversion : {"improved", "classic"}
+        Of Balle et al. (2020), or of Mironov (2017).
+
+    Returns
+    -------
+    RenyiEpsilon
+        With the order, among 2 to 128 and some up to 1024.
 
     Examples
     --------

@@ -201,6 +201,37 @@ def run_ep(
 ) -> Run[T]:
     """Run expectation propagation, with a site for each record [VP, Algorithm 1].
 
+    Parameters
+    ----------
+    model : Model
+    records : sequence
+        Of length N, of what ``model.site`` takes.
+    damping : float
+        In (0, 1]: weight of a new site against the old one.
+    max_iter : int
+        Most passes.
+    tol : float
+        A pass that changes no natural parameter of a site by more than this is the last one.
+    callback : callable, optional
+        Called after each pass with its number and the posterior.
+    resume : UnfinishedSites, optional
+        The ``run`` of a `RunInterrupted`, with the same arguments as then: the updates that are left are made.
+
+    Returns
+    -------
+    Run
+        Exact after one pass where sites do not depend on the cavity.
+
+    Raises
+    ------
+    RunInterrupted
+        When it is interrupted: a KeyboardInterrupt whose ``run`` is what was done.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When more than a tenth of a pass was skipped.
+
     Examples
     --------
     >>> from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
@@ -319,6 +350,54 @@ def run_sep(
     resume: Unfinished[T] | None = None,
 ) -> Run[T]:
     """Run stochastic expectation propagation, clipped and with noise if asked for [VP, Algorithms 2 and 3].
+
+    Parameters
+    ----------
+    model, records
+        As in `run_ep`.
+    n_epochs : int
+        Passes T, each of N updates by one record.
+    gamma : float or str
+        As in `resolve_gamma`.
+    C : float, optional
+        Norm that sites are clipped to.
+    sigma : float or tuple of float
+        Noise multiplier, in units of the sensitivity ``2 gamma C / N``; one for each clipped block, if a tuple. 0 for
+        no noise.
+    sampling : {"uniform", "shuffle", "cyclic"}
+        Each update's record is drawn by itself, or each pass goes through all records, in a new order or in theirs.
+    clip_mode, rho, state
+        As in `dp_sep_step`.
+    random_state : None, int or generator
+        See `streams`; for a release, None.
+    noise_fn : callable, optional
+        ``noise_fn(k, shape)`` returns the noise of update k = 1, 2, ... for each array of the parameters, as it is
+        added; for tests, in place of the generator.
+    callback : callable, optional
+        Called after each pass with its number and the posterior, which a private run may release.
+    theta_f : Natural, optional
+        The shared site to start from, 0 when left out.
+    progress : bool
+        Whether to show a bar, once two seconds are over.
+    call : int
+        As in `streams`, for calls that continue each other.
+    resume : Unfinished, optional
+        The ``run`` of a `RunInterrupted`, in place of `theta_f`, with the same arguments as then: the updates that are
+        left are made. The random numbers of the others are drawn, and not used.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    RunInterrupted
+        When it is interrupted: a KeyboardInterrupt whose ``run`` is what was done.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When more than a tenth of a pass without noise was skipped. A run with noise never skips.
 
     Examples
     --------

@@ -62,10 +62,36 @@ def dp_sep_step(
 
     It never skips an update: where the record's site is not finite, the shared site takes its place.
 
+    Parameters
+    ----------
+    theta_f, theta_0 : Natural
+        The shared site and the prior, of the same shapes.
+    site : callable
+        From a cavity to the record's site; entries that are not finite mark failures.
+    N : int
+        Number of records.
+    gamma : float
+        In (0, N]; the record's site enters the posterior to the power of gamma/N. N is the algorithm of Li,
+        Hernandez-Lobato and Turner (2015), 1 that of [VP], which is N times slower.
+    C : float, optional
+        Norm to which the record's site and the shared one are clipped; not clipped when left out.
+    noise : Natural, optional
+        Already scaled: two posteriors of neighbours are at most ``2 gamma C / N`` apart before it is added.
+    rho : float
+        What eigenvalues of the posterior's precision of at most 0 become, above 0.
+    clip_mode : {"joint", "separate"}
+        Clip all parameters together, or the blocks of `Natural.blocks` by themselves.
+    state : {"site", "posterior"}
+        Whether the shared site is kept clipped, or clipped for the cavity only, as the authors' mixture script does.
+
+    Returns
+    -------
+    theta_f : Natural
+        The posterior is ``theta_0 + N theta_f``.
+    trace : StepTrace
+
     Notes
     -----
-    The posterior is ``theta_0 + N theta_f``.
-
     ``theta = theta_0 + (N - gamma/N) theta_f + [(gamma/N) theta_n + noise]``. The noise is added to the record's part
     first: everything after it is post-processing, so no other rounding counts for the sensitivity (PROOFS.md, E1).
     [VP] is M. Vinaroz and M. Park, "Differentially private stochastic expectation propagation".

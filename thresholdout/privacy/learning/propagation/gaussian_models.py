@@ -58,6 +58,12 @@ class LinearSite(NamedTuple):
 def site_tilted_location(x: Floats, s2: float) -> tuple[Floats, Floats]:
     """Return the site, eta and Lam, of a Gaussian record of unknown mean and known variance.
 
+    Parameters
+    ----------
+    x : ndarray, shape (d,)
+    s2 : float
+        Variance, above 0.
+
     Examples
     --------
     >>> site_tilted_location(np.array([4.0]), 2.0)
@@ -68,6 +74,15 @@ def site_tilted_location(x: Floats, s2: float) -> tuple[Floats, Floats]:
 
 def site_linear(x: Floats, y: float, s2: float, mean: Floats, cov: Floats) -> LinearSite:
     """Return the site of a linear regression's record, which depends on the cavity in its evidence only.
+
+    Parameters
+    ----------
+    x : ndarray, shape (d,)
+    y : float
+    s2 : float
+        Variance of the noise, above 0.
+    mean, cov : ndarray, shapes (d,) and (d, d)
+        Of the cavity.
 
     Examples
     --------
@@ -161,6 +176,13 @@ def _nodes(low: float, high: float, sd: float) -> tuple[Floats, Floats]:
 def site_probit(x: Floats, y: float, mean: Floats, cov: Floats) -> LinearSite:
     """Return the site of the likelihood Phi(y x.w) at a cavity.
 
+    Parameters
+    ----------
+    x : ndarray, shape (d,)
+    y : {-1, 1}
+    mean, cov : ndarray, shapes (d,) and (d, d)
+        Of the cavity.
+
     Examples
     --------
     >>> site_probit(np.array([1.0, -0.7]), -1, np.array([0.3, -0.2]), np.array([[1.5, 0.4], [0.4, 0.8]])).tau
@@ -171,6 +193,11 @@ def site_probit(x: Floats, y: float, mean: Floats, cov: Floats) -> LinearSite:
 
 def site_logistic(x: Floats, y: float, mean: Floats, cov: Floats) -> LinearSite:
     """Return the site of the likelihood 1/(1 + exp(-y x.w)) at a cavity.
+
+    Parameters
+    ----------
+    x, y, mean, cov
+        As in `site_probit`.
 
     Examples
     --------

@@ -103,7 +103,20 @@ class Natural(ABC):
         return max(self.norms(mode))
 
     def clip(self, C: float, mode: ClipMode = "joint") -> Self:
-        """Return the parameters scaled down to norms of at most C, exactly, whatever the rounding."""
+        """Return the parameters scaled down to norms of at most C, exactly, whatever the rounding.
+
+        Parameters
+        ----------
+        C : float
+            In [1e-100, 1e100].
+        mode : {"joint", "separate"}
+            Scale all together, or each part by itself; "separate" moves the mean of a Gaussian.
+
+        Raises
+        ------
+        InputError
+            When a value is not finite, or an argument is out of range.
+        """
         if not SMALLEST_NORM <= C <= LARGEST_NORM:
             clip_norm_of(C, "C")
         clipped = None
@@ -181,7 +194,13 @@ class GaussianNatural(Natural):
 
     @classmethod
     def from_moments(cls, mean: ArrayLike, cov: ArrayLike) -> Self:
-        """Return the Gaussian of a mean, shape (..., d), and a covariance, shape (..., d, d) or (..., d)."""
+        """Return the Gaussian of a mean, shape (..., d), and a covariance, shape (..., d, d) or (..., d).
+
+        Raises
+        ------
+        InputError
+            When the shapes do not fit or the covariance is not positive definite.
+        """
         moments = cls(mean, cov)
         precision = moments._inverse("cov")
         return moments._of(_times(precision, moments.eta, diagonal=moments.diagonal), precision)
@@ -218,7 +237,13 @@ class GaussianNatural(Natural):
         return f"GaussianNatural(eta={self.eta.tolist()}, Lam={self.Lam.tolist()})"
 
     def mean(self) -> Floats:
-        """Return the mean, shape (..., d)."""
+        """Return the mean, shape (..., d).
+
+        Raises
+        ------
+        InputError
+            When the precision is not positive definite.
+        """
         if not self.is_pd():
             raise InputError("Lam", "a matrix that is not positive definite", "the precision of a proper density")
         if self.diagonal:
@@ -226,7 +251,13 @@ class GaussianNatural(Natural):
         return np.asarray(np.linalg.solve(self.Lam, self.eta[..., None])[..., 0])
 
     def cov(self) -> Floats:
-        """Return the covariance, shape (..., d, d), or its diagonal, shape (..., d)."""
+        """Return the covariance, shape (..., d, d), or its diagonal, shape (..., d).
+
+        Raises
+        ------
+        InputError
+            When the precision is not positive definite.
+        """
         return self._inverse("Lam")
 
     def _inverse(self, name: str) -> Floats:
@@ -284,6 +315,11 @@ class GaussianNatural(Natural):
 
     def kl(self, other: Self) -> float:
         """Return the Kullback-Leibler divergence from this density to another, in nats.
+
+        Raises
+        ------
+        InputError
+            When one of them is not a proper density.
 
         Examples
         --------

@@ -242,6 +242,32 @@ def epoch_law(
 ) -> EpochLaw:
     """Return the exact law after K epochs of cyclic sweeps over the worst-case pair.
 
+    Parameters
+    ----------
+    n : int
+        Records, 2 or more.
+    c, x_h : float
+        The pair, see `worst_case_pair`; above 0.
+    alpha, beta : float
+        Precisions of prior and noise; above 0, with ``alpha + n x_h^2 beta > 1``.
+    K : int
+        Epochs, 1 or more.
+    eta : float, optional
+        Step size; the default is ``2/(alpha + n x_h^2 beta)^2``. Less than ``2/(alpha + n x_h^2 beta)``.
+    r : int or array_like of int, optional
+        Positions of the changed record in the sweep, 1 to n; all of them by default, two arrays of length n.
+    batch_size : int
+        Records of a step, a divisor of n; r then counts batches.
+
+    Returns
+    -------
+    EpochLaw
+
+    Raises
+    ------
+    InputError
+        When an argument is out of range.
+
     Notes
     -----
     Closed forms, of which no two nearly equal numbers are subtracted (PROOFS.md, L1). Both means are linear in
@@ -295,6 +321,19 @@ def sgld_moments(
     eta: float | None = None,
 ) -> Normal:
     """Return mean and variance of the iterate after any step of cyclic sweeps over the worst-case pair.
+
+    Parameters
+    ----------
+    n, c, x_h, alpha, beta, eta
+        As in `epoch_law`.
+    j : int
+        Steps, 0 or more.
+    r : int, optional
+        The position of the changed record in the sweep, 1 to n; without it, the law on the first data set.
+
+    Returns
+    -------
+    Normal
 
     Examples
     --------

@@ -209,10 +209,20 @@ def eps_chernoff(
 ) -> float:
     """Return the lower bound that the paper plots: a Chernoff bound for the event above the first data set's mean.
 
-    Notes
-    -----
-    ``ln(1/2 - delta) - ln mean_r exp(-z_r^2/2)`` with ``z_r = gap_r/sqrt(var_hat_r)``, rounded down: after K epochs
-    the iterate is not (eps, delta)-private for any smaller eps. `eps_tail` is always larger.
+    Parameters
+    ----------
+    n, c, x_h, alpha, beta, K, eta, batch_size
+        As in `epoch_law`.
+    delta : float
+        In [0, 1/2).
+    clip : bool
+        Whether a vacuous bound, below 0, is returned as 0.
+
+    Returns
+    -------
+    float
+        ``ln(1/2 - delta) - ln mean_r exp(-z_r^2/2)`` with ``z_r = gap_r/sqrt(var_hat_r)``, rounded down: after K epochs
+        the iterate is not (eps, delta)-private for any smaller eps. `eps_tail` is always larger.
 
     Examples
     --------
@@ -237,9 +247,15 @@ def eps_tail(
 ) -> float:
     """Return the lower bound of the event above the first data set's mean, with exact probabilities.
 
-    Notes
-    -----
-    ``ln(1/2 - delta) - ln P[D2's iterate > mean of D1's]``, rounded down.
+    Parameters
+    ----------
+    n, c, x_h, alpha, beta, K, delta, eta, batch_size, clip
+        As in `eps_chernoff`. Any n up to about 1e15 takes some milliseconds.
+
+    Returns
+    -------
+    float
+        ``ln(1/2 - delta) - ln P[D2's iterate > mean of D1's]``, rounded down.
 
     Examples
     --------
@@ -315,6 +331,26 @@ def eps_A9(  # noqa: N802 the name of the lemma
 ) -> float:
     """Return the paper's closed form of a lower bound at the proof epoch, with its own step size [HF, Lemma A.9].
 
+    Parameters
+    ----------
+    n, c, x_h, alpha, beta
+        As in `epoch_law`; the step size is ``2/(alpha + n x_h^2 beta)^2``.
+    delta : float
+        In [0, 1/2).
+    clip : bool
+        Whether a vacuous bound, below 0, is returned as 0; by default it is returned as it is.
+
+    Returns
+    -------
+    float
+        After `proof_epoch` epochs the iterate is not (eps, delta)-private for any smaller eps. Rounded down.
+
+    Raises
+    ------
+    InputError
+        When ``x_h^2 beta <= 3`` or ``n <= alpha/(x_h^2 beta)``, where it is not proved (PROOFS.md, L4; the other
+        conditions of the paper's lemmas are not needed for it).
+
     Notes
     -----
     Its constants are loose by a factor of hundreds. It is negative until c/n is large, and so in every example that
@@ -352,6 +388,19 @@ def worst_epoch(
 ) -> WorstEpoch:
     """Return after which epoch a lower bound is largest.
 
+    Parameters
+    ----------
+    n, c, x_h, alpha, beta, delta, eta, batch_size
+        As in `eps_tail`.
+    K_max : int, optional
+        The last epoch that is looked at: at least twice that of the proof, which is the default.
+    bound : {"tail", "chernoff"}
+        `eps_tail` or `eps_chernoff`.
+
+    Returns
+    -------
+    WorstEpoch
+
     Examples
     --------
     >>> worst_epoch(100, 100**1.4, 1.0, 1.0, 4.0, delta=0.001).epochs
@@ -371,10 +420,20 @@ def worst_epoch(
 def check_lemma_conditions(n: int, x_h: float, alpha: float, beta: float, delta: float = 0.0) -> dict[str, bool]:
     """Return which conditions of the paper's Lemmas A.5 to A.9 hold, by name.
 
-    Notes
-    -----
-    The fourth, ``"n > 1/(2 alpha s) - 1/s"``, comes from an inequality that the paper solves wrongly; the fifth is
-    what Claim D.18 needs in its place (defect E4). `eps_A9` needs the first two, and delta < 1/2, only.
+    Parameters
+    ----------
+    n : int
+        Records.
+    x_h, alpha, beta : float
+        As in `epoch_law`.
+    delta : float
+        Any number.
+
+    Returns
+    -------
+    dict of str to bool
+        The fourth, ``"n > 1/(2 alpha s) - 1/s"``, comes from an inequality that the paper solves wrongly; the fifth is
+        what Claim D.18 needs in its place (defect E4). `eps_A9` needs the first two, and delta < 1/2, only.
 
     Examples
     --------

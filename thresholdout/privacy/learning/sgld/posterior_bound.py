@@ -33,10 +33,27 @@ def renyi_order(value: object, name: str = "nu") -> float:
 def gaussian_renyi(nu: float, m1: float, v1: float, m2: float, v2: float) -> float:
     """Return the Renyi divergence of a normal distribution from another one.
 
+    Parameters
+    ----------
+    nu : float
+        The order, above 1.
+    m1, m2 : float
+        Means.
+    v1, v2 : float
+        Variances, above 0.
+
+    Returns
+    -------
+    float
+        In nats, 0 or more; ``inf`` where ``nu v2 + (1 - nu) v1 <= 0``.
+
+    Raises
+    ------
+    InputError
+        When the order is 1 or less, a variance is not positive, or a number is not finite.
+
     Notes
     -----
-    In nats, 0 or more; ``inf`` where ``nu v2 + (1 - nu) v1 <= 0``.
-
     The formula printed in [HF, eq. 20] has the first logarithm upside down and ``nu - 1`` in place of its inverse, and
     can be negative (defect E1).
 
@@ -59,10 +76,20 @@ def gaussian_renyi(nu: float, m1: float, v1: float, m2: float, v2: float) -> flo
 def rdp_to_dp(nu: float, rdp: float, delta: float) -> float:
     """Return the epsilon that a Renyi bound gives at a delta.
 
-    Notes
-    -----
-    ``rdp + log(1/delta)/(nu - 1)`` [HF, Prop. III.4], rounded up. `accounting.rdp_to_epsilon` has a better conversion;
-    this one is the one that the constants of the paper are made of.
+    Parameters
+    ----------
+    nu : float
+        The order, above 1.
+    rdp : float
+        The divergence of all neighbours at this order, at least 0, in nats.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        ``rdp + log(1/delta)/(nu - 1)`` [HF, Prop. III.4], rounded up. `accounting.rdp_to_epsilon` has a better
+        conversion; this one is the one that the constants of the paper are made of.
 
     Examples
     --------
@@ -227,6 +254,18 @@ def posterior_dp_holds(
     printed_condition: bool = False,
 ) -> bool:
     """Return whether the paper's conditions for an (eps, delta)-private posterior hold [HF, Claim D.27].
+
+    Parameters
+    ----------
+    n, x_l, x_h, alpha, beta, gamma1, c, printed_condition
+        As in `posterior_rdp_bound`.
+    eps, delta : float
+        Above 0, and in (0, 1).
+
+    Returns
+    -------
+    bool
+        With the printed condition, no guarantee. A predicate, because two of the conditions have n on both sides.
 
     Examples
     --------

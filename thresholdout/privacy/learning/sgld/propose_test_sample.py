@@ -132,6 +132,23 @@ def pts_n_min(
 ) -> float:
     """Return how many records the last step needs [HF, eq. 33].
 
+    Parameters
+    ----------
+    m : float
+        The noisy ratio; a negative one counts as 0 (the paper takes powers of it, defect E9).
+    size : float
+        Whose power rho2 is the width around the ratio: the algorithm's n2. The paper has the number of all records
+        here, which is private (defect E9).
+    eps, delta, x_l, x_h, alpha, beta, rho1, rho2, gamma1
+        As in `propose_test_sample`.
+    printed_condition : bool
+        The paper's condition, with which the algorithm is not private for beta above 1 (defect E2).
+
+    Returns
+    -------
+    float
+        Rounded up; ``inf`` where it is too large for a float.
+
     Examples
     --------
     >>> system = dict(eps=10, delta=0.05, x_l=0.5, x_h=1, alpha=1, beta=4, rho1=1.05, rho2=0.25, gamma1=0.3)
@@ -161,9 +178,17 @@ def _n_min(found: _Parameters, m: float, size: float, printed_condition: bool = 
 def pts_ratio_scale(nb: float, n2: float, *, eps: float, x_l: float, x_h: float, rho1: float) -> float:
     """Return the scale of the Laplace noise on the common ratio.
 
-    Notes
-    -----
-    ``nb^rho1 (2 (n2-1) x_h^2 x_l^2 + x_h^4)/(eps n2 (n2-1) x_l^4)``; half of it would do (PROOFS.md, P1).
+    Parameters
+    ----------
+    nb, n2 : float
+        The noisy numbers of all records, above 0, and of those whose ratio is small enough, above 1.
+    eps, x_l, x_h, rho1
+        As in `propose_test_sample`.
+
+    Returns
+    -------
+    float
+        ``nb^rho1 (2 (n2-1) x_h^2 x_l^2 + x_h^4)/(eps n2 (n2-1) x_l^4)``; half of it would do (PROOFS.md, P1).
 
     Examples
     --------
@@ -207,10 +232,40 @@ def propose_test_sample(
 ) -> float | None:
     """Return a private draw from the posterior of the slope, or None [HF, Algorithm 1].
 
+    Parameters
+    ----------
+    x, y : array_like, shape (n,)
+        The records; inputs are clipped to ``[x_l, x_h]``, and negative targets to 0.
+    eps : float
+        Of each step; `propose_test_sample_privacy` says what the whole costs.
+    delta : float
+        In (0, 1/2).
+    x_l, x_h : float
+        ``0 < x_l < x_h``; chosen without looking at the data.
+    alpha, beta : float
+        Precisions of prior and noise; beta at least ``3/x_h^2``.
+    rho1 : float
+        In (1, 3/2): ratios y/x above ``n^rho1`` are left out.
+    rho2 : float
+        In (0, 1/2): records count whose ratio is within ``n2^rho2`` of the common one.
+    gamma1 : float
+        In (rho2, 1/2).
+    rng : None, int, numpy.random.RandomState or numpy.random.Generator
+        Leave it out for a release: fresh entropy of the operating system. An integer must stay secret.
+
+    Returns
+    -------
+    float or None
+        A draw from the posterior of the records close to the common ratio; None when they are too few for it to be
+        private. Nothing else leaves: not why there is none, nor how many records were close.
+
+    Raises
+    ------
+    InputError
+        When a parameter is out of range.
+
     Notes
     -----
-    `rng`: leave it out for a release: fresh entropy of the operating system. An integer must stay secret.
-
     (5 eps, 2 delta)-private for one record more or less, (4 eps, 2 delta)-private for a replaced one, if nobody reads
     the low bits of the result (PROOFS.md, P1 to P4). This is the published algorithm with three changes that its proof
     needs: the corrected condition of Lemma A.1 (E2), the noisy number of records in place of the true one in the last

@@ -102,6 +102,19 @@ def records(x: Any, y: Any) -> Data:
 def in_domain(x: Any, y: Any, gamma1: float, x_l: float, x_h: float, c: float) -> bool:
     """Return whether a data set lies in the domain of the theorem.
 
+    Parameters
+    ----------
+    x, y : array_like, shape (n,)
+        The records.
+    gamma1, x_l, x_h, c : float
+        See `RegressionDomain`.
+
+    Returns
+    -------
+    bool
+        False also when an input or a target is 0 or less, so that a record "(0, 0)", which one of the paper's lemmas
+        speaks of, is in no domain (defect E12).
+
     Examples
     --------
     >>> in_domain([1.0, 0.5], [3.0, 1.5], 0.1, 0.5, 1.0, 3.0), in_domain([1.0, 0.0], [3.0, 0.0], 0.1, 0.5, 1.0, 3.0)
@@ -116,6 +129,19 @@ def in_domain(x: Any, y: Any, gamma1: float, x_l: float, x_h: float, c: float) -
 
 def worst_case_pair(n: int, c: float, x_h: float) -> tuple[Data, Data]:
     """Return the two neighbours of the proof [HF, eq. 8]: they differ in the last record.
+
+    Parameters
+    ----------
+    n : int
+        Records, 1 or more.
+    c : float
+        The ratio y/x of each record, above 0.
+    x_h : float
+        The input of each record but the one that differs, which has half of it; above 0.
+
+    Returns
+    -------
+    ((x, y), (x', y'))
 
     Examples
     --------
@@ -133,9 +159,17 @@ def worst_case_pair(n: int, c: float, x_h: float) -> tuple[Data, Data]:
 def posterior(x: Any, y: Any, alpha: float, beta: float) -> Normal:
     """Return the posterior of the slope [HF, Lemma IV.2].
 
-    Notes
-    -----
-    ``mean = beta sum(x y)/A`` and ``var = 1/A``, with ``A = alpha + beta sum(x^2)``.
+    Parameters
+    ----------
+    x, y : array_like, shape (n,)
+        The records.
+    alpha, beta : float
+        Precisions of the prior N(0, 1/alpha) and of the noise; above 0.
+
+    Returns
+    -------
+    Normal
+        ``mean = beta sum(x y)/A`` and ``var = 1/A``, with ``A = alpha + beta sum(x^2)``.
 
     Examples
     --------
@@ -151,9 +185,16 @@ def posterior(x: Any, y: Any, alpha: float, beta: float) -> Normal:
 def step_size(n: int, x_h: float, alpha: float, beta: float, numerator: float = 2.0) -> float:
     """Return the step size ``numerator / (alpha + n x_h^2 beta)^2`` of the theorem.
 
-    Notes
-    -----
-    `numerator`: 2 in the lemmas [HF, Sec. IV-B], 1 in Claim IV.9; the lemmas are proved for 2 only (defect E5).
+    Parameters
+    ----------
+    n : int
+        Records.
+    x_h : float
+        The largest input.
+    alpha, beta : float
+        Precisions of prior and noise.
+    numerator : float
+        2 in the lemmas [HF, Sec. IV-B], 1 in Claim IV.9; the lemmas are proved for 2 only (defect E5).
 
     Examples
     --------

@@ -140,6 +140,53 @@ def sgld_sample(
 ) -> Floats:
     """Run stochastic gradient Langevin dynamics on the posterior of a linear regression [HF, eq. 3, 23, 66].
 
+    Parameters
+    ----------
+    x : array_like, shape (n,) or (n, d)
+        Inputs; one slope, or d of them.
+    y : array_like, shape (n,)
+        Targets.
+    alpha, beta : float
+        Precisions of the prior N(0, 1/alpha) of each slope, and of the noise in y; above 0.
+    eta : float or array_like, shape (n_steps,)
+        Step sizes, above 0; the noise of a step has variance eta.
+    n_steps : int
+        0 or more.
+    batch_size : int
+        Records of a step, 1 to n.
+    order : {"uniform", "cyclic", "reshuffle"}
+        Records drawn independently, with replacement; shuffled once and then swept in that order for ever; or shuffled
+        for each sweep. Sweeps need a batch size that divides n.
+    clip : float, optional
+        Bound on the norm of each record's gradient, which is clipped to it; that of the prior is not. A clipped chain
+        does not converge to the posterior.
+    theta0 : array_like, optional
+        Start; broadcast to the shape of the result. A draw from the prior by default.
+    n_chains : int
+        Independent chains.
+    rng : None, int, numpy.random.RandomState or numpy.random.Generator
+        See `streams`.
+    return_path : bool
+        Whether all states are returned.
+    progress : bool
+        Whether a bar shows how far it is, once two seconds are over.
+
+    Returns
+    -------
+    ndarray, shape (n_chains,) or (n_chains, d)
+        The last state of each chain; with `return_path`, all of them, starts included, of shape
+        (n_chains, n_steps + 1) or (n_chains, n_steps + 1, d).
+
+    Raises
+    ------
+    InputError, InputTypeError
+        When an argument is out of range, or lengths differ.
+
+    Warns
+    -----
+    DivergingChainWarning
+        When ``|1 - (eta/2)(alpha + n |x|^2 beta)| >= 1`` for a record and a step.
+
     Notes
     -----
     Chains run in groups: beyond the result, memory is bounded whatever their number, and grows with that of steps by

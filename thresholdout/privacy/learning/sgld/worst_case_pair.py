@@ -55,11 +55,25 @@ def pair_epsilon(
 ) -> float:
     """Return the epsilon of the iterate on the worst-case pair, over all events: what this pair really loses.
 
+    Parameters
+    ----------
+    n : int
+        Records, 2 to 20000; each evaluation takes time in proportion.
+    c, x_h, alpha, beta, K, eta, batch_size
+        As in `epoch_law`.
+    delta : float
+        In [0, 1).
+    direction : {"D1->D2", "D2->D1", "max"}
+        Whether the event is likely on the first data set, on the second, or the larger of the two.
+
+    Returns
+    -------
+    float
+        The smallest eps with ``P(S) <= e^eps Q(S) + delta`` for all events S, rounded down by about 1e-10; ``inf``
+        for "D2->D1" with a delta of 0.
+
     Notes
     -----
-    The smallest eps with ``P(S) <= e^eps Q(S) + delta`` for all events S, rounded down by about 1e-10; ``inf`` for
-    "D2->D1" with a delta of 0.
-
     The logarithm of the densities' ratio is convex (PROOFS.md, L5), so that the best event is an interval or the
     outside of one, whose ends are two roots.
 
@@ -311,13 +325,34 @@ def theorem_parameters(
 ) -> dict[str, Any]:
     """Return a number of records for which the posterior is private and the chain is not [HF, Theorem IV.1].
 
+    Parameters
+    ----------
+    eps, delta : float
+        One draw from the posterior is (eps, delta)-private; eps above 0, delta in (0, 1/2).
+    eps_prime : float
+        The iterate after ``K`` epochs is not (eps_prime, delta)-private; above 0.
+    alpha, beta, x_h : float
+        The model, with ``x_h^2 beta > 3``; the smallest input is ``x_h/2``.
+    gamma1, gamma2 : float
+        ``0 < gamma1 < 1/2`` and ``1 + gamma1 < gamma2 < 3/2``; the ratios are around ``c = n^gamma2``.
+    printed_condition : bool
+        With the paper's condition on n for the posterior, which is no guarantee for beta above 1 (defect E2).
+
+    Returns
+    -------
+    dict
+        ``n1`` to ``n4`` and ``terms`` (the five of `posterior_size_terms`, whose largest is ``n2``); ``n_p``, an
+        integer, the largest of all, rounded up (``inf`` where it is too large for a float); ``c_p``; ``nu``; ``K``, the
+        epoch of the proof. Two checks of both halves, that do not rest on the constants: ``posterior_epsilon``, an
+        upper bound (Lemma A.1), and ``sgld_epsilon``, a lower bound (`eps_tail` after K epochs).
+
+    Raises
+    ------
+    InputError
+        When an argument is out of range.
+
     Notes
     -----
-    ``n1`` to ``n4`` and ``terms`` (the five of `posterior_size_terms`, whose largest is ``n2``); ``n_p``, an integer,
-    the largest of all, rounded up (``inf`` where it is too large for a float); ``c_p``; ``nu``; ``K``, the epoch of
-    the proof. Two checks of both halves, that do not rest on the constants: ``posterior_epsilon``, an upper bound
-    (Lemma A.1), and ``sgld_epsilon``, a lower bound (`eps_tail` after K epochs).
-
     n_p is astronomical; nothing of its size is ever built. The paper does not round it up.
 
     Examples

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.fixed_size_bounds import taylor_moment, taylor_moment_bound
 from tests.cases import for_each
 from thresholdout.errors import InputError
+from thresholdout.privacy.accounting import taylor_moment, taylor_moment_bound
 
 
 @for_each(

@@ -5,13 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.fixed_size_bounds import E_tilde, F_tilde, taylor_fswor, taylor_moment, taylor_moment_bound
 from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.privacy.accounting import (
+    E_tilde,
+    F_tilde,
     rdp_fswor,
     rdp_fswor_lower,
     rdp_wang,
+    taylor_moment,
+    taylor_moment_bound,
 )
 from thresholdout.privacy.accounting.accountants.renyi_conversion import default_orders
 
@@ -19,7 +22,7 @@ Q = 0.0024
 
 
 def theorem(alpha: float, sigma: float, m: int, leading: str = "paper") -> float:
-    return float(taylor_fswor(alpha, sigma, Q, adjacency="replace_one", m=m, leading=leading))
+    return float(rdp_fswor(alpha, sigma, Q, adjacency="replace_one", method="taylor", m=m, leading=leading))
 
 
 def test_worked_terms() -> None:
@@ -97,9 +100,10 @@ def is_the_smallest(sigma: float, q: float, shape: tuple[float, float]) -> None:
     assert (best <= rdp_wang(alpha, sigma, q, variant="min")).all()
     assert (best <= rdp_fswor(alpha, sigma, q, adjacency="replace_one", method="binomial")).all()
     for m in (3, 4, 5, 6):
-        part = taylor_fswor(alpha, sigma, q, adjacency="replace_one", m=m)
+        part = rdp_fswor(alpha, sigma, q, adjacency="replace_one", method="taylor", m=m)
+        assert (best <= part * (1 + 1e-13)).all()
         assert (part >= lower).all()
-        paper = taylor_fswor(alpha, sigma, q, adjacency="replace_one", m=m, leading="paper")
+        paper = rdp_fswor(alpha, sigma, q, adjacency="replace_one", method="taylor", m=m, leading="paper")
         assert (part <= paper).all()
 
 
@@ -128,6 +132,7 @@ def test_what_is_left_out_would_not_have_been_the_smallest(sigma: float, q: floa
         named = ("envelope", "binomial")
         bounds = [rdp_fswor(order, sigma, q, adjacency="replace_one", method=method) for method in named]
         bounds += [rdp_wang(order, sigma, q, variant="min")]
+        bounds += [rdp_fswor(order, sigma, q, adjacency="replace_one", method="taylor", m=m) for m in (3, 4, 5, 6)]
         assert rdp_fswor(order, sigma, q, adjacency="replace_one") == min(bounds)
 
 

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.fixed_size_bounds import published_fswr, rdp_fswr_lower
 from tests.cases import for_each
 from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting import rdp_fswor, rdp_fswr
+from thresholdout.privacy.accounting import rdp_fswor, rdp_fswr, rdp_fswr_lower
 from thresholdout.privacy.accounting.minibatches.with_replacement import Draws
 
 
@@ -32,13 +31,13 @@ def test_worked_values(alpha: float, sigma: float, draws: int, records: int, val
 
 
 def test_worked_paper_bound() -> None:
-    found = published_fswr(3, 6, 20, 20_000, m=4, K=3)
+    found = rdp_fswr(3, 6, 20, 20_000, method="paper", m=4, K=3)
     assert found == pytest.approx(1.76450986093069e-7, rel=1e-11)
     assert rdp_fswr(3, 6, 20, 20_000) < found
 
 
 def test_the_paper_bound_is_far_above_the_truth() -> None:
-    assert published_fswr(2, 6, 120, 50_000) == pytest.approx(301.627, rel=2e-6)
+    assert rdp_fswr(2, 6, 120, 50_000, method="paper") == pytest.approx(301.627, rel=2e-6)
     assert rdp_fswr(2, 6, 120, 50_000) == pytest.approx(6.771e-7, rel=1e-3)
 
 
@@ -73,7 +72,7 @@ def test_bounds_and_monotony(alpha: float, sigma: float, draws: int, extra: int)
     assert rdp_fswr(alpha, sigma, draws, records, direction="add") <= both * (1 + 1e-12)
     assert rdp_fswr(alpha, sigma * 1.2, draws, records) < both
     assert rdp_fswr(alpha * 1.1, sigma, draws, records) > both
-    assert both <= published_fswr(alpha, sigma, draws, records) * (1 + 1e-11)
+    assert both <= rdp_fswr(alpha, sigma, draws, records, method="paper") * (1 + 1e-11)
 
 
 def test_one_draw_is_without_replacement() -> None:
@@ -147,7 +146,7 @@ def test_bad_arguments() -> None:
     with pytest.raises(InputError, match="indices"):
         rdp_fswr_lower(3, 6, 20, 100, indices=[])
     with pytest.raises(InputError, match="K"):
-        published_fswr(3, 6, 20, 100, K=21)
+        rdp_fswr(3, 6, 20, 100, method="paper", K=21)
     with pytest.raises(InputError, match="direction"):
         rdp_fswr(3, 6, 20, 100, direction="up")
     with pytest.raises(InputTypeError, match="batch_size"):
