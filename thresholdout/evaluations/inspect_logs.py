@@ -152,7 +152,7 @@ def _metric(header: Mapping[str, Any], named: str | None, where: str) -> _Metric
         head, tail = named.split(".", 1)
         if head in scorers:
             named, part = head, tail
-    scorer = choose("metric", scorers, named, where, "--metric NAME")
+    scorer = choose("metric", scorers, named, where)
     settings = [each for each in header["eval"].get("scorers") or () if each["name"] == scorer]
     options = [each.get("options") for each in settings]
     # a model as judge may give P although none of its answers is partly right

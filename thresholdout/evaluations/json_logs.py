@@ -49,7 +49,7 @@ def read_lm_eval(path: Path, fields: Fields) -> Scores:
     if metric is not None and "," in metric:
         metric, wanted = metric.split(",", 1)
     first = next(json_lines(path))
-    metric = choose("metric", first["metrics"], metric, where, "--metric NAME")
+    metric = choose("metric", first["metrics"], metric, where)
     filters: set[str] = set()
 
     def rows() -> Iterator[Row]:
@@ -71,7 +71,7 @@ def read_lm_eval(path: Path, fields: Fields) -> Scores:
             )
 
         # equal documents are repeats; a document of two filters is there twice
-        choose("filter", filters, wanted, where, "--only filter=NAME")
+        choose("filter", filters, wanted, where, "its name in only=")
 
     scores = collect(rows(), where, metric, fields.scale, two_valued=metric in _TWO_VALUED)
     return scores if len(filters) < 2 else replace(scores, metric=f"{metric},{wanted}")
@@ -96,7 +96,7 @@ def read_promptfoo(path: Path, log: Mapping[str, Any], fields: Fields) -> Scores
     else:
         metric = fields.metric
     if metric not in ("score", "success"):
-        metric = choose("metric", named, metric or None, where, "--metric NAME (or score, or success)")
+        metric = choose("metric", named, metric or None, where, "metric= (or score, or success)")
 
     def rows() -> Iterator[Row]:
         for each in kept:
@@ -145,7 +145,7 @@ def read_openai_evals(path: Path, fields: Fields) -> Scores:
     if not ended:
         raise EvaluationFileError(where, "the run was cut off: it has no final report; run it to its end")
     names = (name for scores in found.values() for name in scores)
-    metric = choose("metric", names, fields.metric, where, "--metric NAME")
+    metric = choose("metric", names, fields.metric, where)
     if fields.cluster is not None or fields.by is not None:
         raise InputError("cluster", fields.cluster or fields.by, "nothing: logs of OpenAI evals have no such fields")
 

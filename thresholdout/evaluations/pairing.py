@@ -178,7 +178,7 @@ def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0, binary: bo
         raise EvaluationFileError(
             candidate.name,
             f"none of its items is in {base.name} (it has {shown(candidate.items)}, not {shown(base.items)}); "
-            "pass runs of one set, or name the field that tells items apart by --item",
+            "pass runs of one set, or name the field that tells items apart by item=",
         )
     every = len(first) + len(second) - len(both)
     used = [(i, j) for i, j in both if not (math.isnan(base.values[i]) or math.isnan(candidate.values[j]))]
@@ -237,14 +237,14 @@ def _check_missing(base: Scores, candidate: Scores, unused: int, every: int, all
             raise EvaluationFileError(
                 scores.name,
                 f"{scores.errors} of {total} samples have no score, at items {shown(lost)}; run them again, or pass "
-                f"--allow-missing {math.ceil(100.0 * scores.errors / total)}",
+                f"allow_missing={math.ceil(100.0 * scores.errors / total)}",
             )
     if 100.0 * unused > allow_missing * every:
         raise EvaluationFileError(
             candidate.name,
             f"{unused} of {every} items have no score in both runs ({base.name} has {len(base)} items, "
             f"{candidate.name} {len(candidate)}); run the missing ones, or pass "
-            f"--allow-missing {math.ceil(100.0 * unused / every)}",
+            f"allow_missing={math.ceil(100.0 * unused / every)}",
         )
 
 

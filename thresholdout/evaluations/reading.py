@@ -164,5 +164,5 @@ def _read_json(path: Path, log: Any, fields: Fields) -> Scores:
             return read_mlflow_split(path, log, fields)
     raise EvaluationFileError(
         str(path),
-        "no known tool writes this; pass a log, or a table whose columns --item and --metric name",
+        "no known tool writes this; pass a log, or a table, and name its columns by item= and metric=",
     )

@@ -179,7 +179,7 @@ def lookup(row: Mapping[str, Any], path: str, where: str) -> Any:
     return found
 
 
-def choose(kind: str, names: Iterable[str], chosen: str | None, where: str, option: str) -> str:
+def choose(kind: str, names: Iterable[str], chosen: str | None, where: str, option: str = "metric=") -> str:
     """Return the one name of a kind, or the one that was chosen; otherwise say which there are."""
     known = sorted(set(names))
     if chosen is not None:
@@ -217,7 +217,7 @@ def as_number(value: Any, scale: tuple[float, float], where: str, item: str) -> 
         raise EvaluationFileError(where, f"item {item!r} has the score NaN; leave the score out where it is missing")
     if not low <= number <= high:
         raise EvaluationFileError(
-            where, f"item {item!r} has the score {number:g}, outside of {low:g} to {high:g}; pass --range LOW HIGH"
+            where, f"item {item!r} has the score {number:g}, outside of {low:g} to {high:g}; pass both ends by range="
         )
     return (number - low) / (high - low)
 
@@ -255,7 +255,7 @@ def collect(
             lost.append(0)
         elif contents[at] != content:
             raise EvaluationFileError(
-                name, f"item {item!r} is there with different content; name a field that tells items apart by --item"
+                name, f"item {item!r} is there with different content; name a field that tells items apart by item="
             )
         elif clusters[at] != cluster or tags[at] != tag:
             raise EvaluationFileError(name, f"the samples of item {item!r} lie in different clusters or slices")

@@ -79,7 +79,7 @@ def read_table(rows: Iterable[Mapping[str, Any]], where: str, fields: Fields) ->
     traces = "trace_id" in first
     item = fields.item or ("request" if traces else next((name for name in _ITEM_COLUMNS if name in first), None))
     if item is None:
-        raise InputError("item", f"{where} has the columns {', '.join(first)}", "the one that names an item, by --item")
+        raise InputError("item", f"{where} has the columns {', '.join(first)}", "the one that names an item, by item=")
     sample = fields.sample or ("sample" if "sample" in first and not traces else None)
     error = fields.error or (_ERROR if metric != _ERROR else None)
     if fields.error is not None and not any(_named(row, fields.error) is not None for row in kept):
@@ -99,7 +99,7 @@ def read_table(rows: Iterable[Mapping[str, Any]], where: str, fields: Fields) ->
         for row in kept:
             content = lookup(row, item, where)
             if content is None:
-                raise EvaluationFileError(where, f"a row has no {item}; fill it in, or name another column by --item")
+                raise EvaluationFileError(where, f"a row has no {item}; fill it in, or name another column by item=")
             key = content if isinstance(content, str) else json.dumps(content, sort_keys=True, default=str)
             long = len(key) > 80 or not key.isprintable()
             yield Row(
@@ -133,13 +133,13 @@ def _metric(row: Mapping[str, Any], named: str | None, where: str) -> str:
     scored = [name for name in row if name.endswith(_SCORE_COLUMNS) and name not in expected]
     if scored:
         short = {name.rsplit("/", 1)[0]: name for name in scored}
-        return short[choose("metric", short, named, where, "--metric NAME")]
+        return short[choose("metric", short, named, where)]
     if named is None and "score" in row:
         return "score"
     raise InputError(
         "metric",
         f"{where} has the columns {', '.join(row)}" + (f", not {named!r}" if named else ""),
-        "the one with the scores, by --metric",
+        "the one with the scores, by metric=",
     )
 
 

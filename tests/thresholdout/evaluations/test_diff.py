@@ -215,7 +215,7 @@ class TestRefusals:
             diff(run([1.0] * 5), run([1.0] * 5, start=10))
 
     def test_a_table_that_lost_rows(self) -> None:
-        with pytest.raises(EvaluationFileError, match=r"66 of 100 items .* pass --allow-missing 66"):
+        with pytest.raises(EvaluationFileError, match=r"66 of 100 items .* pass allow_missing=66"):
             diff(run([1.0] * 100), run([1.0] * 34))
         assert diff(run([1.0] * 100), run([1.0] * 34), allow_missing=66).items == 34
 
@@ -342,6 +342,7 @@ class TestCommandLine:
         done = self.command(KEPT / "inspect_main.eval", KEPT / "inspect_errors.eval", "--metric", "match")
         assert done.output.count("\n") == 1
         assert "1 of 12 samples have no score, at items '3'" in done.output
+        assert "pass --allow-missing 9" in done.output, "the command line names its option"
 
     def test_words(self) -> None:
         """None of the words of holdouts stands in what the commands print."""

@@ -108,7 +108,9 @@ class TestInspect:
         same(scores, [length / 8 for length in answers])
 
     def test_a_score_out_of_range_names_the_item(self) -> None:
-        with pytest.raises(EvaluationFileError, match=r"item '0' has the score 4, outside of 0 to 1; pass --range"):
+        with pytest.raises(
+            EvaluationFileError, match=r"item '0' has the score 4, outside of 0 to 1; pass both ends by range="
+        ):
             read(KEPT / "inspect_main.eval", "characters")
 
     def test_a_truncated_zip(self, tmp_path: Path) -> None:
