@@ -150,7 +150,7 @@ def test_monotone(examples: int) -> None:
         ]
         for other in worse:
             for name, tolerance in here.items():
-                assert tolerance <= other[name] * (1 + 1e-3)
+                assert tolerance <= other.get(name, math.inf) * (1 + 1e-3)  # a route that does not apply bounds nothing
 
     check()
 
