@@ -128,9 +128,9 @@ class KFoldGuard:
         How queries are answered. "claims", the default, returns in which cell of the range the average lies, the cell
         around the expected value or another; every answer spends some of the error budget, and unexpected ones more.
         ``Claims(holdout_answers=...)`` limits how many answers may differ from the expected value, and
-        ``Claims(max_half_width=...)`` refuses queries whose interval around it would be wider. "ladder" returns the
-        best score so far only, the largest one. For losses ``LadderParameters(direction="minimize", queries=...)``,
-        with a limit of its own.
+        ``Claims(max_half_width=...)`` refuses single queries whose interval around it would be wider; lists have any
+        width. "ladder" returns the best score so far only, the largest one. For losses
+        ``LadderParameters(direction="minimize", queries=...)``, with a limit of its own.
     prior_queries : int or PriorQueries, default=0
         As in `Thresholdout`: how many scores of these records were seen before. A cross-validation counts as many as
         it has folds: the mean of their accuracies is no share of the records, and has more values.

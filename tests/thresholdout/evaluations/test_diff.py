@@ -223,6 +223,8 @@ class TestRefusals:
         base, candidate = run([1.0] * 100), run([1.0] * 97 + [math.nan] * 3)
         with pytest.raises(EvaluationFileError, match=r"3 of 100 samples have no score, at items '97', '98', '99'"):
             diff(base, candidate)
+        with pytest.raises(EvaluationFileError, match=r"3 of 100 samples have no score; run"):
+            diff(candidate, base)  # the base may be a guard's secret
         found = diff(base, candidate, allow_missing=3)
         assert (found.items, found.errors, found.difference) == (97, (0, 3), 0.0)
 

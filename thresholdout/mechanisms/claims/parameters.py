@@ -34,7 +34,7 @@ class ClaimsParameters(Parameters):
         How many queries may be answered from the holdout; ``None`` for any number.
     max_half_width : float or None
         Largest half-width of an answer, in units of the range: a query is refused, free of charge, when its first
-        claim would be wider. ``None`` for any width.
+        claim would be wider. Lists and final checks are not refused. ``None`` for any width.
     noise : float
         Scale of the Laplace noise in the edges of a claim, in standard deviations of the holdout's value (rounded down
         to a power of two of the range; twice that in each test). 0 for none, which is guess and check.
