@@ -150,13 +150,14 @@ def plot_history(
     >>> plot_history(guard.history, names=True).get_xlabel()
     'answer'
     """
+    approximate = bool(history.attrs.get("approximation"))
     history = drawable(history)
     alike = main_range(history)
     if names is None:
         own = (alike["candidate"] + alike["name"]).nunique()
         names = 2 <= len(alike) <= _MOST_NAMES and 2 * own > len(alike)
     if names and len(alike):
-        return _by_name(alike, ax, lowest_is_best, len(history) - len(alike), beside)
+        return _by_name(alike, ax, lowest_is_best, len(history) - len(alike), beside, approximate)
     ax = axes(ax)
     left_out, history = len(history) - len(alike), alike
     query = history["query"].astype(float)
@@ -167,7 +168,7 @@ def plot_history(
         color=BLUE,
         alpha=0.25,
         linewidth=1.5,
-        label="interval",
+        label="approximate interval" if approximate else "interval",
     )
     ax.plot(query, history["train"], ".", color=GREY, markersize=4, label=beside)
     for source, colour, marker in _SOURCES:
@@ -179,7 +180,9 @@ def plot_history(
     return finish(ax, "query", f"answer ({left_out} of another kind left out)" if left_out else "answer")
 
 
-def _by_name(history: pd.DataFrame, ax: Any, lowest_is_best: bool, left_out: int, beside: str) -> Any:
+def _by_name(
+    history: pd.DataFrame, ax: Any, lowest_is_best: bool, left_out: int, beside: str, approximate: bool
+) -> Any:
     """Draw one line for each answer, the best one at the top, with its interval as a band through all."""
     rows = history.assign(label=row_names(history))
     rows = rows.sort_values(["value", "query"], ascending=[lowest_is_best, True], kind="stable").reset_index(drop=True)
@@ -189,7 +192,8 @@ def _by_name(history: pd.DataFrame, ax: Any, lowest_is_best: bool, left_out: int
     best = rows.iloc[0]
     tied = (rows["low"] <= best["high"]) & (rows["high"] >= best["low"])
     ax.axvspan(best["low"], best["high"], color=BLUE, alpha=0.08, linewidth=0)
-    for some, colour, label in ((tied, BLUE, "tied with the best"), (~tied, GREY, "certified apart from it")):
+    apart = "apart from it, approximately" if approximate else "certified apart from it"
+    for some, colour, label in ((tied, BLUE, "tied with the best"), (~tied, GREY, apart)):
         if some.any():
             ends = rows["low"][some], rows["high"][some]
             ax.hlines(rows.index[some], *ends, color=colour, alpha=0.5, linewidth=3, label=label)

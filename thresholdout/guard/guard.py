@@ -63,8 +63,7 @@ class Thresholdout:
     A query is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. If the holdout agrees
     with the training value, the guard returns that value at almost no cost. If it does not, the guard retries with a
     wider interval and spends part of the error budget that all answers share. With probability ``confidence`` the
-    estimand is in the ``interval`` of every answer, for all queries at once and however each was chosen from earlier
-    answers.
+    ``interval`` of every answer contains its estimand, for all queries at once, however each was chosen from others.
 
     Parameters
     ----------
@@ -76,9 +75,9 @@ class Thresholdout:
         The training part, in the same form, needed by `score` and by queries given as functions. It must share no
         record and no group with the holdout.
     development : tuple (X, y), or float, optional
-        Open records to climb on. Their scores are free and exact (`development_score`) and take the place of
-        cross-validation; the guarded records accept or correct them. A number is the share of the holdout that is split
-        off at random, for independent records or whole groups. A ledger has a division of its own, unlike memory.
+        Open records to climb on, whose free and exact scores (`development_score`) take the place of cross-validation.
+        A number splits off that share of the holdout, whole groups together. Name the ledger before the first score: a
+        second ledger divides anew, and a second division of the same records voids the guarantee.
     groups : str or list of str, optional
         The name of a column or index level of both parts with the group of each record. A column stays among the
         features, so keep identifiers in the index (``X.set_index("patient")``). Several names, ``["user", "item"]``,

@@ -273,7 +273,7 @@ def report_of(
         checkpoint=ledger.checkpoint(guard),
         declared=declared,
         chosen=parameters_to_json(chosen),
-        history=history_frame(ledger.entries(guard)),
+        history=history_frame(ledger.entries(guard), chosen.approximation),
         certificate=certificate,
         dependence=dependence,
         releases=releases,

@@ -16,6 +16,7 @@ from thresholdout.errors import InputError, LedgerMismatch
 from thresholdout.integrations.candidates import GuardedCandidates
 from thresholdout.ledger import open_ledger
 from thresholdout.mechanisms.claims import ClaimsParameters
+from thresholdout.plotting import plot_history
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.report import report_of
 from thresholdout.service.prediction_guard import PredictionGuard
@@ -221,3 +222,17 @@ class TestRefusals:
         with pytest.raises(LedgerMismatch):
             made(ledger=tmp_path / "two.db")
         assert made(ledger=tmp_path / "one.db").certificate.approximation
+
+
+def test_pictures_are_called_approximate() -> None:
+    guard = made()
+    for share in (0.9, 0.85, 0.2):
+        guard.score(model(share), cv="training")
+    for names, word in ((True, "apart from it, approximately"), (False, "approximate interval")):
+        for history in (guard.history, guard.report().history):
+            labels = plot_history(history, names=names).get_legend_handles_labels()[1]
+            assert word in labels
+            assert not any("certified" in label for label in labels)
+    exact = made(mechanism=Claims())
+    exact.score(model(0.85), cv="training")
+    assert "interval" in plot_history(exact.history, names=False).get_legend_handles_labels()[1]
