@@ -24,7 +24,7 @@ def test_rows_are_those_of_one_process() -> None:
     grid = {"n": [10, 100, 1000]}
     here = run_experiment(coins, grid, seeds=4, n_jobs=1)
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         distributed.Client(cluster),
         joblib.parallel_config("dask"),
     ):
