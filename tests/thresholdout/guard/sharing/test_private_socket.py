@@ -174,3 +174,29 @@ def test_there_are_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> 
     assert reference.call("status").answers_left == 2
     sharing._clients.close()
     office.close()
+
+
+def test_who_does_not_know_the_key_is_not_answered(reference: Reference) -> None:
+    stranger = Reference(reference.address, b"0" * 32, reference.token, reference.owner)
+    with pytest.raises(SharingError, match="AuthenticationError"):
+        stranger.call("history")
+    assert len(reference.call("history")) == 0
+    assert reference.authkey.hex() not in repr(reference)
+    assert reference.token not in repr(reference)
+
+
+def test_only_what_is_served_is_reached(reference: Reference) -> None:
+    for name in ("_records", "_ledger", "_holdout", "__class__", "_mechanism"):
+        with pytest.raises(SharingError, match="is not served here"):
+            reference.call(name)
+    with pytest.raises(SharingError, match="a process that is gone"):
+        Reference(reference.address, reference.authkey, "0" * 32, reference.owner).call("history")
+    with pytest.raises(SharingError, match="cannot be read in the process that holds the guard"):
+        reference.call("ask", Unreadable())
+
+
+class Unreadable:
+    """Something that can be sent and not received."""
+
+    def __reduce__(self) -> Any:
+        return (int, ("not a number",))

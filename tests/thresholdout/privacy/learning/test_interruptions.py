@@ -574,14 +574,11 @@ def test_no_learner_resumes_a_fit_that_was_not_interrupted(name: str) -> None:
 
 @for_each("name", RESUMED)
 def test_a_fit_that_was_stopped_before_it_was_charged_is_no_fit(name: str) -> None:
-    model = clone(ESTIMATORS[name])
-    targets = LABELS if "Classifier" in name else Y
+    model, targets = clone(ESTIMATORS[name]), LABELS if "Classifier" in name else Y
     validate_data(model, X)  # what a call has done when it looks for its noise, which may take seconds
-    unfitted = f"This {name} instance is not fitted yet"
-    with pytest.raises(NotFittedError, match=unfitted):
-        model.resume(X, targets)
-    with pytest.raises(NotFittedError, match=unfitted):
-        model.predict(X)
+    for call in (partial(model.resume, y=targets), model.predict):
+        with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
+            call(X)
 
 
 @for_each("name", RESUMED)
@@ -589,8 +586,7 @@ def test_a_fit_that_was_stopped_before_it_was_charged_is_no_fit(name: str) -> No
 @pytest.mark.filterwarnings("ignore::thresholdout.privacy.learning.LowInformationWarning")
 def test_no_parameter_of_today_counts_in_the_rest_of_a_call(name: str) -> None:
     """What was charged is a call with the parameters that it began with; all of them may be nonsense since."""
-    targets = LABELS if "Classifier" in name else Y
-    estimator = clone(ESTIMATORS[name]).set_params(random_state=3)
+    targets, estimator = LABELS if "Classifier" in name else Y, clone(ESTIMATORS[name]).set_params(random_state=3)
     many = {"n_steps": 6, "rounds": 6, "n_epochs": 3}
     estimator.set_params(**{key: value for key, value in many.items() if key in estimator.get_params()})
     whole = clone(estimator).fit(X, targets)
@@ -598,8 +594,7 @@ def test_no_parameter_of_today_counts_in_the_rest_of_a_call(name: str) -> None:
     assert model._stopped is not None
     with pytest.raises(AssertionError):  # there is something left
         same(model, whole)
-    spoiled(model).resume(X, targets)
-    assert model._stopped is None
+    assert spoiled(model).resume(X, targets)._stopped is None
     same(model, whole)
     model.set_params(**estimator.get_params())
     np.testing.assert_array_equal(model.predict(X), whole.predict(X))
