@@ -61,20 +61,6 @@ class Weights:
     too. So both parts are divided by the mean weight c of the *training* records, and the values ``w v / c`` are those
     of an ordinary query, whose truth is ``E[w v] / c``. Holdout weights are cut to the largest training weight, so
     that the range is known without looking at the holdout.
-
-    Parameters
-    ----------
-    weights : tuple of two array-likes
-        Of the training records and of the holdout records, none negative.
-    records : Records
-        The parts.
-
-    Raises
-    ------
-    InputError
-        When weights are missing, negative or of another number than the records, or all training weights are zero.
-    InputTypeError
-        When they are not a pair.
     """
 
     def __init__(self, weights: object, records: Records) -> None:
@@ -236,7 +222,7 @@ class ModelQueries:
 
     def forget_applied(self) -> None:
         """Take no model as one that was applied just now: it may have been fitted again since."""
-        self._applied = (lambda: self), ""
+        self._applied = object, ""  # as at first; a function of this object would be a cycle
 
     def checked(
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
