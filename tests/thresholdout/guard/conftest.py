@@ -1,17 +1,26 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pandas as pd
 import pytest
 
-from tests.thresholdout.guard.lazy_guards import ENGINES, Engine, data
+if TYPE_CHECKING:
+    from tests.thresholdout.guard.lazy_guards import Engine
+
+# The engines are imported where they are used: the oldest libraries have none.
 
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
+    from tests.thresholdout.guard.lazy_guards import data
+
     return data()
 
 
-@pytest.fixture(params=ENGINES, ids=["polars", "duckdb"])
+@pytest.fixture(params=["polars", "duckdb"])
 def engine(request: pytest.FixtureRequest) -> Engine:
-    found: Engine = request.param
+    from tests.thresholdout.guard.lazy_guards import ENGINES
+
+    found: Engine = ENGINES[["polars", "duckdb"].index(request.param)]
     return found
