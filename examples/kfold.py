@@ -61,7 +61,7 @@ def main() -> None:
     model = Pipeline([("scale", StandardScaler()), ("classify", KNeighborsClassifier())])
     search = GridSearchCV(model, {"classify__n_neighbors": [25, 45, 1]}, n_jobs=2)
     guarded = GuardedSearchCV(search, guard).fit(X, y)
-    print("a grid of neighbours, each expected to do as the last answer said:")
+    print("a grid of neighbours, asked as one list:")
     columns = ["train", "half_width", "source", "remaining"]
     print(guard.history[columns].tail(guarded.n_queries_).round(3).to_string(index=False))
     print(f"chosen: {guarded.best_params_}, {guarded.best_score_:.3f} ± {guarded.best_half_width_:.3f}")

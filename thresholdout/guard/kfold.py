@@ -421,6 +421,9 @@ class KFoldGuard:
         """Every answer so far."""
         return self._guard.answers()
 
+    def _answered(self, key: str) -> bool:
+        return self._guard._answered(key)
+
     def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
         """Say where records come from, by what `thresholdout.guard.holdout.content_hashes` returns."""
         return self._guard._origin(hashes, records)
@@ -457,7 +460,7 @@ class _RemoteKFoldGuard(
     Proxy,
     of=KFoldGuard,
     serves=(
-        "__repr__ _origin _repr_html_ answers certificate dependence folds history n parameters "
+        "__repr__ _answered _origin _repr_html_ answers certificate dependence folds history n parameters "
         "releases.preview releases.record releases.recorded score score_all status"
     ),
 ):

@@ -22,10 +22,12 @@ from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.guard.train_split import check_training
 from thresholdout.model_selection.held_out import HeldOut
 from thresholdout.model_selection.listed_queries import (
+    Candidate,
     Found,
     Reported,
     ask_together,
     candidate,
+    candidate_name,
     checked_report,
     takes_lists,
 )
@@ -75,8 +77,9 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     or the score on the guard's development part where it has one.
     Answers and charges do not depend on ``n_jobs``, nor on the order in which workers finish.
 
-    A guard that answers one query after another (another mechanism, or a `KFoldGuard`) is asked so, in the order of
-    their cross-validated rank; and one with a ``budget=``, of which claims that are confirmed spend nothing.
+    A guard that answers one query after another (another mechanism) is asked so, in the order of their cross-validated
+    rank; and one with a ``budget=``, of which claims that are confirmed spend nothing. A `KFoldGuard` is asked in the
+    order of the grid.
 
     Parameters
     ----------
@@ -103,8 +106,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         intervals have the same width either way, but what is asked later pays for what was told: measured for 20
         candidates and 1,000 records, the intervals of a second search on the same guard are 4.3 times as wide as those
         of the first one after "all", and 1.6 times after "best" (1.8 times if all are asked one after another, and 1.7
-        times in the first search). So by default it is "best" for a guard that is given, and "all" where `fit` makes
-        one, which nobody else asks, or where answers come one after another.
+        times in the first search). So by default it is "best" for a `Thresholdout` that is given, and "all" where `fit`
+        makes one, which nobody else asks, for a `KFoldGuard`, or where answers come one after another.
     reserve : float, default=0.2
         Share of the error budget that a list leaves for later queries, see `Thresholdout.score_all`; it costs 2 % of
         width.
@@ -257,7 +260,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         report = checked_report(self.report, self.guard)
         checked_reserve(self.reserve)
         if isinstance(self.guard, KFoldGuard):
-            return self._fit_folds(self.guard, X, y, groups, fit_params, scoring, policy)
+            return self._fit_folds(self.guard, X, y, groups, fit_params, scoring, policy, report)
         part = HeldOut(self, X, y, groups, fit_params) if self.guard is None else None
         if part is not None:
             X, y, groups, fit_params = part.train
@@ -320,6 +323,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         fit_params: Mapping[str, Any],
         scoring: Scoring,
         policy: Exhausted,
+        report: Reported,
     ) -> GuardedSearchCV:
         """Ask about every candidate of the grid; the records themselves are looked at by the guard only."""
         if self.candidates is not None:
@@ -333,10 +337,17 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         models = [with_parameters(self.search.estimator, one) for one in settings]
         n_jobs = getattr(self.search, "n_jobs", None)
         self.search_ = None
+        keys = [content_key(model, scoring.metric, "folds") for model in models]
+        asked = [
+            Candidate(model, candidate_name(index, one), None, key)
+            for index, (model, one, key) in enumerate(zip(models, settings, keys, strict=True))
+        ]
+        found = ask_together(guard, asked, scoring.metric, report, self.reserve, policy, n_jobs)
 
         def ask(position: int, model: Any) -> Answer | None:
-            key = content_key(model, scoring.metric, "folds")
-            return guard.score(model, scoring.metric, key=key, n_jobs=n_jobs)
+            if found is not None:
+                return found.answer(position)
+            return guard.score(model, scoring.metric, key=keys[position], n_jobs=n_jobs)
 
         missing = np.full(len(settings), np.nan)
         order = np.arange(len(settings))

@@ -10,16 +10,17 @@ from thresholdout.data.arguments import check_word
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.guard.content_keys import content_key
 from thresholdout.guard.exhaustion import Exhausted
+from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.ledger.entry import fresh_key
 
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
-    from thresholdout.guard.guard import Thresholdout
     from thresholdout.mechanisms.kind import Parameters
     from thresholdout.scoring.metrics import Metric
     from thresholdout.scoring.statistics import Statistic
 
-__all__ = ["Candidate", "Found", "Reported", "ask_together", "candidate", "checked_report", "takes_lists"]
+__all__ = ["Candidate", "Found", "Reported", "ask_together", "candidate", "candidate_name", "checked_report", "takes_lists"]
 
 Reported = Literal["all", "best"]
 
@@ -94,7 +95,18 @@ def candidate(
     metric : Metric or Statistic
         What is asked for.
     """
-    return Candidate(model, f"{index} {dict(settings)}"[:_LONGEST], value, content_key(model, metric, value))
+    return Candidate(model, candidate_name(index, settings), value, content_key(model, metric, value))
+
+
+def candidate_name(index: int, settings: Mapping[str, Any]) -> str:
+    """Return what the history calls the candidate of a row.
+
+    Examples
+    --------
+    >>> candidate_name(2, {"max_depth": 3})
+    "2 {'max_depth': 3}"
+    """
+    return f"{index} {dict(settings)}"[:_LONGEST]
 
 
 def checked_report(report: Reported | None, guard: Any) -> Reported:
@@ -114,7 +126,7 @@ def checked_report(report: Reported | None, guard: Any) -> Reported:
     """
     lists = guard is None or takes_lists(guard)
     if report is None:
-        return "best" if lists and guard is not None and guard.status.answers_left is None else "all"
+        return "best" if lists and isinstance(guard, Thresholdout) and guard.status.answers_left is None else "all"
     check_word("report", report, ("all", "best"))
     if report == "best" and not lists:
         seen = "'best' beside a guard that answers one query after another"
@@ -129,27 +141,30 @@ def takes_lists(guard: Any) -> bool:
 
 
 def ask_together(
-    guard: Thresholdout,
+    guard: Thresholdout | KFoldGuard,
     asked: Sequence[Candidate],
     metric: Metric | Statistic,
     report: Reported,
     reserve: float,
     policy: Exhausted,
+    n_jobs: int | None = None,
 ) -> Found | None:
     """Ask about candidates as one list; where there are fewer queries left, about the first of them.
 
     Parameters
     ----------
-    guard : Thresholdout
+    guard : Thresholdout or KFoldGuard
         One that takes lists.
     asked : sequence of Candidate
-        In the order of their cross-validated rank.
+        In the order of their cross-validated rank; of the grid, with a `KFoldGuard`.
     metric : Metric or Statistic
         What is asked for.
-    tell, keep
+    report, reserve
         As in `Thresholdout.score_all`.
     policy : {"stop", "nan", "train", "raise"}
         By "nan" and "train", answers that are known already are given for later candidates too.
+    n_jobs : int, optional
+        Folds that a `KFoldGuard` fits at once.
 
     Returns
     -------
@@ -168,15 +183,12 @@ def ask_together(
         if not keys:
             return found
         some = [asked[places[key][0]] for key in keys]
+        models, own = {one.name: one.model for one in some}, {"keys": keys, "reserve": reserve, "report": report}
         try:
-            answers = guard.score_all(
-                {one.name: one.model for one in some},
-                metric,
-                train_values=[one.value for one in some],
-                keys=keys,
-                reserve=reserve,
-                report=report,
-            )
+            if isinstance(guard, KFoldGuard):
+                answers = guard.score_all(models, metric, n_jobs=n_jobs, **own)
+            else:
+                answers = guard.score_all(models, metric, train_values=[one.value for one in some], **own)
         except BudgetExhausted as error:
             found.refusal = error
             if policy == "raise":
@@ -196,7 +208,7 @@ def ask_together(
             return found
 
 
-def _chosen(guard: Thresholdout, keys: list[str], room: int, policy: Exhausted) -> list[str]:
+def _chosen(guard: Thresholdout | KFoldGuard, keys: list[str], room: int, policy: Exhausted) -> list[str]:
     """Return the keys of the candidates that can be asked about: those with an answer cost nothing."""
     if room >= len(keys):
         return keys

@@ -552,6 +552,44 @@ class TestWithKFoldGuard:
         assert again.n_queries_ == 0
         assert again.best_params_ == guarded.best_params_
 
+    def test_the_grid_is_one_list(self) -> None:
+        """Answers are those of `KFoldGuard.score_all`, whose intervals are narrower than those of single queries."""
+        guard, other, single = (KFoldGuard((X, Y), cv=2) for _ in range(3))
+        guarded = GuardedSearchCV(grid(), guard).fit(X, Y)
+        models = [tree().set_params(max_depth=depth) for depth in (1, 3, 6)]
+        listed = other.score_all(models)
+        assert [answer.interval for answer in guarded.answers_] == [answer.interval for answer in listed]
+        assert list(guarded.cv_results_["guarded_score"]) == [answer.value for answer in listed]
+        alone = [single.score(model) for model in models]
+        assert all(one.half_width < each.half_width for one, each in zip(listed, alone, strict=True))
+        assert list(guarded.cv_results_["rank_guarded"]) == [3, 2, 1]
+
+    def test_answered_candidates_and_equal_ones_cost_nothing_in_a_list(self) -> None:
+        guard = KFoldGuard((X, Y), cv=2, queries=3)
+        GuardedSearchCV(GridSearchCV(tree(), {"max_depth": [3]}), guard).fit(X, Y)
+        search = GridSearchCV(tree(), {"max_depth": [1, 3, 1, 6, 8]})
+        with pytest.warns(GuardExhaustedWarning, match="all 3 queries"):
+            guarded = GuardedSearchCV(search, guard).fit(X, Y)
+        assert [answer.repeated for answer in guarded.answers_] == [False, True, True, False]
+        assert (guarded.n_queries_, guarded.exhausted_) == (2, "queries")
+        assert np.isnan(guarded.cv_results_["guarded_score"][4])
+        assert len(guard.history) == 3
+
+    def test_the_best_alone_is_told_if_asked_for(self) -> None:
+        guard = KFoldGuard((X, Y), cv=2)
+        guarded = GuardedSearchCV(grid(), guard, report="best").fit(X, Y)
+        again = GuardedSearchCV(grid(), guard, report="best").fit(X, Y)
+        assert (guarded.best_params_, guarded.n_queries_, again.n_queries_) == ({"max_depth": 6}, 1, 0)
+        assert again.best_interval_ == guarded.best_interval_
+        assert len(guard.history) == 1
+
+    def test_an_estimator_that_fails_is_charged_once_for_the_list(self) -> None:
+        guard = KFoldGuard((X, Y), cv=2)
+        search = GridSearchCV(tree(), {"max_depth": [3, -1]})
+        with pytest.raises(InputError, match="an error on the folds"):
+            GuardedSearchCV(search, guard).fit(X, Y)
+        assert list(guard.history["source"]) == ["failed"]
+
     @for_each(
         ("search", "rows", "changes", "expected"),
         [

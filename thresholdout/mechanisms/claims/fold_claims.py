@@ -209,6 +209,11 @@ class FoldClaimsParameters(Parameters):
     information_released: float = 0.0
     max_half_width: float | None = None
 
+    @property
+    def takes_lists(self) -> bool:
+        """Whether lists are answered: always."""
+        return True
+
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
