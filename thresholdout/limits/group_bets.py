@@ -18,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["log_difference_wealth", "log_group_wealth"]
+__all__ = ["difference_bets", "log_difference_wealth", "log_group_wealth"]
 
 _SLACK: Final = 1e-9
 _BOLDEST: Final = 0.9  # of the largest bet
@@ -53,13 +53,28 @@ def log_difference_wealth(totals: NDArray[np.float64], sizes: NDArray[np.float64
     >>> round(log_difference_wealth(totals, np.full(100, 5.0)), 1)
     10.3
     """
-    largest, n = float(sizes.max(initial=1.0)), max(1.0, float(sizes.sum()))
-    halvings = math.ceil(0.5 * math.log2(max(2, totals.size)) + 0.5 * math.log2(max(2.0, largest)))
-    # (z + 1) / 2 has mean 1/2 where z has 0; a bet of l on it is one of l/2 on z
-    mean = 0.5 * (1.0 - margin)
-    bets = (_BOLDEST / mean) * 0.5 ** np.arange(halvings + 1)
-    likely = 2.0 * largest * math.sqrt(2.0 * _USUAL_EVIDENCE / (n * _USUAL_VARIANCE))
-    weights = 1.0 / (1.0 + np.log2(bets / min(likely, float(bets[0]))) ** 2)  # of public numbers alone
+    largest = float(sizes.max(initial=1.0))
+    mean = 0.5 * (1.0 - margin)  # (z + 1) / 2 has mean 1/2 where z has 0
+    bets, weights = difference_bets(totals.size, largest, float(sizes.sum()), mean)
     half = 0.5 * (totals + sizes)
     logs = np.array([log_group_wealth(half, sizes, largest, float(bet), mean) for bet in bets])
-    return float(np.logaddexp.reduce(logs + np.log(weights / weights.sum()))) - _SLACK
+    return float(np.logaddexp.reduce(logs + np.log(weights))) - _SLACK
+
+
+def difference_bets(
+    groups: int, largest: float, n: float, mean: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return bets against means of at most `mean` and their weights, from public numbers; see `log_difference_wealth`.
+
+    Examples
+    --------
+    >>> bets, weights = difference_bets(100, 5.0, 500.0, 0.5)
+    >>> len(bets), round(float(bets[0]), 3), round(float(weights.sum()), 9), round(float(bets[weights.argmax()]), 3)
+    (6, 1.8, 1.0, 1.8)
+    """
+    halvings = math.ceil(0.5 * math.log2(max(2, groups)) + 0.5 * math.log2(max(2.0, largest)))
+    bets = (_BOLDEST / mean) * 0.5 ** np.arange(halvings + 1)
+    # a bet of l on (z + 1) / 2 is one of l/2 on z
+    likely = 2.0 * largest * math.sqrt(2.0 * _USUAL_EVIDENCE / (max(1.0, n) * _USUAL_VARIANCE))
+    weights = 1.0 / (1.0 + np.log2(bets / min(likely, float(bets[0]))) ** 2)
+    return bets, weights / weights.sum()

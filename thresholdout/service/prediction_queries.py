@@ -16,13 +16,21 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.comparison import Comparison
 from thresholdout.guard.decision import Decision
-from thresholdout.guard.given_features import described, said_by
+from thresholdout.guard.given_features import said_by
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.model_queries import Expected, Side, among_counted
 from thresholdout.guard.query import Query
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims.gate_states import Rules
-from thresholdout.mechanisms.claims.proposals import Betting, DifferenceTest, Divergence, Inflated, Proposed, Signs
+from thresholdout.mechanisms.claims.proposals import (
+    Betting,
+    DifferenceTest,
+    Divergence,
+    GroupBetting,
+    Inflated,
+    Proposed,
+    Signs,
+)
 from thresholdout.scoring.metrics import Metric, get_metric
 from thresholdout.service.corrections import CorrectedLabels, Labels
 from thresholdout.service.labelled_records import LabelledRecords
@@ -404,20 +412,28 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         self, metric: Metric, new: Reading, old: Reading, labels: Labels
     ) -> tuple[DifferenceTest, NDArray[np.bool_]]:
         """Return how both are tested, and on which records: from what is public."""
+        from graphs import Groups
+
+        def group_index(groups: NDArray[np.int64]) -> NDArray[np.int64]:
+            return np.unique(groups, return_inverse=True)[1].astype(np.int64)
+
         n, parameters = self.guard.n, self.guard._mechanism.parameters
         if self.guard._declared.sampling != "fixed_features":
             rules, everywhere = Rules(parameters, n, 0.0, sign=False), np.ones(n, dtype=bool)
             if parameters.independent:
                 return Betting(n), everywhere
+            if isinstance(self.guard.dependence, Groups):
+                return GroupBetting(n, group_index(self.guard.dependence.groups)), everywhere
             kind = Divergence if rules.test_name == "relative entropy" else Inflated
             return kind(n, rules.effective), everywhere
         b, a = (said_by(metric, one.output[-n:], one.classes) for one in (new, old))
         differ = among_counted(b.differs(a, n), labels.counted)[0]
-        part = described(differ, self.guard.dependence, 1)
-        if part.effective is not None:
-            return Divergence(part.records, part.effective), differ
+        if isinstance(self.guard.dependence, Groups) and differ.any():
+            index = group_index(self.guard.dependence.groups[differ])
+            if np.bincount(index).max() > 1:
+                return GroupBetting(index.size, index), differ
         two = metric.name in OF_LABELS and self._records.classes.size <= 2
-        return (Signs if two else Betting)(part.records), differ
+        return (Signs if two else Betting)(int(np.count_nonzero(differ))), differ
 
     def _tested(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy.stats import binom
 from tests.cases import for_each
 from thresholdout.data.values import unit_records
 from thresholdout.errors import BudgetExhausted
+from thresholdout.limits.group_bets import difference_bets
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, LeaderboardMechanism
 from thresholdout.mechanisms.claims.clients import client_of, kept_as
@@ -22,6 +23,7 @@ from thresholdout.mechanisms.claims.proposals import (
     Betting,
     DifferenceTest,
     Divergence,
+    GroupBetting,
     Inflated,
     Proposed,
     Proposer,
@@ -104,8 +106,44 @@ def test_bets_hold_for_wins_losses_and_ties_of_two_kinds_of_records() -> None:
     assert twin > 1.0  # the bet that did best, of several
 
 
+def comonotone(sizes: Sequence[int], chances: Sequence[float]) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return all outcomes of groups that win or lose as one, and their probabilities."""
+    outcomes = list(itertools.product((1.0, -1.0), repeat=len(sizes)))
+    weights = [math.prod(p if z > 0.0 else 1.0 - p for z, p in zip(each, chances, strict=True)) for each in outcomes]
+    return [np.repeat(each, sizes) for each in outcomes], np.array(weights)
+
+
+@for_each("sizes", [(2, 2, 2, 2, 2), (1, 1, 2, 3, 3), (1, 2, 2, 9), (1, 1, 1, 1, 1, 7)])
+def test_bets_on_groups_hold_whatever_is_inside_of_them(sizes: tuple[int, ...]) -> None:
+    """Exact, over laws of groups that win or lose as one, with a mean chance to win of at most a half."""
+    index, n = np.repeat(np.arange(len(sizes)), sizes), sum(sizes)
+    outcomes, _ = comonotone(sizes, [0.5] * len(sizes))
+    found = np.array([log_p(GroupBetting(n, index), z) for z in outcomes])
+    split = np.array([log_p(GroupBetting(n, np.arange(n)), z) for z in outcomes])
+    grid, worst, twin = np.linspace(0.0, 1.0, 6), 0.0, 0.0
+    for some in itertools.product(grid, repeat=len(sizes) - 1):
+        last = (0.5 * n - float(np.dot(some, sizes[:-1]))) / sizes[-1]
+        if 0.0 <= last <= 1.0:
+            _, chances = comonotone(sizes, (*some, last))
+            worst, twin = max(worst, exceeded(found, chances)), max(twin, exceeded(split, chances))
+    assert worst <= 1.0 + 1e-9
+    assert twin > 1.05  # every record as a group of its own
+
+
+def test_bets_on_groups_of_one_are_bets_on_records() -> None:
+    """The wealth is a weighted mean of products over the groups, computed here with logarithms of single factors."""
+    rng = np.random.default_rng(0)
+    index, z = np.array([0, 0, 0, 1, 1, 2, 3, 3, 3, 3]), rng.uniform(-1.0, 1.0, 10)
+    bets, weights = difference_bets(4, 4.0, 10.0, 0.5)
+    totals = np.array([z[index == group].sum() for group in range(4)])
+    wealth = sum(w * np.prod(1.0 + 0.5 * bet / 4.0 * totals) for bet, w in zip(bets, weights, strict=True))
+    assert log_p(GroupBetting(10, index), z) == pytest.approx(min(0.0, -math.log(wealth)), abs=1e-7)
+
+
 @for_each("n", [1, 2, 37, 5000])
 def test_no_outcome_is_below_the_least(n: int) -> None:
+    grouped = GroupBetting(n, np.arange(n) // 3)
+    assert grouped.least <= log_p(grouped, np.ones(n)) <= grouped.least + 1e-5
     for test in (Signs(n), Betting(n), Divergence(n, 0.5 * n), Inflated(n, 0.5 * n)):
         found = log_p(test, np.ones(n))
         assert test.least <= found <= test.least + 1e-6 + 2e-15 * abs(found) * n or test.least == found == 0.0
@@ -275,6 +313,36 @@ def test_what_is_not_paid_for_is_caught(twin: Rule) -> None:
 
 
 # Agents that climb on chance
+
+
+def grouped_climb(seed: int, proposals: int, *, naive: bool) -> bool:
+    """Agents change predictions of whole groups of unequal sizes, each right or wrong as one by a fair coin.
+
+    Given the features no proposal is better than another. The naive guard takes records for groups.
+    """
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(100), 1 + rng.integers(0, 12, 100))
+    labels, champions = rng.integers(0, 2, 100), [np.zeros(100, dtype=int), np.ones(100, dtype=int)]
+    state = state_at(math.log(0.05))
+    for number in range(proposals):
+        who = number % 2
+        new = np.where(rng.random(100) < 0.4, 1 - champions[who], champions[who])
+        differ = np.flatnonzero((new != champions[who])[groups])
+        index = np.unique(groups[differ], return_inverse=True)[1]
+        test = GroupBetting(differ.size, np.arange(differ.size) if naive else index)
+        found = log_p(test, np.where((new == labels)[groups][differ], 1.0, -1.0))
+        state, verdict = Proposed.planned(state, str(who), test).made(state, found)
+        if verdict == "keep":
+            return True
+    return False
+
+
+@pytest.mark.statistical
+def test_agents_that_change_whole_groups_keep_nothing_by_chance() -> None:
+    sessions = 40
+    limit = binom.isf(1e-9, sessions, 0.05)
+    assert sum(grouped_climb(seed, 60, naive=False) for seed in range(sessions)) <= limit
+    assert sum(grouped_climb(seed, 60, naive=True) for seed in range(sessions)) > limit
 
 
 def climb(seed: int, proposals: int, *, naive: bool) -> bool:

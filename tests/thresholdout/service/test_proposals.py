@@ -110,7 +110,8 @@ def test_rows_of_training_records_decide_nothing() -> None:
     ("settings", "test"),
     [
         ({"sampling": "independent"}, "bets"),
-        ({"groups": "patient"}, "relative entropy"),
+        ({"groups": "patient"}, "bets on groups"),
+        ({"groups": "patient", "sampling": "independent"}, "bets on groups"),
         ({"order": "day", "window": 1}, "relative entropy"),
         ({"mechanism": Claims(noise=0.0), "sampling": "fixed_features"}, "sign test"),
     ],

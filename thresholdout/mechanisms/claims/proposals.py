@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
@@ -29,6 +29,8 @@ from thresholdout.errors import BudgetExhausted
 from thresholdout.limits.bets import log_wealth
 from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.entropy import coin_divergence
+from thresholdout.limits.group_bets import difference_bets
+from thresholdout.limits.group_sums import GroupSums
 from thresholdout.mechanisms.claims.clients import client_of, credited
 from thresholdout.mechanisms.claims.gate_states import FREE, Verdict
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
@@ -44,6 +46,7 @@ __all__ = [
     "Betting",
     "DifferenceTest",
     "Divergence",
+    "GroupBetting",
     "Inflated",
     "Proposed",
     "Proposer",
@@ -152,6 +155,53 @@ class Betting(DifferenceTest):
         logs = np.array([log_wealth(values, 2.0 * bet, null) for bet in self.bets])
         wealth = float(np.logaddexp.reduce(logs)) - math.log(len(self.bets)) - _SLACK
         return min(0.0, -wealth)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBetting(DifferenceTest):
+    """A mixture of constant bets on the sums of groups, which are independent of each other, whatever is inside.
+
+    Bets and weights are those of an evaluation set's differences: functions of the groups' sizes alone.
+
+    Parameters
+    ----------
+    index : ndarray of int
+        Group of each record, from 0, with none left out.
+
+    Examples
+    --------
+    >>> from thresholdout.data.values import unit_records
+    >>> from thresholdout.noise.sources import SeededNoise
+    >>> values = unit_records([0.5] * 900 + [1.0] * 80 + [0.0] * 20, 1000, (0, 1), "values")
+    >>> round(GroupBetting(1000, np.arange(1000) // 5).log_p(values, SeededNoise(0)), 1)
+    -5.4
+    """
+
+    index: NDArray[np.int64] = field(repr=False, compare=False)
+
+    name: ClassVar[str] = "bets on groups"
+
+    def log_p(self, values: UnitRecords, noise: NoiseSource) -> float:
+        """Return one over the wealth, at most 1."""
+        sums = np.bincount(self.index, weights=values.unit()).astype(np.float64, copy=False)
+        null = 0.5 + record_rounding(self.records)  # to which the rounding of values may have moved the mean
+        return min(0.0, -self._mixed(GroupSums(sums, self._sizes(), values.bits), null))
+
+    @property
+    def least(self) -> float:
+        """That of winning everywhere."""
+        sizes = self._sizes()
+        return -self._mixed(GroupSums(sizes, sizes, 0), 0.5) - 1e-6 - 1e-9 * sizes.size
+
+    def _sizes(self) -> NDArray[np.float64]:
+        return np.bincount(self.index).astype(np.float64)
+
+    def _mixed(self, sums: GroupSums, null: float) -> float:
+        sizes = self._sizes()
+        largest = float(sizes.max())
+        bets, weights = difference_bets(sizes.size, largest, float(self.records), null)
+        logs = np.array([sums.log_wealth(float(bet) / largest, null) for bet in bets])
+        return float(np.logaddexp.reduce(logs + np.log(weights))) - _SLACK
 
 
 @dataclass(frozen=True, slots=True)
