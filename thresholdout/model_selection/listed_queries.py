@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from thresholdout.scoring.metrics import Metric
     from thresholdout.scoring.statistics import Statistic
 
-__all__ = ["Candidate", "Found", "Reported", "ask_together", "candidate", "candidate_name", "checked_report", "takes_lists"]
+__all__ = [
+    "Candidate",
+    "Found",
+    "Reported",
+    "ask_together",
+    "candidate",
+    "candidate_name",
+    "checked_report",
+    "takes_lists",
+]
 
 Reported = Literal["all", "best"]
 

@@ -135,6 +135,6 @@ def looked_at(ledger: Ledger, guard: str) -> tuple[str, ...]:
     looks = "One other private release" if number == 1 else f"{number} other private releases"
     was, each = ("was", "it is") if number == 1 else ("were", "they are")
     return (
-        f"{looks} about these records {was} recorded, such as the training of a private model: answers since then pay for "
-        f"what that can have taught, if {each} as private as recorded, and none is given where it cannot be paid for.",
+        f"{looks} about these records {was} recorded, such as the training of a private model: answers since then pay "
+        f"for what that can have taught, if {each} as private as recorded, and none is given where it cannot be paid for.",
     )
