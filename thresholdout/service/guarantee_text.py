@@ -136,5 +136,6 @@ def looked_at(ledger: Ledger, guard: str) -> tuple[str, ...]:
     was, each = ("was", "it is") if number == 1 else ("were", "they are")
     return (
         f"{looks} about these records {was} recorded, such as the training of a private model: answers since then pay "
-        f"for what that can have taught, if {each} as private as recorded, and none is given where it cannot be paid for.",
+        f"for what that can have taught, if {each} as private as recorded, and none is given where it cannot be "
+        "paid for.",
     )
