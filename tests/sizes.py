@@ -25,6 +25,13 @@ def corners(cases: Iterable[Any], *places: int) -> list[Any]:
     ]
 
 
+def sized(cases: Iterable[tuple[Any, ...]], few: int, many: int, *places: int) -> list[Any]:
+    """Return cases with a size as their last argument: those at the places with a few, and all with many when slow."""
+    given = list(cases)
+    quick = [pytest.param(*given[place], few) for place in places]
+    return [*quick, *(pytest.param(*case, many, marks=pytest.mark.slow) for case in given)]
+
+
 def sizes(name: str, few: int, many: int) -> pytest.MarkDecorator:
     """Return a mark that runs a test with a few of what it repeats, and with many when slow."""
     return pytest.mark.parametrize(name, [few, pytest.param(many, marks=pytest.mark.slow)])

@@ -2,8 +2,8 @@
 
 Short files share a process and begin, since they have most tests; the others follow, the longest first, so that all
 workers end at about the same time. `slow_times.tsv` has the seconds of each file, and ``--keep`` writes them anew. No
-process is started after the deadline. Files that were left out are printed. The exit status is 1 if any test fails,
-also where files were left out.
+process is started after the deadline. Files for which the kept times leave no room come last, other ones each day.
+Files that were left out are printed. The exit status is 1 if any test fails, also where files were left out.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -23,6 +24,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-q", "-m", "slow"]
 NO_TESTS = 5  # the exit status of pytest
 TIMES = Path(__file__).with_name("slow_times.tsv")
 UNKNOWN = 20.0  # seconds that a file is taken to need
+STRIDE = 7  # places by which the files that come last move on each day: some ten are last at a time
 SHARED = 100.0  # seconds that the files of one process need together; imports take some seconds of each process
 
 
@@ -63,6 +65,22 @@ def processes(files: Sequence[str], times: Mapping[str, float]) -> list[tuple[st
         found[-1] += (file,)
         total += seconds
     return sorted(found, key=lambda shared: len(shared) == 1)
+
+
+def by_turns(
+    groups: Sequence[tuple[str, ...]], times: Mapping[str, float], seconds: float, day: int
+) -> list[tuple[str, ...]]:
+    """Put last, day by day in turn, files with a process of their own that exceed the seconds of all workers together."""
+    over = sum(times.get(file, UNKNOWN) for group in groups for file in group) - seconds
+    alone = sorted(group for group in groups if len(group) == 1)
+    first = day * STRIDE % max(1, len(alone))
+    late: list[tuple[str, ...]] = []
+    for group in alone[first:] + alone[:first]:
+        if over <= 0.0:
+            break
+        late.append(group)
+        over -= times.get(group[0], UNKNOWN)
+    return [group for group in groups if group not in late] + late
 
 
 def run_files(files: tuple[str, ...]) -> Ended:
@@ -118,7 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--left-out", type=Path, help="where to write the files that were left out, one a line")
     options = parser.parse_args(arguments)
     files = slow_files(options.folders)
-    ended, left = run_until(processes(files, kept_times()), 60 * options.minutes, options.workers)
+    seconds, times = 60 * options.minutes, kept_times()
+    groups = by_turns(processes(files, times), times, seconds * options.workers, date.today().toordinal())
+    ended, left = run_until(groups, seconds, options.workers)
     failed = [one for one in ended if not one.passed]
     for one in failed:
         print(f"\n{' '.join(one.files)}\n{one.output}")

@@ -51,9 +51,22 @@ def dead(pages: dict[Path, Links]) -> list[str]:
     return sorted(wrong)
 
 
+def newest(*folders: Path) -> float:
+    """Return when a source of the site was last changed."""
+    sources = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".md", ".css")]
+    made = {ROOT / "docs" / name for name in ("_build", "generated", "gallery")}
+    read = [*ROOT.glob("*.md"), *(path for path in sources if made.isdisjoint(path.parents))]
+    return max(path.stat().st_mtime for path in read)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site without running examples."""
+    """Return the site of `make docs` where it is newer than its sources, or build one without running examples."""
+    built = ROOT / "docs" / "_build"
+    folders = [ROOT / name for name in ("docs", "examples", "benchmarks", "graphs", "thresholdout")]
+    last = built / "searchindex.js"
+    if last.exists() and last.stat().st_mtime > newest(*folders):
+        return built.resolve()
     folder = tmp_path_factory.mktemp("site")
     options = ["-q", "-W", "--keep-going", "-b", "html", "-D", "plot_gallery=0"]
     command = [sys.executable, "-m", "sphinx", *options, "-d", str(folder / "trees"), "docs", str(folder / "html")]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cases import for_each
 from tests.patience import PATIENCE
-from tests.slow_run import Ended, kept_times, main, processes, run_files, run_until
+from tests.slow_run import Ended, by_turns, kept_times, main, processes, run_files, run_until
 
 ROOT = Path(__file__).parents[1]
 FILES = ["a.py", "b.py", "c.py", "d.py"]
@@ -20,6 +20,20 @@ def test_short_ones_share_a_process_and_the_longest_of_the_others_are_first() ->
     times = {"a.py": 30.0, "b.py": 170.0, "c.py": 30.0, "e.py": 90.0, "f.py": 1.0}
     assert processes([*FILES, "e.py", "f.py"], times) == [("a.py", "c.py", "d.py", "f.py"), ("b.py",), ("e.py",)]
     assert processes([], times) == []
+
+
+def test_where_time_is_short_other_files_are_last_each_day() -> None:
+    """Of ten files with ten seconds each and room for seventy seconds, three are last, and each is first on some day."""
+    groups = [("x.py", "y.py"), *((f"{letter}.py",) for letter in "jihgfedcba")]
+    times = {file: 10.0 * (len(group) == 1) for group in groups for file in group}
+    assert by_turns(groups, times, 100.0, 5) == groups
+    last = [by_turns(groups, times, 70.0, day)[-3:] for day in range(10)]
+    assert {group for late in last for group in late} == set(groups[1:])
+    assert all(any(group not in late for late in last) for group in groups)
+    for day, late in enumerate(last):
+        found = by_turns(groups, times, 70.0, day)
+        assert found[:-3] == [group for group in groups if group not in late]
+        assert sorted(found) == sorted(groups)
 
 
 def test_every_file_with_a_kept_time_exists() -> None:

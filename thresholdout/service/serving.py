@@ -116,6 +116,9 @@ _VARIABLE: Final = "THRESHOLDOUT_SERVING"
 _GRACE: Final = 30
 """Seconds that requests have to end in when the server stops."""
 
+_SILENCE: Final = 120
+"""Seconds without a sign of life after which a worker is replaced. Imports take many on a busy machine."""
+
 _CONNECTIONS: Final = 1000
 _SWITCH: Final = 0.001
 """Seconds after which a thread that computes lets the loop of events go on."""
@@ -258,7 +261,13 @@ def _serve_by_workers(serving: Serving, listening: socket.socket) -> None:
     with tempfile.TemporaryDirectory() as folder:
         accepted = replace(serving, accept_rollback=None)  # by this process, before its workers
         os.environ |= {_VARIABLE: accepted.text(), SHARED: folder}
-        config = _config(serving, f"{__name__}:{worker_app.__name__}", factory=True, workers=serving.workers)
+        config = _config(
+            serving,
+            f"{__name__}:{worker_app.__name__}",
+            factory=True,
+            workers=serving.workers,
+            timeout_worker_healthcheck=_SILENCE,
+        )
         Multiprocess(config, sockets=[listening]).run()
 
 

@@ -70,7 +70,7 @@ def test_fits_have_at_least_the_inflation_of_the_law_that_was_drawn() -> None:
 
 
 @pytest.mark.statistical
-@sizes("runs", 60, 400)
+@sizes("runs", 60, 200)
 def test_certificates_of_fitted_components_cover(runs: int) -> None:
     """One query to new groups: signs; a plug-in estimate from few groups has to be rejected where it takes no limit.
 

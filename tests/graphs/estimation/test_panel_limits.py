@@ -55,7 +55,7 @@ def test_the_bound_is_the_largest_ratio_over_all_coefficients(
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("share", [0.0, 0.5])
-@sizes("runs", 24, 400)
+@sizes("runs", 24, 200)
 def test_limits_fail_as_seldom_as_stated(share: float, runs: int) -> None:
     """Error rate 1e-9 by the binomial law at a stated failure of 0.1; half of the limits would fail."""
     rng, missed, halves = np.random.default_rng(6), 0, 0

@@ -32,7 +32,7 @@ def test_contrasts_have_covariances_that_grow_with_the_range(dimensions: int) ->
 
 
 @pytest.mark.statistical
-@sizes("runs", 25, 300)
+@sizes("runs", 25, 150)
 def test_limits_fail_as_seldom_as_stated(runs: int) -> None:
     """Error rate 1e-9 by the binomial law, at a stated failure of 0.1; half of the range would fail."""
     rng, length, missed, halves = np.random.default_rng(2), 0.05, 0, 0

@@ -42,7 +42,7 @@ def largest_for_statistics(law: np.ndarray) -> float:
     return worst_of_bounded_differences(law, np.random.default_rng(0), starts=1)
 
 
-@sizes("seeds", 15, 400)
+@sizes("seeds", 15, 150)
 def test_no_statistic_has_larger_moments(seeds: int) -> None:
     for seed in range(seeds):
         rng = np.random.default_rng([3, seed])
@@ -54,7 +54,7 @@ def test_no_statistic_has_larger_moments(seeds: int) -> None:
             assert largest_for_statistics(law) <= bound * (1 + 1e-9)
 
 
-@sizes("seeds", 15, 200)
+@sizes("seeds", 15, 90)
 def test_known_records_without_unknown_parents_leave_it(seeds: int) -> None:
     applied = 0
     for seed in range(seeds):

@@ -10,18 +10,16 @@ import pytest
 from graphs import MarkovChain, exact_leakage
 from tests.cases import for_each
 from tests.oracles.chains import random_chain
-from tests.sizes import sizes
 
 TWO = [[0.9, 0.1], [0.2, 0.8]]
 METHODS = ("group", "messages", "long-edges", "quilt", "quilt-contracted")
 
 
 @pytest.mark.slow
-@sizes("count", 3, 80)
-def test_no_mechanism_leaks_more(count: int) -> None:
+def test_no_mechanism_leaks_more() -> None:
     """Every record and every further knowledge of an adversary, by linear programs: any start, with zeros too."""
-    rng = np.random.default_rng(count)
-    for number in range(count):
+    rng = np.random.default_rng(3)
+    for number in range(30):  # each number of states, kind of law and place of what is known with each other
         matrix, law = random_chain(rng, 2 + number % 2, number % 3 == 0, ("any", "few")[number % 2])
         chain = MarkovChain(matrix, 4, law)
         known = [(0,), (1,), (2,), (3,), (1, 3)][number % 5]

@@ -64,7 +64,7 @@ def joined(places: FloatArray, length: float) -> nx.Graph[int]:
     return graph
 
 
-@sizes("seeds", 40, 400)
+@sizes("seeds", 40, 200)
 def test_times_against_the_graph_of_all_pairs(seeds: int) -> None:
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
@@ -117,7 +117,7 @@ def coins(k: int) -> IntArray:
     return np.array(list(itertools.product((0, 1), repeat=k)), dtype=np.int64)
 
 
-@sizes("seeds", 6, 100)
+@sizes("seeds", 6, 40)
 def test_no_functions_fluctuate_more(seeds: int) -> None:
     """Moving averages of coins with uneven reach: the worst functions of all that a record sees."""
     for seed in range(seeds):
@@ -145,7 +145,7 @@ def test_a_burst_pays_for_itself_alone() -> None:
     assert 0.95 * model.variance_inflation() < truth <= model.variance_inflation() * (1 + 1e-9)
 
 
-@sizes("seeds", 4, 60)
+@sizes("seeds", 4, 24)
 def test_statistics_with_bounded_differences(seeds: int) -> None:
     """Linear programs for the worst statistic of moving averages of three coins; copies attain blocks exactly."""
     for seed in range(seeds):
@@ -202,7 +202,7 @@ def joined_by_paths(graph: nx.Graph[int], known: set[int]) -> nx.Graph[int]:
     return nx.relabel_nodes(found, place)
 
 
-@sizes("seeds", 40, 400)
+@sizes("seeds", 40, 200)
 def test_known_records_join_by_paths(seeds: int) -> None:
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
@@ -228,7 +228,7 @@ def test_known_records_join_by_paths(seeds: int) -> None:
         assert by_graph.variance_inflation() <= 1 + 2 * rest.number_of_edges() / by_graph.n + 1e-9
 
 
-@sizes("seeds", 6, 100)
+@sizes("seeds", 6, 40)
 def test_no_functions_fluctuate_more_given_known_records(seeds: int) -> None:
     """Moving averages of coins, two records known to be something: the law of the rest, and its worst functions."""
     for seed in range(seeds):

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from graphs import Groups, Independent, MarkovChain
 from tests.cases import for_each
-from tests.sizes import sizes
 from thresholdout import Certificate, InputError, InputTypeError, certify
 from thresholdout.certificates import certificate
 from thresholdout.certificates import certify_parameters as any_mechanism
@@ -114,9 +113,8 @@ def test_extreme_arguments_stay_finite() -> None:
 
 
 @pytest.mark.slow
-@sizes("examples", 2, 20)
-def test_monotone(examples: int) -> None:
-    @settings(max_examples=examples, deadline=None)
+def test_monotone() -> None:
+    @settings(max_examples=20, deadline=None)
     @given(
         st.integers(100, 10**6),
         st.integers(1, 5000),

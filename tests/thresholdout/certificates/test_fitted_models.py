@@ -14,7 +14,7 @@ from graphs.errors import ArgumentError
 from graphs.estimation import fit_autoregression
 from graphs.fitted_limits import FittedLimits
 from tests.cases import for_each
-from tests.sizes import corners, sizes
+from tests.sizes import sized
 from thresholdout import KFoldGuard, Thresholdout, plan
 from thresholdout.certificates import certify
 from thresholdout.certificates.certify_parameters import certify_parameters
@@ -211,8 +211,7 @@ def misses(inflation: float, n: int, beta: float, mean: float) -> bool:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("phi", corners([0.9, 0.99, 0.999], 2))
-@sizes("runs", 40, 200)
+@pytest.mark.parametrize(("phi", "runs"), sized([(0.9,), (0.99,), (0.999,)], 40, 120, 2))
 def test_fitted_certificates_cover_near_a_unit_root(phi: float, runs: int) -> None:
     """Error rate 1e-9 by the binomial law at a stated error of 0.05; where a unit root is not excluded there is none.
 

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE
-from tests.sizes import corners
 from tests.thresholdout.guard.guard_child import BUDGET, forgetful, history
 
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(params=corners(["sqlite", "postgresql"], 0))
+@pytest.fixture(params=["sqlite", "postgresql"])
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "guard.db")
@@ -48,23 +47,17 @@ def test_processes_share_one_budget(ledger: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("ledger", "step", "least"),
-    [("sqlite", 11, 5), pytest.param("sqlite", 4, 50, marks=pytest.mark.slow)],
-    indirect=["ledger"],
-)
-def test_killed_at_every_line_of_a_query(ledger: str, step: int, least: int) -> None:
-    """Some twenty lines follow the commit: one of 11 steps is among them."""
-    (said,) = finish(start("killed_at_every_line", ledger, step))
+@pytest.mark.parametrize("ledger", ["sqlite"], indirect=True)
+def test_killed_at_every_line_of_a_query(ledger: str) -> None:
+    """At every fourth one; some twenty lines follow the commit."""
+    (said,) = finish(start("killed_at_every_line", ledger, 4))
     kills, before = map(int, said.split())
-    assert kills > least
+    assert kills > 50
     assert 0 < before < kills
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("ledger", "kills"), corners([("sqlite", 24), ("sqlite", 200), ("postgresql", 40)], 0), indirect=["ledger"]
-)
+@pytest.mark.parametrize(("ledger", "kills"), [("sqlite", 120), ("postgresql", 40)], indirect=["ledger"])
 def test_killed_at_random(ledger: str, kills: int) -> None:
     (said,) = finish(start("killed_at_random", ledger, kills))
     answers, surprises = map(int, said.split())

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from tests.patience import PATIENCE, wait_until
-from tests.sizes import corners, sizes
+from tests.sizes import corners
 from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from tests.thresholdout.ledger.postgres_proxy import CUTS, Cut, Proxy, at_random
@@ -246,10 +246,9 @@ def test_clients_killed_at_lines_of_a_query(address: str, step: int, least: int)
 
 
 @pytest.mark.slow
-@sizes("kills", 20, 100)
-def test_clients_killed_at_random(address: str, kills: int) -> None:
-    (said,) = finish(start("killed_at_random", address, kills))
-    assert int(said.split()[0]) >= kills // 4  # one at least each time
+def test_clients_killed_at_random(address: str) -> None:
+    (said,) = finish(start("killed_at_random", address, 60))
+    assert int(said.split()[0]) >= 15  # one at least each time
 
 
 @pytest.mark.slow

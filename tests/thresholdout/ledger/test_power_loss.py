@@ -6,17 +6,17 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.patience import PATIENCE
-from tests.sizes import corners, sizes
+from tests.sizes import corners
 from tests.thresholdout.ledger import power_loss
 from tests.thresholdout.ledger.mechanism import GUARD, Mechanism, assert_consistent
-from tests.thresholdout.ledger.power_loss import LOSSES, Disk, Loss
+from tests.thresholdout.ledger.power_loss import LOSSES, Disk
 from thresholdout.errors import LedgerUnusable
 from thresholdout.ledger import SQLLedger
 
@@ -110,18 +110,14 @@ def survives(left: dict[str, bytes], answers: dict[str, str], asked: set[str], c
     return answers.items() <= stored.items()
 
 
-def losses(number: int) -> tuple[Loss, ...]:
-    return (LOSSES[number % len(LOSSES)],)
-
-
-def lost(story: Story, tmp_path: Path, chosen: Callable[[int], tuple[Loss, ...]]) -> Counter[str]:
+def lost(story: Story, tmp_path: Path) -> Counter[str]:
     """Lose power at every moment of a story, and count the losses after which an answer was missing."""
     chance = random.Random(0)
     missing: Counter[str] = Counter()
     for number, (disk, answers, asked, created) in enumerate(moments(story.log)):
-        for loss in chosen(number):
+        for loss in LOSSES:
             whole = survives(disk.left(loss, chance), answers, asked, created, tmp_path / f"{number} {loss}")
-            missing["moments"] += 1
+            missing["losses"] += 1
             missing["lost"] += not whole
     return missing
 
@@ -140,20 +136,12 @@ def test_the_log_tells_everything(story: Story) -> None:
 
 
 @pytest.mark.slow
-@sizes("every", 7, 1)
-def test_power_loss_at_every_moment(story: Story, tmp_path: Path, every: int) -> None:
-    """Of one kind each time; by default at each seventh."""
-    story.tell()
-    missing = lost(story, tmp_path, lambda number: () if number % every else losses(number // every))
-    fewest_commits = QUERIES * (PROCESSES + 1)  # the two threads of a process share a commit at most
-    assert missing["moments"] > 5 * fewest_commits / every
-    assert missing["lost"] == 0
-
-
-@pytest.mark.slow
 def test_power_loss_of_every_kind_at_every_moment(story: Story, tmp_path: Path) -> None:
     story.tell()
-    assert lost(story, tmp_path, lambda number: LOSSES)["lost"] == 0
+    missing = lost(story, tmp_path)
+    fewest_commits = QUERIES * (PROCESSES + 1)  # the two threads of a process share a commit at most
+    assert missing["losses"] > 5 * fewest_commits * len(LOSSES)
+    assert missing["lost"] == 0
 
 
 @pytest.mark.slow

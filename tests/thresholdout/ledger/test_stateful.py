@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.sizes import sizes
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from thresholdout.errors import BudgetExhausted, InputError, LedgerClosed, LedgerUnusable
 from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger
@@ -146,10 +145,9 @@ class FileMachine(MemoryMachine):
 
 
 @pytest.mark.slow
-@sizes("examples", 6, 60)
 @pytest.mark.parametrize("machine", [MemoryMachine, FileMachine])
-def test_any_interleaving(machine: type[MemoryMachine], examples: int) -> None:
+def test_any_interleaving(machine: type[MemoryMachine]) -> None:
     machine.TestCase.settings = settings(
-        max_examples=examples, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
     )
     machine.TestCase("runTest").runTest()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import thresholdout.limits.binomial as noisy
 from tests.cases import for_each
 from tests.oracles.counts import count_law, lattice_law, noisy_tail, raised
-from tests.sizes import corners, sizes
+from tests.sizes import sized
 from thresholdout.limits.binomial import (
     binomial_lower,
     log_laplace_moment,
@@ -40,9 +40,8 @@ def _laws(n: int, mean: float, rng: np.random.Generator) -> list[list[float]]:
     return laws
 
 
-@pytest.mark.parametrize("scales", corners([pytest.param(scales) for scales in _SCALES], 0, 2))
+@pytest.mark.parametrize(("scales", "largest"), sized([(scales,) for scales in _SCALES], 5, 9, 0, 2))
 @pytest.mark.parametrize("step", _STEPS)
-@sizes("largest", 5, 9)
 def test_tests_behind_noisy_edges_keep_their_level(step: Fraction, scales: tuple[float, ...], largest: int) -> None:
     rng = np.random.default_rng(5)
     noises = _noises(step, scales)

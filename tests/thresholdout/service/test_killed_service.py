@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.sizes import sizes
 from tests.thresholdout.ledger.postgres_server import Server
 
 ROOT = Path(__file__).parents[3]
+KILLS = 14
 
 
 def killed(database: str, kills: int) -> None:
@@ -26,11 +26,10 @@ def killed(database: str, kills: int) -> None:
 
 
 @pytest.mark.slow
-@sizes("kills", 2, 30)
-def test_no_kill_loses_changes_or_doubles_an_answer(tmp_path: Path, kills: int) -> None:
-    killed(str(tmp_path / "leaderboard.db"), kills)
+def test_no_kill_loses_changes_or_doubles_an_answer(tmp_path: Path) -> None:
+    killed(str(tmp_path / "leaderboard.db"), KILLS)
 
 
 @pytest.mark.slow
 def test_nor_does_it_on_a_server(server: Server) -> None:
-    killed(server.new_database(), 30)
+    killed(server.new_database(), KILLS)

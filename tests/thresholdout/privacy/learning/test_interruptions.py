@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from tests.cases import for_each
-from tests.sizes import corners, sizes
+from tests.sizes import corners, sized
 from tests.thresholdout.privacy.learning.interrupts import KeepsNames, Stops, StopsAtLine, same, spoiled, stopped_late
 from tests.thresholdout.privacy.learning.private_learners import ESTIMATORS, LABELS, RESUMED, X, Y, quiet_fit
 from thresholdout.errors import InputError
@@ -538,8 +538,7 @@ LITTLE = {
 }
 
 
-@pytest.mark.parametrize("name", corners(EVERYWHERE, 0, 1, 3))
-@sizes("stride", 29, 1)
+@pytest.mark.parametrize(("name", "stride"), sized([(name,) for name in EVERYWHERE], 29, 1, 0, 1, 3))
 def test_wherever_an_interrupt_falls_a_report_is_that_of_what_is_beside_it(name: str, stride: int) -> None:
     """A fit with little noise, then one with much that is stopped: the first never has the second's report."""
     estimator, targets, modules, shown = EVERYWHERE[name]
