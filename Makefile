@@ -25,6 +25,7 @@ ENGINES_LIBRARIES := 'dask[dataframe,distributed]==2026.8.0' pyspark==4.3.0 duck
 # The newer Pythons that the project is for, with the newest libraries that they have, where the machine has them (by
 # name, or in pyenv): the docstrings' examples, the tests above, and what rounding, limits and noise are tested by.
 NEWER_PYTHONS ?= 3.12 3.13
+TRY_WHEEL := 'from graphs import Independent; from thresholdout import plan; print(plan(Independent(1000), queries=20))'
 NEWER_TESTS := graphs thresholdout $(OLDEST_TESTS) tests/graphs/numerics tests/thresholdout/limits tests/thresholdout/noise
 
 # The libraries whose loops the hooks are run in, as the table of docs/hooks.md has them; and what they leave out.
@@ -53,13 +54,14 @@ COVERED ?= 92
 # Slow files are processes of their own, and many tests start others: each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: has-oldest help demo docs test test-default test-statistical test-slow test-oldest test-pythons test-hooks test-engines test-evaluations system-packages lint coverage dist mutation bench experiments clean
+.PHONY: has-oldest help demo docs test test-default test-others test-statistical test-slow test-oldest test-pythons test-hooks test-engines test-evaluations system-packages lint coverage dist mutation bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         the main job, on real data (under two minutes)"
 	@echo "make test         lint, types, tests, docstrings and the documents' examples"
 	@echo "make test-default the tests of it alone"
+	@echo "make test-others  those of them that make coverage does not run"
 	@echo "make test-statistical guarantees by simulation, at their small sizes"
 	@echo "make test-slow    the slow tests, file by file, for DEADLINE minutes ($(DEADLINE)) at most"
 	@echo "make test-pythons a part of the tests with every newer Python that is found ($(NEWER_PYTHONS))"
@@ -138,10 +140,17 @@ system-packages: $(VENV)/.test
 	@$(BIN)/python -m tests.thresholdout.ledger.postgres_server
 	@$(BIN)/python -m tests.thresholdout.report.browser
 
+# Workers use all cores: more threads of linear algebra wait for each other, and double its processor time.
+test-default test-others test-statistical test-oldest coverage: export OPENBLAS_NUM_THREADS = 1
+test-default test-others test-statistical test-oldest coverage: export OMP_NUM_THREADS = 1
+
 test: lint docs test-oldest test-default
 
 test-default: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+test-others: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(CORE:%=--ignore-glob='tests/%/*') $(CORE:%=--ignore-glob='%/*')
 
 test-statistical: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'statistical and not slow' tests
@@ -187,8 +196,9 @@ has-python3.%:
 test-python3.%:
 	@if [ -z "$(call newer,$*)" ]; then echo "no Python 3.$*: the tests with it are not run"; exit 1; fi
 	$(call newer,$*) -m venv .venv-3.$*
-	.venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check -e '.[examples,postgres,encryption]' \
+	.venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check '.[examples,postgres,encryption]' \
 		'xgboost-cpu>=3.0' 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'sybil>=9' 'mpmath>=1.3'
+	cd .venv-3.$* && bin/python -I -c $(TRY_WHEEL) && bin/thresholdout --version
 	.venv-3.$*/bin/python -m pytest -q -n $(WORKERS) --dist loadfile $(NEWER_TESTS)
 
 mutation: $(VENV)/.test

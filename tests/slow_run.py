@@ -9,6 +9,7 @@ Files that were left out are printed. The exit status is 1 if any test fails, al
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-m", "slow"]
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""Workers use all cores: more threads of linear algebra wait for each other, and double its processor time."""
 NO_TESTS = 5  # the exit status of pytest
 TIMES = Path(__file__).with_name("slow_times.tsv")
 UNKNOWN = 20.0  # seconds that a file is taken to need
@@ -70,7 +73,7 @@ def processes(files: Sequence[str], times: Mapping[str, float]) -> list[tuple[st
 def by_turns(
     groups: Sequence[tuple[str, ...]], times: Mapping[str, float], seconds: float, day: int
 ) -> list[tuple[str, ...]]:
-    """Put last, day by day in turn, files with a process of their own that exceed the seconds of all workers together."""
+    """Put last files for which the seconds of all workers leave no room: other ones each day."""
     over = sum(times.get(file, UNKNOWN) for group in groups for file in group) - seconds
     alone = sorted(group for group in groups if len(group) == 1)
     first = day * STRIDE % max(1, len(alone))
@@ -80,7 +83,7 @@ def by_turns(
             break
         late.append(group)
         over -= times.get(group[0], UNKNOWN)
-    return [group for group in groups if group not in late] + late
+    return sorted(groups, key=lambda group: group in late)
 
 
 def run_files(files: tuple[str, ...]) -> Ended:
@@ -90,7 +93,10 @@ def run_files(files: tuple[str, ...]) -> Ended:
         start = time.monotonic()
         # xunit1 names the file of each test
         done = subprocess.run(
-            [*PYTEST, "-o", "junit_family=xunit1", f"--junit-xml={report}", *files], capture_output=True, text=True
+            [*PYTEST, "-o", "junit_family=xunit1", f"--junit-xml={report}", *files],
+            capture_output=True,
+            text=True,
+            env=os.environ | ONE_THREAD,
         )
         rest = time.monotonic() - start
         seconds = dict.fromkeys(files, 0.0)

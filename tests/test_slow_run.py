@@ -23,7 +23,7 @@ def test_short_ones_share_a_process_and_the_longest_of_the_others_are_first() ->
 
 
 def test_where_time_is_short_other_files_are_last_each_day() -> None:
-    """Of ten files with ten seconds each and room for seventy seconds, three are last, and each is first on some day."""
+    """Ten files of ten seconds and room for seven of them: three are last, and no file is so every day."""
     groups = [("x.py", "y.py"), *((f"{letter}.py",) for letter in "jihgfedcba")]
     times = {file: 10.0 * (len(group) == 1) for group in groups for file in group}
     assert by_turns(groups, times, 100.0, 5) == groups

@@ -64,7 +64,7 @@ def test_truths_just_outside_of_claims_come_near_beta(noise: float) -> None:
 @pytest.mark.slow
 def test_without_noise_truths_just_outside_of_claims_reach_most_of_beta() -> None:
     """What is left unused is what the outcomes keep, and whole counts."""
-    sessions = 20_000
+    sessions = 8000
     broken = broken_sessions("just outside", "binary", 0.0, sessions, n=400)
     assert binom.ppf(RATE, sessions, 0.85 * BETA) <= broken <= most_broken(sessions)
 

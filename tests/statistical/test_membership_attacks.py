@@ -23,7 +23,7 @@ from thresholdout.guard.holdout import origin
 from thresholdout.guard.sharing.shared_objects import share
 from thresholdout.model_selection import GuardedSearchCV
 
-CODES, N, SESSIONS, CONFIDENCE = 900, 400, 12, 0.95
+CODES, N, SESSIONS, CONFIDENCE = 900, 400, 8, 0.95
 LIMIT = int(binom.isf(1e-9, SESSIONS, 1 - CONFIDENCE))
 MODEL = DecisionTreeClassifier(max_depth=1).fit([[0.0], [1.0]], [0, 1])
 

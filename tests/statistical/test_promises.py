@@ -133,10 +133,12 @@ def test_every_mechanism_survives(attacker: str, mechanism: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attacker", ABOUT_ANSWERS)
-@pytest.mark.parametrize("mechanism", ["default", "claims, any number of queries", "claims without noise"])
-def test_claims_survive_many_sessions(attacker: str, mechanism: str) -> None:
-    many = 400
-    assert broken(attacker, Opened(WHOLE[mechanism]), many) <= binom.isf(1e-9, many, 1 - CONFIDENCE)
+def test_claims_survive_many_sessions(attacker: str) -> None:
+    """Those of each mechanism, and of all three: four counts, which share the error rate."""
+    many, mechanisms = 130, ["default", "claims, any number of queries", "claims without noise"]
+    found = [broken(attacker, Opened(WHOLE[mechanism]), many) for mechanism in mechanisms]
+    assert max(found) <= binom.isf(1e-9 / 4, many, 1 - CONFIDENCE)
+    assert sum(found) <= binom.isf(1e-9 / 4, 3 * many, 1 - CONFIDENCE)
 
 
 def test_a_ladder_is_refused_by_searches() -> None:
