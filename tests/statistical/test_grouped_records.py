@@ -132,7 +132,7 @@ def test_false_outcomes_of_gates_with_a_tolerance_are_as_rare_as_promised(
 
 
 def test_outcomes_that_cost_nothing_are_caught() -> None:
-    rng, climbs = np.random.default_rng(22), 100
+    rng, climbs = np.random.default_rng(22), 40
     found = sum(broken_gate(rng, None, halves, free, 40) for _ in range(climbs))
     assert found > binom.isf(RATE, climbs, BETA)
 

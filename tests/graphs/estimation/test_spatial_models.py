@@ -54,7 +54,13 @@ def test_values_that_fall_with_distance_are_found() -> None:
     assert test.effect == morans_i(values[:, None], edges, 9, np.random.default_rng(0)).effect
     true = GaussianField.kernel(places, lambda d: np.exp(-d / 0.08))
     assert found.model.variance_inflation() > true.variance_inflation()
-    table = pd.DataFrame(places, index=pd.RangeIndex(FITTED) + 5)
+
+
+@pytest.mark.slow
+def test_tables_of_coordinates_are_their_values() -> None:
+    places, values = field(100, 0.08)
+    found = diagnose(values, coordinates=places, permutations=99)
+    table = pd.DataFrame(places, index=pd.RangeIndex(100) + 5)
     again = diagnose(pd.Series(values, index=table.index), coordinates=table, permutations=99)
     assert again.model.fingerprint() == found.model.fingerprint()
 
