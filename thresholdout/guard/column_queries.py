@@ -379,7 +379,7 @@ class ColumnQueries:
         self.records.part.compiled(model, argument)
         return model
 
-    def _values_of(self, metric: Metric, column: str) -> Any:
+    def values_of(self, metric: Metric, column: str) -> Any:
         """Return a metric of a column of predictions as an expression."""
         label = self.records.label
         assert label is not None
@@ -408,7 +408,7 @@ class ColumnQueries:
             raise InputTypeError("train_values", seen, "the score of the training part, a number")
         if isinstance(chosen, Statistic):
             return self._statistic_of_column(column, chosen, key, as_real(given))
-        expression = self._values_of(chosen, column)
+        expression = self.values_of(chosen, column)
         worst = chosen.bounds[0] if chosen.greater_is_better else chosen.bounds[1]
         train = expression if given is None else given
         return self._column_query(train, expression, "estimator", chosen.bounds, chosen.name, key, None, worst)
@@ -454,6 +454,26 @@ class ColumnQueries:
         """Return what turns columns and keys into queries about them and the column of a baseline."""
         return lambda model, key: self.contest(model, baseline, metric, about, cv, None, key)
 
+    def level(self, column: object, metric: Metric) -> tuple[float, bool]:
+        """Return the mean of a column's training values, in units of the range, and whether all are right or wrong."""
+        expression = self.values_of(metric, self._column(column, "candidate"))
+        worst = metric.bounds[0] if metric.greater_is_better else metric.bounds[1]
+        found = self._train_totals(expression, metric.bounds, worst)
+        return found.mean.mean(), self.records.part.compiled(expression, "candidate").kind == "boolean"
+
+    def trained_joint(self, b: nw.Expr, a: nw.Expr, metric: Metric, argument: str) -> Joint:
+        """Compare two models' values on the training part."""
+        found = self._train_frame().joint(b, a, metric.bounds, argument=argument)
+        _check_predicted(found.difference, argument, "predictions of all of them, by both models")
+        return found
+
+    def difference(self, b: nw.Expr, a: nw.Expr, metric: Metric, argument: str) -> Wanted:
+        """Return the query about two models' difference, where bets are placed on the sums of groups."""
+        import narwhals as nw
+
+        most = metric.bounds[1] - metric.bounds[0]
+        return Wanted(b.cast(nw.Float64) - a.cast(nw.Float64), (-most, most), 0.0, argument=argument)
+
     def contest(
         self,
         b: object,
@@ -465,15 +485,12 @@ class ColumnQueries:
         key: str | None,
     ) -> Read:
         """Return the query about two columns of predictions."""
-        import narwhals as nw
-
         for argument, value in (("cv", cv), ("train_values", train_values)):
             if value is not None:
                 raise InputError(argument, "given beside lazy frames", "columns of predictions of the training part")
-        first, second = (self._values_of(metric, self._column(one, name)) for one, name in ((b, "b"), (a, "a")))
+        first, second = (self.values_of(metric, self._column(one, name)) for one, name in ((b, "b"), (a, "a")))
         frames, most = self.records, metric.bounds[1] - metric.bounds[0]
-        trained = self._train_frame().joint(first, second, metric.bounds)
-        _check_predicted(trained.difference, "b", "predictions of all of them, by both models")
+        trained = self.trained_joint(first, second, metric, "b")
         if about == "win_rate":
             if not trained.right_or_wrong:
                 raise InputError(
@@ -486,7 +503,7 @@ class ColumnQueries:
             mean, known = self.mechanism.trained(trained.difference, None, (-most, most), "train_values", False)
             # for other values it could turn out on the holdout only that they are not 0 and 1
             signs = all(frames.part.compiled(one, "b").kind == "boolean" for one in (first, second))
-            difference = Wanted(first.cast(nw.Float64) - second.cast(nw.Float64), (-most, most), 0.0, argument="b")
+            difference = self.difference(first, second, metric, "b")
             known = self._grouped(known, difference, trained.difference)
             known = replace(known, difference=True, trinomial=signs and self.declared.iid)
             query = Query(mean, (-most, most), f"{metric.name}, difference", key, known)

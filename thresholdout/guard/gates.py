@@ -11,30 +11,26 @@ import math
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
-import numpy as np
-
 from thresholdout.data.arguments import check_number
-from thresholdout.data.identity import handed_out
-from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
 from thresholdout.guard.asking import class_and_parameters
 from thresholdout.guard.decision import Decision, DecisionOutcome
+from thresholdout.guard.gate_sides import ModelSides, sides_of
 from thresholdout.guard.likely_mistakes import warn_of_verdict
 from thresholdout.guard.model_queries import check_mean
 from thresholdout.guard.query import Query
 from thresholdout.guard.query_keys import Digest
 from thresholdout.guard.sharing.shared_objects import Proxy, check_process, shared
-from thresholdout.guard.training_values import check_refit, without_fits
 from thresholdout.ledger.entry import ContentKey, SpareKey, check_query, check_short_texts, fresh_key
 from thresholdout.mechanisms.claims.gate_states import (
     FREE,
     PROVED,
     Candidate,
     Climb,
+    Gains,
     LastEvaluation,
     Move,
     Rules,
@@ -44,15 +40,10 @@ from thresholdout.mechanisms.claims.gate_states import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from thresholdout.data.values import UnitRecords
+    from thresholdout.guard.gate_sides import Side
     from thresholdout.guard.guard import Thresholdout
-    from thresholdout.guard.training_values import Splits
     from thresholdout.ledger.entry import Entry
     from thresholdout.mechanisms.claims.gate import GateState
-    from thresholdout.mechanisms.claims.gate_tests import GateTest
-    from thresholdout.noise.sources import NoiseSource
     from thresholdout.scoring.metrics import Metric
 
 __all__ = ["Certify", "Gate"]
@@ -60,30 +51,6 @@ __all__ = ["Certify", "Gate"]
 Certify = Literal["each", "milestones"]
 _SAME: Final = 1e-9
 _LAST: Final = ", last look"
-_BOTH: Final = (
-    "guard.gate(champion, train_values=...) and propose(candidate, train_values=...), a value for each training "
-    "record; or propose(candidate, cv='training')"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Model:
-    """A model, and its values on the training part with the folds that they come from."""
-
-    estimator: Any
-    values: NDArray[np.float64]
-    folds: Splits | None
-    given: bool
-
-    def alike(self, other: _Model) -> bool:
-        """Whether both have values by the same folds, or this one has values that were given."""
-        if self.given or self.folds is None or other.folds is None:
-            return self.given or (self.folds is other.folds and not other.given)
-        return len(self.folds) == len(other.folds) and all(
-            np.array_equal(mine, its)
-            for own, others in zip(self.folds, other.folds, strict=True)
-            for mine, its in zip(own, others, strict=True)
-        )
 
 
 @shared
@@ -159,7 +126,7 @@ class Gate:
         guard._mechanism.shares_error_budget("a gate", "; or score(candidate) here, and its interval")
         if certify not in get_args(Certify):
             raise InputError("certify", repr(certify), "'each' or 'milestones'")
-        guard._records.labelled()
+        self._sides = sides_of(guard, chosen)
         most = chosen.bounds[1] - chosen.bounds[0]
         zero, below = -math.ulp(0.0), math.nextafter(most, 0.0)
         self.guard = guard
@@ -182,9 +149,7 @@ class Gate:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._first = champion
-        cv = None if train_values is not None else without_fits(guard._open_folds)
-        first = self._trained(champion, cv, train_values)
-        self._champion = self._certified = first
+        self._champion = self._certified = self._sides.first(champion, train_values)
         self._decided: dict[tuple[str, str | None], tuple[Decision, float]] = {}
         self._kept: dict[str, Decision] = {}
 
@@ -207,7 +172,7 @@ class Gate:
         return self._climbing()
 
     def _climbing(self) -> bool:
-        return self._champion.estimator is not self._certified.estimator
+        return not self._champion.same(self._certified.estimator)
 
     @property
     def test(self) -> str:
@@ -226,7 +191,7 @@ class Gate:
         """
         check_process(self._process, "gate")
         with self._lock:
-            self._champion = self._trained(champion, None, train_values)
+            self._champion = self._sides.trained(champion, None, train_values)
 
     def propose(
         self,
@@ -280,7 +245,7 @@ class Gate:
         """
         check_short_texts(name=name)
         check_process(self._process, "gate")
-        return self._proposed(self._trained(candidate, cv, train_values), key, name)
+        return self._proposed(self._sides.trained(candidate, cv, train_values), key, name)
 
     def last_evaluation(self, *, key: str | None = None) -> Decision | None:
         """Test the champion against the last certified model at nearly all of the remaining error budget.
@@ -316,22 +281,22 @@ class Gate:
                 return replace(told[0], cost=0.0, repeated=True)
             if not self.on_the_way:
                 return None
-            rules, gains = self._rules(new, old), self._gains(new, old)
+            rules, gains = self._rules(new, old), self._sides.gains(new, old)
             move = LastEvaluation(rules.proposal(gains))
             decision, verdict = self._decide(new, old, gains, _LAST, key, "", rules, lambda state: move, gains)
             if verdict == "milestone":
                 self._certified = new
             if key is not None:
-                self._decided[_LAST, key] = decision, float(np.mean(new.values))
+                self._decided[_LAST, key] = decision, new.level
             self._warn(decision, verdict, new, rules, gains)
             return decision
 
-    def _proposed(self, new: _Model, key: str | None, name: str) -> Decision:
+    def _proposed(self, new: Side, key: str | None, name: str) -> Decision:
         """Decide about a candidate of which the training values are known."""
         check_query(key, 0.0, "")
         check_process(self._process, "gate")
         with self._lock:
-            level = float(np.mean(new.values))
+            level = new.level
             how = new.folds, new.given and new.values
             key, digests = self._known_by(key, "", new, self._champion, self._certified, how=how)
             if isinstance(key, ContentKey) and digests[0] == digests[1] and digests[0] in self._kept:
@@ -342,15 +307,15 @@ class Gate:
                     seen = f"{key!r}, proposed with the training value {known!r}, now {level!r}"
                     raise InputError("key", seen, "a key names one candidate; use another key, or None")
                 return replace(decision, cost=0.0, repeated=True)
-            if new.estimator is self._champion.estimator:
-                seen = "the very object that is the champion"
-                raise InputError("candidate", seen, "another model: clone(model).fit(...), or copy.deepcopy(model)")
+            if new.same(self._champion.estimator):
+                raise InputError("candidate", *self._sides.champion_again)
             climbing = self.on_the_way
-            self._champion = old = self._like(self._champion, new)
+            self._champion = old = self._sides.like(self._champion, new)
             if not climbing:
                 self._certified = old
-            self._certified = certified = self._like(self._certified, new)
-            rules, gains, whole = self._rules(new, old, certified), self._gains(new, old), self._gains(new, certified)
+            self._certified = certified = self._sides.like(self._certified, new)
+            rules, gains = self._rules(new, old, certified), self._sides.gains(new, old)
+            whole = self._sides.gains(new, certified) if climbing else gains
             proposal, beyond, on_the_way = rules.proposal(gains), rules.proposal(whole), self.on_the_way
             blank = rules.blank()
 
@@ -374,7 +339,7 @@ class Gate:
             return decision
 
     def _known_by(
-        self, key: str | None, about: str, new: _Model, *others: _Model, how: object = None
+        self, key: str | None, about: str, new: Side, *others: Side, how: object = None
     ) -> tuple[str | None, list[Digest]]:
         """Return the key of a decision, and digests of the models that it is about where these make the key."""
         if key is not None and not isinstance(key, SpareKey):
@@ -389,39 +354,38 @@ class Gate:
 
     def _decide(
         self,
-        new: _Model,
-        old: _Model,
-        gains: NDArray[np.float64],
+        new: Side,
+        old: Side,
+        gains: Gains,
         about: str,
         key: str | None,
         name: str,
         rules: Rules,
         plan: Callable[[GateState], Move],
-        whole: NDArray[np.float64],
+        whole: Gains,
     ) -> tuple[Decision, Verdict]:
         """Carry a move out in the ledger, and say what it was."""
         title = f"{'gate' if self.certify == 'each' else 'milestones'}: {self.metric.name}"
         title += f" by more than {self.delta!r}" if self.delta else ""
         title += "" if self.tolerance is None else f" with a tolerance of {self.tolerance!r}"
         most = self._range
-        query = Query(0.5 * (1.0 + float(np.mean(gains))), (-most, most), title + about, key)
+        query = Query(0.5 * (1.0 + gains.mean), (-most, most), title + about, key)
         known_as = class_and_parameters(new.estimator)
         query = query.about(name or known_as)
-        read = partial(self._on_holdout, new.estimator, old.estimator, rules)
-
+        read = self._sides.on_holdout(new, old, rules)
         entry, repeated = self.guard._engine.decide(
             query,
             at_gate(title, plan),
             read,
             rules.blank(),
             self._edge,
-            most * float(np.mean(whole)),
+            most * whole.mean,
         )
         named = "" if entry.candidate == known_as else entry.candidate
         told = self._told(entry, repeated, rules, named, last=bool(about))
         return told, cast(Verdict, entry.source)
 
-    def _warn(self, told: Decision, verdict: Verdict, new: _Model, rules: Rules, gains: NDArray[np.float64]) -> None:
+    def _warn(self, told: Decision, verdict: Verdict, new: Side, rules: Rules, gains: Gains) -> None:
         """Say that a verdict is a surprise; once the gate knows it, since warnings may be errors."""
         if new.folds is None or told.repeated or verdict in FREE or self.tolerance is not None:
             return
@@ -462,61 +426,12 @@ class Gate:
         queries = self.guard._mechanism.parameters.queries
         return math.inf if queries is None else max(1.0, queries - self.guard._engine.state().queries)
 
-    def _on_holdout(self, new: Any, old: Any, rules: Rules) -> Callable[[NoiseSource], GateTest]:
-        """Compute both models' values on the holdout."""
-        records = self.guard._records
-        worst = self.metric.bounds[0 if self.metric.greater_is_better else 1]
-
-        def values(model: Any) -> UnitRecords:
-            found = self.metric.of(model, *handed_out(records.labelled()[1]))
-            inside = clipped(found, self.guard.n, self.metric.bounds, "candidate", worst)
-            return unit_records(inside, self.guard.n, self.metric.bounds, "candidate")
-
-        first, second = values(new), values(old)
-        if not self.metric.greater_is_better:
-            first, second = second, first  # the difference of losses, the other way round
-        return lambda noise: rules.holdout(first, second, noise)
-
-    def _trained(self, model: Any, cv: object | None, given: object | None = None) -> _Model:
-        """Return a model with its training values in units of the metric's range."""
-        found = self.guard._trained(self.metric, model, cv, given)
-        if found.given and np.ndim(found.values) == 0:
-            raise InputError("train_values", repr(given), "one value for each training record")
-        size = len(self.guard._open[1]) if found.tested is None else found.tested.size
-        values = unit_records(found.values, size, self.metric.bounds, "train_values" if found.given else "candidate")
-        return _Model(model, values.unit(), found.splits, found.given)
-
-    def _like(self, model: _Model, new: _Model) -> _Model:
-        """Return a model with training values that go with a candidate's."""
-        if model.alike(new):
-            found = model
-        elif not new.given:
-            if new.folds is not None:
-                check_refit(model.estimator, "champion", _BOTH)
-            found = self._trained(
-                model.estimator, without_fits(self.guard._open_folds) if new.folds is None else new.folds
-            )
-        elif model.folds is None:
-            seen = "values of the candidate beside a champion that has none"
-            raise InputError("train_values", seen, "guard.gate(champion, train_values=...), too")
-        else:
-            found = model
-        if found.values.size != new.values.size:
-            seen = f"{new.values.size} values of the candidate, {found.values.size} of the champion"
-            raise InputError(
-                "train_values", seen, "as many: propose(candidate, cv=...) that tests each training record once"
-            )
-        return found
-
-    def _gains(self, new: _Model, old: _Model) -> NDArray[np.float64]:
-        """Return the training records' gains, in units of the metric's range."""
-        return self._sign * (new.values - old.values)
-
-    def _rules(self, *models: _Model) -> Rules:
+    def _rules(self, *models: Side) -> Rules:
         """Return how candidates are tested: public numbers say whether values are 0 or 1."""
-        ends = all(bool(np.isin(model.values, (0.0, 1.0)).all()) for model in models)
+        ends = all(model.ends for model in models)
         parameters, one_law = self.guard._mechanism.parameters, self.guard._declared.iid
-        return Rules(parameters, self.guard.n, self._edge / self._range, ends and one_law, self.guard._records.grouped)
+        grouped = self.guard._records.in_groups
+        return Rules(parameters, self.guard.n, self._edge / self._range, ends and one_law, grouped)
 
     def __repr__(self) -> str:
         what = "each" if self.certify == "each" else "milestones"
@@ -538,7 +453,6 @@ class _RemoteGate(
     of=Gate,
     serves="__repr__ _proposed certified certify delta guard champion last_evaluation metric on_the_way resume test "
     "tolerance",
-    local="_trained",
 ):
     """What a gate is in every process but its own: it sends the candidates there."""
 
@@ -552,6 +466,11 @@ class _RemoteGate(
         name: str = "",
     ) -> Decision:
         """Keep or reject a candidate; see `Gate.propose`. It is cross-validated in this process."""
-        new = self._trained(candidate, cv, train_values)
-        decision: Decision = self._proposed(new, SpareKey(fresh_key()) if key is None else key, name)
+        known = SpareKey(fresh_key()) if key is None else key
+        if isinstance(candidate, str):  # a column, which is where the guard is
+            given: dict[str, Any] = {"cv": cv, "train_values": train_values, "key": known, "name": name}
+            column: Decision = self._reference.call("propose", candidate, **given)
+            return column
+        new = ModelSides(self.guard, self.metric).trained(candidate, cv, train_values)
+        decision: Decision = self._proposed(new, known, name)
         return decision

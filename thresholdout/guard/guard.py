@@ -458,7 +458,7 @@ class Thresholdout:
 
         Parameters
         ----------
-        champion, metric : estimator, str or Metric
+        champion, metric : estimator or column, str or Metric
             Fitted, with nothing certified about it; a metric that is a mean over records.
         certify : {"each", "milestones"}, default="each"
             Test every candidate; or, for smaller steps, let cross-validation take candidates at no cost, and test the

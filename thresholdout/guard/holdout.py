@@ -198,6 +198,11 @@ class Records:
         own = self.training_folds.groups if self.development is None else self.development.groups
         self.grouped = grouped_records(dependence, own)
 
+    @property
+    def in_groups(self) -> bool:
+        """Whether the records' groups are known."""
+        return self.grouped is not None
+
     def check_development(self) -> None:
         """Refuse a development part where records cannot have one: here they can."""
 

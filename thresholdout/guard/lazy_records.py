@@ -282,6 +282,11 @@ class LazyRecords(Records):
         return (self.train_part.frame.to_native(),)
 
     @property
+    def in_groups(self) -> bool:
+        """Whether a column says which groups the records are in."""
+        return self._group_column is not None
+
+    @property
     def train_size(self) -> int | None:
         """Number of training records, when there is a training part."""
         return None if self.train_part is None else self.train_part.n

@@ -77,7 +77,6 @@ Certificates: TypeAlias = "tuple[Certificate, Callable[[float], Certificate | No
 """What answers are worth while nothing has failed, and a function that tells it for a smaller share of beta (``None``
 where nothing is proved) and does not use the ledger."""
 
-
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
@@ -525,6 +524,7 @@ class QueryEngine:
         move = plan(before)
         make: Callable[[NoiseSource], T] = lambda noise: blank  # noqa: E731
         if move.evaluates:
+            scanned(read)
             make, entry = self._computed("candidate", query, read)
             if entry is not None:
                 query.check(entry, repeated=True)

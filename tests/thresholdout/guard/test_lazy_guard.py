@@ -163,6 +163,17 @@ def test_comparisons_have_them_too(engine: Engine, table: pd.DataFrame, groups: 
     assert lazy.compare("bad", "good", "zero_one_loss").verdict == "worse"
 
 
+def test_a_range_wider_than_the_values_keeps_its_units(table: pd.DataFrame) -> None:
+    """Errors of 0 and 1 within a range of 5 were counted as if its ends were meant: five times the difference."""
+    guard, top = lazy_guard(of_polars, table, mechanism=Claims(noise=0.0)), table[:N]
+    found = guard.compare("good", "bad", squared_error(5.0))
+    truth = float(np.mean((top.good - top.y) ** 2 - (top.bad - top.y) ** 2))
+    assert found.interval[0] <= truth <= found.interval[1] < 0.1
+    assert found.value == pytest.approx(truth, abs=0.04)
+    (listed,) = guard.compare_all(["good"], "bad", squared_error(5.0))
+    assert listed.value == pytest.approx(truth, abs=0.02)
+
+
 def test_the_balanced_accuracy_of_columns_is_to_be_had_under_the_name_that_is_advised(table: pd.DataFrame) -> None:
     guard, truth = lazy_guard(of_polars, table), balanced_accuracy_score(table[:N].y, table[:N].good)
     for answer in (guard.score("good", "recall_macro"), guard.final_check("good", "recall_macro")):
@@ -474,7 +485,8 @@ def test_labels_are_the_name_of_one_column(
         (lambda guard: guard.score("good", sample_weight=(1, 1)), "sample_weight"),
         (lambda guard: guard.compare("good", "bad", train_values=(1, 1)), "train_values: given"),
         (lambda guard: guard.compare("good", "bad", about="win_rate"), "not declared to have one law"),
-        (lambda guard: guard.gate("good"), "holdout: a lazy frame"),
+        (lambda guard: guard.gate(Column("good")), "candidate: a Column, beside lazy frames"),
+        (lambda guard: guard.gate("good", train_values=np.ones(N)), "train_values: given beside lazy frames"),
         (lambda guard: guard.split(), "holdout: a lazy frame"),
         (lambda guard: guard.scorer(), "holdout: a lazy frame"),
         (lambda guard: guard.score(np.ones(N)), "estimator: a ndarray, beside lazy frames; expected: the name"),

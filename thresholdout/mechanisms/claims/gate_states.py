@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
+from thresholdout.data.parts.totals import GroupTotals, Joint, Totals
 from thresholdout.data.values import record_rounding
 from thresholdout.limits.group_sums import GroupSums
 from thresholdout.mechanisms.base import ALIKE
@@ -42,6 +43,7 @@ from thresholdout.mechanisms.claims.gate_tests import (
     SignGate,
     TrinomialGate,
 )
+from thresholdout.mechanisms.claims.reading import bet_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.data.values import UnitRecords
+    from thresholdout.limits.bets import Sums
+    from thresholdout.mechanisms.base import Grouped
     from thresholdout.mechanisms.claims.grouped_records import GroupedRecords
     from thresholdout.mechanisms.claims.parameters import ClaimsParameters
     from thresholdout.mechanisms.claims.state import ClaimsState
@@ -60,6 +64,7 @@ __all__ = [
     "AtGate",
     "Candidate",
     "Climb",
+    "Gains",
     "LastEvaluation",
     "Move",
     "Rules",
@@ -94,6 +99,44 @@ MANY: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
+class Gains:
+    """By how much training records are better, in units of the metric's range. Public.
+
+    Attributes
+    ----------
+    records : int
+        Their number.
+    mean, square : float
+        Means of the gains and of their squares.
+    groups : Grouped or None
+        The records' groups, where these are declared.
+
+    Examples
+    --------
+    >>> Gains.of(np.array([1.0, 0.0, -1.0, 1.0]))
+    Gains(records=4, mean=0.25, square=0.75, groups=None)
+    """
+
+    records: int
+    mean: float
+    square: float
+    groups: Grouped | None = None
+
+    @classmethod
+    def of(cls, gains: NDArray[np.float64], grouped: GroupedRecords | None = None) -> Gains:
+        """Return what is needed of the gains of records in memory."""
+        groups = None if grouped is None else grouped.known(gains, (-1.0, 1.0))
+        return cls(gains.size, float(np.mean(gains)), float(np.mean(gains * gains)), groups)
+
+    @classmethod
+    def of_totals(cls, difference: Totals, groups: Grouped | None) -> Gains:
+        """Return the same of a difference in ``(-1, 1)`` that an engine added up, each number rounded once."""
+        total, squares, n, top = difference.mean.total, difference.sum_of_squares, difference.n, 1 << difference.bits
+        mean = (2 * total - n * top) / (n * top)
+        return cls(n, mean, (4 * squares - 4 * top * total + n * top * top) / (n * top * top), groups)
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """How a guard's gate tests candidates. Public.
 
@@ -107,8 +150,8 @@ class Rules:
         By how much a candidate has to be better, in units of the metric's range, in (-1, 1): negative for a tolerance.
     sign : bool
         Whether the sign test may be used: values are 0 or 1, and the records were declared to have one law.
-    grouped : GroupedRecords or None
-        Groups of both parts, where they are declared.
+    grouped : bool
+        Whether groups of both parts are declared.
 
     Examples
     --------
@@ -127,7 +170,7 @@ class Rules:
     n: int
     delta: float
     sign: bool
-    grouped: GroupedRecords | None = None
+    grouped: bool = False
 
     @property
     def approximate(self) -> bool:
@@ -137,7 +180,7 @@ class Rules:
     @property
     def test_name(self) -> TestName:
         """Which test confirms a claim."""
-        if self.grouped is not None:
+        if self.grouped:
             return "normal limits" if self.approximate else "bets on groups"
         if self.parameters.independent:
             if not self.sign:
@@ -156,34 +199,32 @@ class Rules:
         found = self.parameters.effective
         return found if found is not None and MANY * found >= self.n / self.parameters.inflation else None
 
-    def proposal(self, gains: NDArray[np.float64]) -> Proposal:
-        """Return what the training part says, from each record's gain in units of the metric's range.
+    def proposal(self, gains: Gains) -> Proposal:
+        """Return what the training part says.
 
         Examples
         --------
         >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
         >>> rules = Rules(ClaimsParameters(n_train=4.0), 1000, 0.0, sign=True)
-        >>> rules.proposal(np.array([1.0, 0.0, 0.0, 0.0]))
+        >>> rules.proposal(Gains.of(np.array([1.0, 0.0, 0.0, 0.0])))
         Proposal(difference=0.25, variance=0.4375, n_train=4.0, holdout_records=1000.0, delta=0.0)
         """
-        mean = float(np.mean(gains))
-        variance = float(np.mean(gains * gains)) + 1.0 / gains.size - mean * mean  # as if one more record differed
-        if self.grouped is not None:
-            groups = self.grouped.known(gains, (-1.0, 1.0))
+        mean, least, groups = gains.mean, 1.0 / gains.records, gains.groups
+        variance = max(gains.square + least - mean * mean, least)  # as if one more record differed
+        if groups is not None:
             effective = groups.sizes.effective(ALIKE if groups.correlation is None else groups.correlation)
-            variance = max(variance, 1.0 / gains.size)
             return Proposal(mean, variance, groups.training or effective, effective, self.delta, groups)
-        training = self.parameters.n_train or self.effective
-        return Proposal(mean, max(variance, 1.0 / gains.size), training, self.effective, self.delta)
+        return Proposal(mean, variance, self.parameters.n_train or self.effective, self.effective, self.delta)
 
-    def foreseen(self, gains: NDArray[np.float64], log_level: float) -> float:
+    def foreseen(self, gains: Gains, log_level: float) -> float:
         """Return the probability, by the training part alone, that a test at a level confirms a candidate.
 
         Examples
         --------
         >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
         >>> rules = Rules(ClaimsParameters(), 1000, 0.0, sign=True)
-        >>> rules.foreseen(np.repeat([1.0, 0.0], [300, 700]), -3.0) > 0.999 > rules.foreseen(np.zeros(1000), -3.0)
+        >>> better, same = Gains(1000, 0.3, 0.3), Gains(1000, 0.0, 0.0)
+        >>> rules.foreseen(better, -3.0) > 0.999 > rules.foreseen(same, -3.0)
         True
         """
         proposal = self.proposal(gains)
@@ -195,18 +236,30 @@ class Rules:
         half = np.full(self.n, 0.5) if self.test_name == "bets" else np.empty(0)
         return self._test(0, 0, half)
 
-    def holdout(self, candidate: UnitRecords, champion: UnitRecords, noise: NoiseSource) -> GateTest:
+    def holdout(
+        self,
+        candidate: UnitRecords,
+        champion: UnitRecords,
+        noise: NoiseSource,
+        grouped: GroupedRecords | None = None,
+    ) -> GateTest:
         """Return the test of the holdout."""
-        if self.grouped is not None:
-            gains = self.grouped.sums(candidate.unit() - champion.unit())
-            sizes = self.grouped.holdout_sizes
+        if grouped is not None:
+            gains = grouped.sums(candidate.unit() - champion.unit())
+            sizes = grouped.holdout_sizes
             return GroupGate(GroupSums(0.5 * (sizes + gains), sizes, candidate.bits + 1), self.approximate)
         if self.test_name in ("sign test", "trinomial test"):
             new, old = candidate.coins(noise), champion.coins(noise)
             return self._test(int(np.count_nonzero(new & ~old)), int(np.count_nonzero(old & ~new)), np.empty(0))
         return self._test(0, 0, 0.5 * (1.0 + candidate.unit() - champion.unit()))
 
-    def _test(self, wins: int, losses: int, values: NDArray[np.float64]) -> GateTest:
+    def holdout_of_totals(self, found: Joint | GroupTotals) -> GateTest:
+        """Return the test of a holdout that an engine counted: of two models, or of their difference by group."""
+        if isinstance(found, GroupTotals):
+            return GroupGate(GroupSums(found.sums, found.sizes, found.bits), self.approximate)
+        return self._test(found.more, found.less, bet_on(found))
+
+    def _test(self, wins: int, losses: int, values: NDArray[np.float64] | Sums) -> GateTest:
         match self.test_name:
             case "sign test":
                 return SignGate(wins, losses, one_law=True)
@@ -216,7 +269,7 @@ class Rules:
                 return BetGate(values)
             case "bets on groups" | "normal limits":
                 return GroupGate(None, self.approximate)
-        mean, rounding = float(np.mean(values)) if values.size else 0.5, 2.0 * record_rounding(self.n)
+        mean, rounding = float(values.mean()) if values.size else 0.5, 2.0 * record_rounding(self.n)
         if self.test_name == "relative entropy":
             return EntropyGate(mean, self.effective, rounding)
         return HoeffdingGate(mean, self.effective, rounding)

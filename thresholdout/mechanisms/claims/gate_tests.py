@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from thresholdout.data.values import record_rounding
-from thresholdout.limits.bets import best_bet, log_wealth
+from thresholdout.limits.bets import best_bet, wins
 from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.entropy import coin_divergence
 from thresholdout.limits.group_sums import GroupSums, bet_against
@@ -25,6 +25,7 @@ from thresholdout.mechanisms.base import ALIKE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from thresholdout.limits.bets import Sums
     from thresholdout.mechanisms.base import Grouped
 
 __all__ = [
@@ -195,8 +196,10 @@ class BetGate(GateTest):
 
     Parameters
     ----------
-    values : ndarray of shape (n,)
-        ``(z + 1) / 2``, in [0, 1]. Secret, except for their number.
+    values : ndarray of shape (n,) or Sums
+        ``(z + 1) / 2``, in [0, 1], or what is known of them. Secret, except for their number.
+    swapped : bool
+        Whether the test is of the opposite difference: of ``1 - x`` for x, which is exact on the grid of the values.
 
     Examples
     --------
@@ -207,14 +210,15 @@ class BetGate(GateTest):
     (True, False)
     """
 
-    values: NDArray[np.float64] = field(repr=False)
+    values: NDArray[np.float64] | Sums = field(repr=False)
+    swapped: bool = False
 
     def passes(self, proposal: Proposal, log_level: float) -> bool:
         """Compare the wealth with one over the level."""
         mean = _null(proposal)
         bet, _ = best_bet(mean, 0.25 * proposal.variance, self.values.size, log_level)
         null = mean + record_rounding(self.values.size)  # to which the rounding of values may have moved it
-        return log_wealth(self.values, bet, null) >= -log_level
+        return wins(self.values, bet, null, -log_level, mirrored=self.swapped)
 
     def needed(self, proposal: Proposal, log_level: float) -> float:
         """Return the distance at which a good bet wins."""
@@ -223,8 +227,8 @@ class BetGate(GateTest):
         return 2.0 * radius / proposal.deviation
 
     def mirrored(self) -> BetGate:
-        """Return it with ``1 - x`` for x, which is exact on the grid of the values."""
-        return BetGate(1.0 - self.values)
+        """Return it with wins as losses."""
+        return BetGate(self.values, not self.swapped)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ __all__ = [
     "COARSE",
     "FINE",
     "Reading",
+    "bet_on",
     "grid_steps",
     "grid_value",
     "random_order",
@@ -184,10 +185,30 @@ def read_totals(totals: Totals | Joint, known: Known, bets: bool) -> Reading:
         raise InputError("values", "some between the ends of the range", "binary=False")
     if not bets:
         return Reading(found.mean, known)
-    if isinstance(totals, Joint) and totals.right_or_wrong:
-        same = found.n - totals.more - totals.less
-        return Reading(ThreeValues(totals.less, same, totals.more), known)
+    if isinstance(totals, Joint):
+        return Reading(bet_on(totals), known)
     return Reading(Moments(found.n, found.bits, found.mean.total, found.sum_of_squares), known)
+
+
+def bet_on(joint: Joint) -> Sums:
+    """Return what bets on two models' difference know: counts of its three values, or its moments.
+
+    Examples
+    --------
+    >>> from thresholdout.data.parts.lazy_part import counted
+    >>> halved = counted(3, {-1.0: 1, 0.0: 1, 1.0: 1}, (-2.0, 2.0), 0.0, squares=True)  # a range that is twice as wide
+    >>> bet_on(Joint(1, 1, True, counted(3, {-1.0: 1, 0.0: 1, 1.0: 1}, (-1.0, 1.0), 0.0, squares=True)))
+    <ThreeValues n=3>
+    >>> bet_on(Joint(1, 1, True, halved))
+    <Moments n=3>
+    """
+    found, more = joint.difference, joint.more
+    same = found.n - more - joint.less
+    moments = Moments(found.n, found.bits, found.mean.total, found.sum_of_squares)
+    # values 0 and 1 are ends of the difference's range where the metric's own is (0, 1), and of no wider one
+    whole = (same + 2 * more) << (found.bits - 1), (same + 4 * more) << (2 * found.bits - 2)
+    three = joint.right_or_wrong and whole == (found.mean.total, found.sum_of_squares)
+    return ThreeValues(joint.less, same, more) if three else moments
 
 
 def grid_value(total: ExactMean, steps: int) -> int:
