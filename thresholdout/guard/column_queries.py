@@ -7,13 +7,17 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-import numpy as np
-
 from graphs.numerics.arguments import as_real
 from thresholdout.data.parts.lazy_part import Wanted
-from thresholdout.data.parts.part_groups import distinct_values
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.guard.column_statistics import (
+    LabelSpread,
+    check_predicted,
+    label_spread,
+    statistic_query,
+    wanted_of_statistic,
+)
 from thresholdout.guard.content_keys import content_digest
 from thresholdout.guard.lazy_records import LazyRecords
 from thresholdout.guard.model_queries import check_statistic, checked_comparison
@@ -24,11 +28,9 @@ from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.base import PairedCounts
 from thresholdout.scoring.metrics import Metric, absolute_error, accuracy, brier_score, squared_error, zero_one_loss
 from thresholdout.scoring.statistics import Statistic, get_score
-from thresholdout.scoring.statistics.class_counts import ClassCounts
 
 if TYPE_CHECKING:
     import narwhals as nw
-    from numpy.typing import NDArray
 
     from graphs import DependenceModel
     from thresholdout.data.parts.expressions import Compiled
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.comparison import About
     from thresholdout.planning.declaration import Declaration
 
-__all__ = ["ColumnQueries", "class_counts", "classes_of", "labels_are_zero_or_one", "metric_expression"]
+__all__ = ["ColumnQueries", "labels_are_zero_or_one", "metric_expression"]
 
 _SERVED: Final = (
     "'accuracy', 'zero_one_loss', 'brier_score' of probabilities and labels that are 0 or 1, "
@@ -105,99 +107,6 @@ _KNOWN: Final[tuple[tuple[Metric, Callable[[Any, Any, tuple[float, float]], Any]
 """Metrics by the code of their values, and the same of columns."""
 
 
-_MOST: Final = 200
-"""Classes, at most: three numbers of each are counted in one pass."""
-
-
-def classes_of(statistic: Statistic, train: LazyPart, label: str) -> NDArray[Any]:
-    """Return the classes of the training part, in order.
-
-    Raises
-    ------
-    InputError
-        When a label is missing, there are too many, or the statistic is no function of counts of classes.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from thresholdout.data.parts.lazy_part import LazyPart
-    >>> from thresholdout.scoring.statistics import f1
-    >>> classes_of(f1(), LazyPart(pl.LazyFrame({"y": ["b", "a", "b"]}), "train"), "y").tolist()
-    ['a', 'b']
-    """
-    statistic.class_ratios(np.arange(2))  # refuses others before anything is read
-    found = distinct_values(train, label, _MOST + 1)
-    if len(found) > _MOST:
-        seen = f"more than {_MOST} classes in the column {label!r}"
-        raise InputError("label", seen, f"at most {_MOST} classes, of which three numbers each are counted in one pass")
-    if any(value is None or value != value for value in found):
-        raise InputError("label", f"labels {label!r} that are missing in the training part", "a class for each record")
-    return np.unique(np.array(found))
-
-
-def class_counts(
-    part: LazyPart, prediction: str, label: str, classes: Sequence[Any], *, check: bool = False
-) -> dict[Any, ClassCounts]:
-    """Count the records of each class, those predicted to be of it, and both.
-
-    A missing prediction is of no class, and so is a missing label: as in memory, where what is no number equals none.
-
-    Parameters
-    ----------
-    part : LazyPart
-        The records.
-    prediction, label : str
-        Names of columns.
-    classes : sequence
-        Labels.
-    check : bool, default=False
-        Refuse missing values, where they are public.
-
-    Raises
-    ------
-    InputError
-        When the columns do not hold such labels; or, with ``check``, when something is missing.
-    EngineFailed
-        When the engine fails.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from thresholdout.data.parts.lazy_part import LazyPart
-    >>> part = LazyPart(pl.LazyFrame({"pred": [0, 1, 1, None], "y": [0, 1, 0, 1]}), "holdout")
-    >>> found = class_counts(part, "pred", "y", [1])[1]
-    >>> found.truth, found.said, found.both
-    (2, 2, 1)
-    """
-    found = part.totals_of(_wanted_counts(prediction, label, classes))
-    if check:
-        for one_total in found:
-            one_total.check("train_values", (0.0, 1.0))
-    numbers = [one_total.total >> one_total.bits for one_total in found]
-    return {one: ClassCounts(part.n, *numbers[3 * k : 3 * k + 3]) for k, one in enumerate(classes)}
-
-
-def _wanted_counts(prediction: str, label: str, classes: Sequence[Any]) -> list[Wanted]:
-    """Return what `class_counts` counts: three numbers of each class."""
-    import narwhals as nw
-
-    wanted = []
-    for one in classes:
-        truth, said = nw.col(label) == nw.lit(_plain(one)), nw.col(prediction) == nw.lit(_plain(one))
-        wanted += [Wanted(truth, argument="label"), Wanted(said, argument="estimator")]
-        wanted.append(Wanted(truth & said, argument="estimator"))
-    return wanted
-
-
-def _labels_of(statistic: Statistic, known: NDArray[Any]) -> list[Any]:
-    """Return the classes that a statistic counts."""
-    return list(dict.fromkeys(part.label for part in statistic.class_ratios(known)))
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
-
-
 _COLUMN = "the name of a column of predictions"
 _VALUES = "an expression of narwhals, such as nw.col('pred') == nw.col('y'), or the name of a column"
 
@@ -220,6 +129,7 @@ class ColumnQueries:
         self.dependence = dependence
         self.declared = declared
         self.keys = QueryKeys(KeyMaker(engine.ledger, engine.identity))
+        self._spreads: dict[str, LabelSpread] = {}
 
     def ask(
         self,
@@ -318,12 +228,12 @@ class ColumnQueries:
 
     def _train_totals(self, train: Any, limits: tuple[float, float], missing: float | None) -> Totals:
         """Let the engine count the training part's values."""
-        part = self._train_frame()
+        part = self.train_frame()
         (found,) = part.totals_of([self._training(part, train, limits, missing)])
         if missing is None:
             found.check("train_values", limits)
         else:
-            _check_predicted(found, "estimator", "predictions of all of them, or train_values= their score")
+            check_predicted(found, "estimator", "predictions of all of them, or train_values= their score")
         return found
 
     def _training(self, part: LazyPart, train: Any, limits: tuple[float, float], missing: float | None) -> Wanted:
@@ -342,8 +252,7 @@ class ColumnQueries:
             return nullcontext()
         columns = [self._column(model) for model in models]
         if isinstance(metric, Statistic):
-            classes = _labels_of(metric, classes_of(metric, part, label))
-            return part.fetched([one for column in columns for one in _wanted_counts(column, label, classes)])
+            return part.fetched(wanted_of_statistic(self, columns, metric))
         values, limits = [metric_expression(metric, one, label) for one in columns], metric.bounds
         if baseline is None:
             worst = limits[0] if metric.greater_is_better else limits[1]
@@ -353,7 +262,21 @@ class ColumnQueries:
             asked = [wanted for one in values for wanted in part.joint_wanted(one, base, limits)]
         return part.fetched([Wanted(nw.col(label).is_in([0, 1]), argument="label"), *asked])
 
-    def _train_frame(self) -> LazyPart:
+    @property
+    def label(self) -> str:
+        """Name of the column of labels, of a guard that has one."""
+        label = self.records.label
+        assert label is not None
+        return label
+
+    def spread(self, part: LazyPart) -> LabelSpread:
+        """Return the variance of a part's labels, which is computed once."""
+        if part.name not in self._spreads:
+            self._spreads[part.name] = label_spread(part, self.label)
+        return self._spreads[part.name]
+
+    def train_frame(self) -> LazyPart:
+        """Return the training part, or refuse a query that needs one."""
         part = self.records.train_part
         if part is None:
             raise InputError("train", "no training part in this guard", "Thresholdout(holdout, train=train)")
@@ -364,8 +287,7 @@ class ColumnQueries:
     def digest(self, model: Any, score: Metric | Statistic) -> Digest | None:
         """Return what a column of predictions is known by, beside the holdout that it is a part of."""
         column = self._column(model)
-        label = self.records.label
-        assert label is not None
+        label = self.label
         return Digest(content_digest("column", column, self.records.content([column, label]), label))
 
     def _column(self, model: object, argument: str = "estimator") -> str:
@@ -381,9 +303,7 @@ class ColumnQueries:
 
     def values_of(self, metric: Metric, column: str) -> Any:
         """Return a metric of a column of predictions as an expression."""
-        label = self.records.label
-        assert label is not None
-        train = self.records.train_part
+        label, train = self.label, self.records.train_part
         if train is not None and not labels_are_zero_or_one(metric, train, label):
             raise InputError("metric", f"{metric.name!r} of labels {label!r} that are not 0 and 1", "labels 0 and 1")
         return metric_expression(metric, column, label)
@@ -407,33 +327,11 @@ class ColumnQueries:
             seen = f"a {type(given).__name__}"
             raise InputTypeError("train_values", seen, "the score of the training part, a number")
         if isinstance(chosen, Statistic):
-            return self._statistic_of_column(column, chosen, key, as_real(given))
+            return statistic_query(self, column, chosen, key, as_real(given))
         expression = self.values_of(chosen, column)
         worst = chosen.bounds[0] if chosen.greater_is_better else chosen.bounds[1]
         train = expression if given is None else given
         return self._column_query(train, expression, "estimator", chosen.bounds, chosen.name, key, None, worst)
-
-    def _statistic_of_column(self, column: str, statistic: Statistic, key: str | None, given: float | None) -> Read:
-        """Return the query about a statistic that is a function of counts of classes."""
-        frames, train = self.records, self._train_frame()
-        label = frames.label
-        assert label is not None
-        known = classes_of(statistic, train, label)
-        classes = _labels_of(statistic, known)
-        found = statistic.of_counts(class_counts(train, column, label, classes, check=True), known)
-        if given is not None:
-            found = statistic.moved(found, given, known)
-        layout = statistic.layout(found, known, None, self.dependence, self.declared.iid)
-        query = Query(
-            statistic.unit(found), statistic.bounds, statistic.name, key, Known(layout=layout), statistic.target
-        )
-
-        def read(counts: dict[Any, ClassCounts]) -> Any:
-            evidence = statistic.evidence_of_counts(counts, known, self.dependence, self.declared.iid)
-            return self.engine.statistic(evidence, query.known)
-
-        wanted = _wanted_counts(column, label, classes)
-        return query, Scan(lambda: class_counts(frames.part, column, label, classes), read, frames.part, wanted)
 
     def checked(
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
@@ -463,8 +361,8 @@ class ColumnQueries:
 
     def trained_joint(self, b: nw.Expr, a: nw.Expr, metric: Metric, argument: str) -> Joint:
         """Compare two models' values on the training part."""
-        found = self._train_frame().joint(b, a, metric.bounds, argument=argument)
-        _check_predicted(found.difference, argument, "predictions of all of them, by both models")
+        found = self.train_frame().joint(b, a, metric.bounds, argument=argument)
+        check_predicted(found.difference, argument, "predictions of all of them, by both models")
         return found
 
     def difference(self, b: nw.Expr, a: nw.Expr, metric: Metric, argument: str) -> Wanted:
@@ -526,13 +424,6 @@ class ColumnQueries:
 def _is_share(compiled: Compiled, limits: tuple[float, float]) -> bool:
     """Return whether values are ends of the range for certain: how many records a statement is true of."""
     return compiled.kind == "boolean" and limits == (0.0, 1.0)
-
-
-def _check_predicted(found: Totals, argument: str, expected: str) -> None:
-    """Refuse training records without a prediction or a label: the holdout's are not looked at."""
-    if found.missing:
-        seen = f"{found.missing} of {found.n} training records without a prediction or a label"
-        raise InputError(argument, seen, expected)
 
 
 def _paired_counts(joint: Joint, metric: Metric) -> PairedCounts:

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.metrics import balanced_accuracy_score
 
 from graphs import DependencyGraph, Groups, Independent, MarkovChain
 from graphs.models.law_free import GroupSizes
@@ -172,13 +171,6 @@ def test_a_range_wider_than_the_values_keeps_its_units(table: pd.DataFrame) -> N
     assert found.value == pytest.approx(truth, abs=0.04)
     (listed,) = guard.compare_all(["good"], "bad", squared_error(5.0))
     assert listed.value == pytest.approx(truth, abs=0.02)
-
-
-def test_the_balanced_accuracy_of_columns_is_to_be_had_under_the_name_that_is_advised(table: pd.DataFrame) -> None:
-    guard, truth = lazy_guard(of_polars, table), balanced_accuracy_score(table[:N].y, table[:N].good)
-    for answer in (guard.score("good", "recall_macro"), guard.final_check("good", "recall_macro")):
-        assert answer.interval[0] <= truth <= answer.interval[1]
-    assert answer.value == pytest.approx(truth, abs=0.02)
 
 
 @pytest.mark.slow
@@ -478,7 +470,6 @@ def test_labels_are_the_name_of_one_column(
         (lambda guard: guard.score("nr"), "no column 'nr'"),
         (lambda guard: guard.score("good", "log_loss"), "'log_loss.* of columns"),
         (lambda guard: guard.score("good", "roc_auc"), "'roc_auc' of columns that are not in memory"),
-        (lambda guard: guard.score("good", "balanced_accuracy"), "expected: 'recall_macro', the same number"),
         (lambda guard: guard.compare("good", "bad", "f1"), "a mean over records"),
         (lambda guard: guard.score("good", cv=5), "cv: a way"),
         (lambda guard: guard.score("good", train_values=np.ones(N)), "train_values: a ndarray"),

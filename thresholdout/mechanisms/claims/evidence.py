@@ -33,6 +33,8 @@ from thresholdout.limits.entropy import coin_divergence, entropy_lower
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from thresholdout.limits.bets import Moments
+
 __all__ = [
     "LUCK",
     "Bets",
@@ -47,6 +49,7 @@ __all__ = [
     "ExpectedEntropy",
     "ExpectedHoeffding",
     "Hoeffding",
+    "MomentBets",
     "WinBets",
     "cautious_bet",
     "of_share",
@@ -152,6 +155,8 @@ class Bets(Evidence):
         The largest denominator without a numerator that a unit *can* have, and the largest one that is all numerator:
         by the law, or by the labels where these are given, and not by what came out. A bet that could lose everything
         on such a unit says nothing, also where no unit lost.
+    times : ndarray of shape (n,) or None
+        How many records have each pair of a numerator and a denominator, where few are different. Secret.
 
     Examples
     --------
@@ -160,27 +165,79 @@ class Bets(Evidence):
     True
     >>> evidence.against(0.5, 2.0)
     -inf
+    >>> twice = Bets(np.array([1.0, 0.0]), np.array([1.0, 0.0]), (1.0, 1.0), np.array([2, 1]))
+    >>> twice.value, abs(twice.against(0.5, 1.0) - evidence.against(0.5, 1.0)) < 1e-12
+    (1.0, True)
     """
 
     numerators: NDArray[np.float64] = field(repr=False)
     denominators: NDArray[np.float64] = field(repr=False)
     losses: tuple[float, float] = field(repr=False)
+    times: NDArray[np.int64] | None = field(repr=False, default=None)
 
     @property
     def value(self) -> float:  # type: ignore[override]
         """The ratio."""
-        return min(1.0, float(np.sum(self.numerators)) / float(np.sum(self.denominators)))
+        a, b = (one if self.times is None else one * self.times for one in (self.numerators, self.denominators))
+        return min(1.0, float(np.sum(a)) / float(np.sum(b)))
 
     def against(self, end: float, bet: float) -> float:
         """Return the logarithm of the wealth."""
         if bet * end * self.losses[0] >= 1.0 - 1e-6:
             return -math.inf
         terms = np.log1p(bet * (self.numerators - end * self.denominators))
+        if self.times is not None:  # a product and an addition are off by 2^-52 of the sum of absolute values at most
+            several = terms * self.times
+            return float(np.sum(several)) - _SLACK - 2.0**-50 * terms.size * float(np.sum(np.abs(several)))
         return float(np.sum(terms)) - _SLACK - 2.0**-50 * terms.size * float(np.max(np.abs(terms)))
 
     def mirrored(self) -> Bets:
         """Return the ratio of the rest."""
-        return Bets(self.denominators - self.numerators, self.denominators, self.losses[::-1])
+        return replace(self, numerators=self.denominators - self.numerators, losses=self.losses[::-1])
+
+
+@dataclass(frozen=True)
+class MomentBets(Evidence):
+    """What `Bets` say of independent records with denominators 1, of whose numerators only moments are known.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the numerators, or of one minus them. Secret.
+    slack : float
+        By how much their mean may be off from that of the numerators.
+    swapped : bool
+        Whether they are of one minus the numerators.
+
+    Examples
+    --------
+    >>> from thresholdout.limits.bets import Moments
+    >>> evidence = MomentBets(Moments(1000, 1, 1900, 3700), 0.0)  # 100 halves among ones
+    >>> evidence.value, evidence.mirrored().value
+    (0.95, 0.050000000000000044)
+    >>> values = np.repeat([0.5, 1.0], [100, 900])
+    >>> 0.9 < evidence.against(0.93, 0.5) / Bets(values, np.ones(1000), (1.0, 1.0)).against(0.93, 0.5) < 1.0
+    True
+    """
+
+    moments: Moments = field(repr=False)
+    slack: float
+    swapped: bool = False
+
+    @property
+    def value(self) -> float:  # type: ignore[override]
+        """The mean."""
+        mean = self.moments.mean()
+        return 1.0 - mean if self.swapped else mean
+
+    def against(self, end: float, bet: float) -> float:
+        """Return a lower bound on the logarithm of the wealth, against a mean that is larger by the slack."""
+        null = math.nextafter(end + self.slack, math.inf)
+        return -math.inf if bet * null >= 1.0 - 1e-6 else self.moments.log_wealth(bet, null, mirrored=self.swapped)
+
+    def mirrored(self) -> MomentBets:
+        """Return the mean of the rest."""
+        return replace(self, swapped=not self.swapped)
 
 
 @dataclass(frozen=True)
@@ -281,6 +338,8 @@ class Dependent(Evidence):
         N of the entropy limits for means, if the model has one.
     records : float
         N of Hoeffding's.
+    slack : float
+        By how much the mean of ``a - L b`` may be off.
 
     Examples
     --------
@@ -293,6 +352,7 @@ class Dependent(Evidence):
     denominator: float = field(repr=False)
     effective: float | None
     records: float
+    slack: float = 1e-12
 
     @property
     def value(self) -> float:  # type: ignore[override]
@@ -301,7 +361,7 @@ class Dependent(Evidence):
 
     def against(self, end: float, bet: float) -> float:
         """Return what speaks against a mean of ``a - L b + L`` of at most L."""
-        mean = min(1.0, self.numerator - end * self.denominator + end - 1e-12)
+        mean = min(1.0, self.numerator - end * self.denominator + end - self.slack)
         if self.effective is None:
             return Hoeffding(mean, self.records).against(end, bet)
         return Entropy(mean, self.effective).against(end, bet)

@@ -1,19 +1,26 @@
-"""Ratios of which records of a class, and records predicted to be of it, are all that counts: three counts suffice."""
+"""Ratios that are functions of three counts of each class: records of it, records predicted so, and both."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresholdout.scoring.statistics.statistic_parts import Ratio, Tally
+from thresholdout.errors import InputError
+from thresholdout.mechanisms.claims.evidence import Bets
+from thresholdout.scoring.statistics.label_checks import shown
+from thresholdout.scoring.statistics.statistic_parts import Ratio, Tally, moments_of, ratio_estimate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ClassCounts", "ClassRatio"]
+    from graphs import DependenceModel
+    from thresholdout.mechanisms.claims.evidence import Evidence
+    from thresholdout.scoring.statistics.statistic_parts import PartEstimate
+
+__all__ = ["ClassCounts", "ClassMean", "ClassRatio"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,19 @@ class ClassRatio(Ratio):
     label: Any = None
     of_cells: Callable[[Any, Any], tuple[NDArray[Any], NDArray[Any]]] = field(kw_only=True)
 
+    @property
+    def counted(self) -> tuple[Any, ...]:
+        """The classes that are counted."""
+        return (self.label,)
+
+    def estimate_of_counts(self, counts: Mapping[Any, ClassCounts]) -> PartEstimate:
+        """Return what counts say, as of records in memory."""
+        return self.estimate_of(self.tally(counts[self.label]))
+
+    def evidence_of_counts(self, counts: Mapping[Any, ClassCounts], model: DependenceModel, one_law: bool) -> Evidence:
+        """Return what counts of a holdout say. Secret."""
+        return self.evidence_of(self.tally(counts[self.label]), model, one_law)
+
     def tally(self, found: ClassCounts) -> Tally:
         """Return how many records win, and how many lose.
 
@@ -64,3 +84,56 @@ class ClassRatio(Ratio):
         a, b = self.of_cells(truth, said)
         wins = int(numbers[np.asarray(a) > 0].sum())
         return Tally(found.n, wins, int(numbers[np.asarray(b) > 0].sum()) - wins)
+
+
+@dataclass(frozen=True)
+class ClassMean(Ratio):
+    """The mean over classes of the share of their records that is predicted rightly.
+
+    Attributes
+    ----------
+    labels : tuple of label
+        The classes.
+    """
+
+    labels: tuple[Any, ...] = field(kw_only=True)
+
+    @property
+    def counted(self) -> tuple[Any, ...]:
+        """The classes that are counted."""
+        return self.labels
+
+    def estimate_of_counts(self, counts: Mapping[Any, ClassCounts]) -> PartEstimate:
+        """Return what counts say, as of records in memory, but for the order of additions."""
+        a, b, times = self.cells(counts)
+        total = float(np.sum(b * times))
+        value = min(1.0, float(np.sum(a * times)) / total)
+        return ratio_estimate(value, moments_of(a - value * b, times), total, float(b.max()), int(times.sum()))
+
+    def evidence_of_counts(self, counts: Mapping[Any, ClassCounts], model: DependenceModel, one_law: bool) -> Evidence:
+        """Return what counts of a holdout of independent records say; others are refused before. Secret."""
+        a, b, times = self.cells(counts)
+        return Bets(a, b, (float(b.max()), float(b.max())), times)
+
+    def cells(
+        self, counts: Mapping[Any, ClassCounts]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Return the numerators and denominators that occur, and how many records have each of them.
+
+        Examples
+        --------
+        >>> from thresholdout.scoring.statistics import balanced_accuracy
+        >>> (part,) = balanced_accuracy().parts(np.array([0, 1]))
+        >>> [one.tolist() for one in part.cells({0: ClassCounts(4, 2, 1, 1), 1: ClassCounts(4, 2, 3, 2)})]
+        [[0.0, 0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0, 0.0], [1, 0, 1, 2, 0]]
+        """
+        found = [counts[label] for label in self.labels]
+        for label, one in zip(self.labels, found, strict=True):
+            if not one.truth:
+                raise InputError("y", f"no records of the class {shown(label)}", "records of all classes")
+        n, both = found[0].n, np.array([one.both for one in found])
+        truth = np.array([one.truth for one in found])
+        weights, none = n / (truth * len(found)), np.zeros(len(found))
+        a = np.concatenate([none, weights, [0.0]])
+        b = np.concatenate([weights, weights, [0.0]])
+        return a, b, np.concatenate([truth - both, both, [n - truth.sum()]])

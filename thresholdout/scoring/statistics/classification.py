@@ -11,10 +11,10 @@ import numpy as np
 from thresholdout.data.arguments import positive_number
 from thresholdout.errors import InputError
 from thresholdout.scoring.metrics import remembered
-from thresholdout.scoring.statistics.class_counts import ClassRatio
+from thresholdout.scoring.statistics.class_counts import ClassMean, ClassRatio
 from thresholdout.scoring.statistics.label_checks import binary_labels, predictions, shown
 from thresholdout.scoring.statistics.statistic import Statistic
-from thresholdout.scoring.statistics.statistic_parts import Judged, Ratio
+from thresholdout.scoring.statistics.statistic_parts import Judged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -223,7 +223,7 @@ def balanced_accuracy() -> Statistic:
     return Statistic(
         name="balanced_accuracy",
         responses=_SAID,
-        parts=lambda labels: (Ratio(terms, "records", one_law=True),),
+        parts=lambda labels: (ClassMean(terms, "records", one_law=True, labels=tuple(_several(labels))),),
         bounds=(0.0, 1.0),
         greater_is_better=True,
         target="the mean over the classes of the probability that a record of the class is predicted rightly; "

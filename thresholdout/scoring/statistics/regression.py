@@ -12,7 +12,7 @@ from thresholdout.errors import InputError
 from thresholdout.scoring.metrics import remembered
 from thresholdout.scoring.statistics.label_checks import residuals, variance_of
 from thresholdout.scoring.statistics.statistic import Statistic
-from thresholdout.scoring.statistics.statistic_parts import Concentrated, Judged, Ratio
+from thresholdout.scoring.statistics.statistic_parts import Concentrated, Judged, MeanShare
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ def r2(clip: float) -> Statistic:
     return Statistic(
         name=f"r2(clip={top:g})",
         responses=("predict",),
-        parts=lambda _: (Ratio(terms, "records", given=True),),
+        parts=lambda _: (MeanShare(terms, "records", given=True, most=top, relative=True),),
         bounds=(1.0 - top, 1.0),
         greater_is_better=True,
         target=f"1 - the mean over the records of E min(squared error / variance of the holdout's labels, {top:g}), "
@@ -84,7 +84,7 @@ def root_mean_squared_error(clip: float) -> Statistic:
     return Statistic(
         name=f"root_mean_squared_error(clip={top:g})",
         responses=("predict",),
-        parts=lambda _: (Ratio(terms, "records"),),
+        parts=lambda _: (MeanShare(terms, "records", most=top * top, relative=False),),
         bounds=(0.0, top),
         greater_is_better=False,
         target=f"the root of the mean over the records of E min(squared error, {top:g}^2)",

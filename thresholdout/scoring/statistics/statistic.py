@@ -14,8 +14,8 @@ from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.statistic_claims import Combination, Layout, Part
 from thresholdout.scoring.fitted_models import check_booster
 from thresholdout.scoring.metrics import made_again
-from thresholdout.scoring.statistics.class_counts import ClassCounts, ClassRatio
-from thresholdout.scoring.statistics.statistic_parts import Judged, PartEstimate, StatisticPart
+from thresholdout.scoring.statistics.class_counts import ClassCounts, ClassMean, ClassRatio
+from thresholdout.scoring.statistics.statistic_parts import Judged, MeanShare, PartEstimate, StatisticPart
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -141,7 +141,7 @@ class Statistic:
         return Estimate(value, tuple(parts))
 
     def of_counts(self, counts: Mapping[Any, ClassCounts], known: NDArray[Any]) -> Estimate:
-        """Return the statistic of counts of each class that it needs, with what its parts are; see `class_ratios`.
+        """Return the statistic of counts of each class that it needs, with what its parts are; see `counted_parts`.
 
         Examples
         --------
@@ -149,28 +149,32 @@ class Statistic:
         >>> f1(positive="spam").of_counts({"spam": ClassCounts(10, 4, 5, 3)}, np.array(["ham", "spam"])) == 6 / 9
         True
         """
-        parts = self.class_ratios(known)
-        return self._combined(tuple(part.estimate_of(part.tally(counts[part.label])) for part in parts))
+        return self.combined(tuple(part.estimate_of_counts(counts) for part in self.counted_parts(known)))
 
     def evidence_of_counts(
         self, counts: Mapping[Any, ClassCounts], known: NDArray[Any], model: DependenceModel, one_law: bool
     ) -> tuple[Evidence, ...]:
         """Return what counts of the holdout say of each part; the rest as in `evidence`. Secret."""
-        parts = self.class_ratios(known)
-        return tuple(part.evidence_of(part.tally(counts[part.label]), model, one_law) for part in parts)
+        return tuple(part.evidence_of_counts(counts, model, one_law) for part in self.counted_parts(known))
 
-    def class_ratios(self, known: NDArray[Any]) -> tuple[ClassRatio, ...]:
-        """Return the parts, all of which are functions of counts of a class."""
+    def counted_parts(self, known: NDArray[Any]) -> tuple[ClassRatio | ClassMean, ...]:
+        """Return the parts, all of which are functions of counts of classes."""
         parts = self.parts(known) if self.classifies else ()
-        found = tuple(part for part in parts if isinstance(part, ClassRatio))
+        found = tuple(part for part in parts if isinstance(part, (ClassRatio, ClassMean)))
         if not found or len(found) < len(parts):
-            same = "'recall_macro', the same number; " if self.name == "balanced_accuracy" else ""
             expected = (
-                f"{same}'precision', 'recall', 'f1', 'jaccard' (of a class, or macro), fbeta(...), "
-                "'matthews_corrcoef', or a mean over records; others need single values"
+                "'precision', 'recall', 'f1', 'jaccard' (of a class, or macro), fbeta(...), 'matthews_corrcoef', "
+                "'balanced_accuracy', r2(clip=...), root_mean_squared_error(clip=...), or a mean over records; others "
+                "need single values"
             )
             raise InputError("metric", f"{self.name!r} of columns that are not in memory", expected)
         return found
+
+    @property
+    def mean_share(self) -> MeanShare | None:
+        """The only part, where that is a mean of squared errors."""
+        parts = () if self.classifies else self.parts(None)
+        return parts[0] if len(parts) == 1 and isinstance(parts[0], MeanShare) else None
 
     def evidence(
         self, estimator: Any, X: Any, y: Any, train_y: Any, model: DependenceModel, one_law: bool
@@ -226,9 +230,10 @@ class Statistic:
         return Judged(labels, np.asarray(output), _labels(labels, known) if self._labelled() else None, known, X)
 
     def _estimate(self, judged: Judged) -> Estimate:
-        return self._combined(tuple(part.estimate(judged) for part in self.parts(judged.labels)))
+        return self.combined(tuple(part.estimate(judged) for part in self.parts(judged.labels)))
 
-    def _combined(self, found: tuple[PartEstimate, ...]) -> Estimate:
+    def combined(self, found: tuple[PartEstimate, ...]) -> Estimate:
+        """Return the statistic of what its parts are."""
         lower, upper = self.bounds
         values = [part.value for part in found]
         unit = values[0] if self.combine is None else min(1.0, max(0.0, self.combine(values)))

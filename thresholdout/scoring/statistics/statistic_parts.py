@@ -29,6 +29,7 @@ from thresholdout.mechanisms.claims.evidence import (
     ExpectedEntropy,
     ExpectedHoeffding,
     Hoeffding,
+    MomentBets,
     WinBets,
     to_share,
 )
@@ -37,8 +38,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
+    from thresholdout.limits.bets import Moments
 
-__all__ = ["Area", "Concentrated", "Judged", "PartEstimate", "Ratio", "StatisticPart", "Tally", "matching_constant"]
+__all__ = [
+    "Area",
+    "Concentrated",
+    "Judged",
+    "MeanShare",
+    "PartEstimate",
+    "Ratio",
+    "StatisticPart",
+    "Tally",
+    "matching_constant",
+    "moments_of",
+    "ratio_estimate",
+]
 
 _FEWER: Final = 1.5  # standard deviations by which a number of records is expected to be smaller
 _USUAL: Final = 0.5  # of a coin's variance
@@ -183,12 +197,9 @@ class Ratio(StatisticPart):
         a, b = self._terms(judged)
         if self.weight is not None:
             return self.estimate_of(_tally(a, b))
-        n, total = a.size, float(b.sum())
+        total = float(b.sum())
         value = min(1.0, float(a.sum()) / total)
-        most, share = float(b.max()), total / n
-        squares, wild = _moments(a - value * b)
-        squares = max(squares, most * most / (2.0 * n))
-        return PartEstimate(value, squares / share**2, share, 1.0, squares, wild, most, n)
+        return ratio_estimate(value, moments_of(a - value * b), total, float(b.max()), a.size)
 
     def estimate_of(self, tally: Tally) -> PartEstimate:
         """Return the same of counts, for records that win or lose."""
@@ -197,7 +208,7 @@ class Ratio(StatisticPart):
         self._check_counted(counted)
         total = weight * tally.wins + tally.losses
         value, share = min(1.0, weight * tally.wins / total), total / n
-        squares, wild = _moments(
+        squares, wild = moments_of(
             np.array([0.0, weight - value * weight, -value]), np.array([n - counted, tally.wins, tally.losses])
         )
         wins = (to_share(value, weight) * counted + 1.0) / (counted + 2.0)
@@ -279,6 +290,33 @@ class Ratio(StatisticPart):
 
 
 @dataclass(frozen=True)
+class MeanShare(Ratio):
+    """A mean over records of squared errors, each a share of the largest that counts; or one minus it.
+
+    Attributes
+    ----------
+    most : float
+        The largest squared error that counts.
+    relative : bool
+        Whether `most` is in units of the variance of the labels, and the part is one minus the mean.
+    """
+
+    most: float = field(kw_only=True)
+    relative: bool = field(kw_only=True)
+
+    def estimate_of_shares(self, mean: float, moments: tuple[float, float], n: int) -> PartEstimate:
+        """Return what the mean of shares says, and the mean and deviation of squares of their distances from it."""
+        return ratio_estimate(1.0 - mean if self.relative else mean, moments, float(n), 1.0, n)
+
+    def evidence_of_shares(self, moments: Moments, slack: float, model: DependenceModel) -> Evidence:
+        """Return what moments of shares say of records of which nobody knows the groups. Secret."""
+        if _singles(model):
+            return MomentBets(moments, slack, self.relative)
+        mean = 1.0 - moments.mean() if self.relative else moments.mean()
+        return replace(_dependent(mean, 1.0, model), slack=slack + Dependent.slack)
+
+
+@dataclass(frozen=True)
 class Area(StatisticPart):
     """How often a record of one class scores above a record of another; ties count half.
 
@@ -303,7 +341,7 @@ class Area(StatisticPart):
         floor = n / few**2 * (1.0 - 1.0 / (few + 1.0))
         counted = (ahead.size + behind.size) / n
         value = float(np.mean(of_ahead))
-        squares, wild = _moments((of_ahead if ahead.size <= behind.size else of_behind) - value)
+        squares, wild = moments_of((of_ahead if ahead.size <= behind.size else of_behind) - value)
         squares = max(squares, 1.0 / few**2)
         misses = float(np.mean((1.0 - (of_behind if ahead.size <= behind.size else of_ahead)) ** 2))
         return PartEstimate(value, max(variance, floor), few / n, counted, squares, wild, records=n, misses=misses)
@@ -388,6 +426,12 @@ class Concentrated(StatisticPart):
         return model.n / model.variance_inflation(bounded_differences=True) / self.spread**2
 
 
+def ratio_estimate(value: float, moments: tuple[float, float], total: float, most: float, n: int) -> PartEstimate:
+    """Return what sums of terms say of a ratio; its linear part varies as if one record more were half wrong."""
+    squares, share = max(moments[0], most * most / (2.0 * n)), total / n
+    return PartEstimate(value, squares / share**2, share, 1.0, squares, moments[1], most, n)
+
+
 def matching_constant(positive: int, negative: int, sizes: NDArray[np.int64]) -> float:
     """Return c of PROOFS.md, S4, for the worst labelling of independent groups of these sizes.
 
@@ -420,7 +464,7 @@ def _dependent(numerator: float, denominator: float, model: DependenceModel) -> 
     return Dependent(numerator, denominator, model.effective_records(), model.n / model.variance_inflation())
 
 
-def _moments(values: NDArray[np.float64], times: NDArray[np.int64] | None = None) -> tuple[float, float]:
+def moments_of(values: NDArray[np.float64], times: NDArray[np.int64] | None = None) -> tuple[float, float]:
     """Return mean and standard deviation of the squares of values, each of which may occur several times."""
     squares = values * values
     mean = float(np.average(squares, weights=times))

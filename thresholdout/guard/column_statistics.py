@@ -1,0 +1,299 @@
+"""Statistics of columns that are no means: functions of counts of classes, and of means of squared errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from thresholdout.data.parts.lazy_part import Wanted
+from thresholdout.data.parts.part_groups import distinct_values
+from thresholdout.data.values import check_bounds, record_rounding
+from thresholdout.errors import InputError
+from thresholdout.guard.query import Query
+from thresholdout.guard.query_engine import Read, Scan
+from thresholdout.limits.bets import Moments
+from thresholdout.mechanisms import Known
+from thresholdout.scoring.statistics.class_counts import ClassCounts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thresholdout.data.parts.lazy_part import LazyPart
+    from thresholdout.data.parts.totals import Totals
+    from thresholdout.guard.column_queries import ColumnQueries
+    from thresholdout.scoring.statistics import Estimate, Statistic
+    from thresholdout.scoring.statistics.statistic_parts import MeanShare
+
+__all__ = [
+    "LabelSpread",
+    "check_predicted",
+    "class_counts",
+    "classes_of",
+    "label_spread",
+    "statistic_query",
+    "wanted_of_statistic",
+]
+
+
+def statistic_query(
+    queries: ColumnQueries, column: str, statistic: Statistic, key: str | None, given: float | None
+) -> Read:
+    """Return the query about a statistic of a column of predictions."""
+    part, train, label = queries.records.part, queries.train_frame(), queries.label
+    if statistic.mean_share is not None:
+        return _share_query(queries, column, statistic, statistic.mean_share, key, given)
+    known = classes_of(statistic, train, label)
+    classes = _labels_of(statistic, known)
+    found = statistic.of_counts(class_counts(train, column, label, classes, check=True), known)
+    query = _public(queries, statistic, found, known, given, key)
+
+    def read(counts: dict[Any, ClassCounts]) -> Any:
+        evidence = statistic.evidence_of_counts(counts, known, queries.dependence, queries.declared.iid)
+        return queries.engine.statistic(evidence, query.known)
+
+    wanted = _wanted_counts(column, label, classes)
+    return query, Scan(lambda: class_counts(part, column, label, classes), read, part, wanted)
+
+
+def _public(
+    queries: ColumnQueries,
+    statistic: Statistic,
+    found: Estimate,
+    known: NDArray[Any] | None,
+    given: float | None,
+    key: str | None,
+) -> Query:
+    """Return the query, as the training part has it."""
+    if given is not None:
+        found = statistic.moved(found, given, known)
+    layout = statistic.layout(found, () if known is None else known, None, queries.dependence, queries.declared.iid)
+    public = Known(layout=layout)
+    return Query(statistic.unit(found), statistic.bounds, statistic.name, key, public, statistic.target)
+
+
+def wanted_of_statistic(queries: ColumnQueries, columns: Sequence[str], statistic: Statistic) -> list[Wanted]:
+    """Return what is counted of the training part first."""
+    train, label, share = queries.train_frame(), queries.label, statistic.mean_share
+    if share is not None:
+        return [_wanted_share(queries, train, column, share)[0] for column in columns]
+    classes = _labels_of(statistic, classes_of(statistic, train, label))
+    return [one for column in columns for one in _wanted_counts(column, label, classes)]
+
+
+def _share_query(
+    queries: ColumnQueries, column: str, statistic: Statistic, share: MeanShare, key: str | None, given: float | None
+) -> Read:
+    """Return the query about a mean of squared errors.
+
+    As many passes are made whatever the holdout's labels are, so that a failure of one tells nothing of them; a
+    variance that is no use is found afterwards, and charged.
+    """
+    part, train = queries.records.part, queries.train_frame()
+    wanted, spread = _wanted_share(queries, train, column, share)
+    spread.check("train")
+    (total,) = train.totals_of([wanted])
+    check_predicted(total, "estimator", "predictions of all of them, or train_values= their score")
+    mean = total.mean.mean()
+    distance = (wanted.value / wanted.bounds[1] - mean) ** 2  # type: ignore[operator]
+    (square,) = train.totals_of([Wanted(distance, squares=True, argument="train_values")])
+    moments = square.mean.mean(), math.sqrt(max(0.0, square.variance()))
+    found = statistic.combined((share.estimate_of_shares(mean, moments, total.n),))
+    query = _public(queries, statistic, found, None, given, key)
+
+    def count() -> tuple[Totals, LabelSpread]:
+        asked, known = _wanted_share(queries, part, column, share)
+        return part.totals_of([asked])[0], known
+
+    def read(counted: tuple[Totals, LabelSpread]) -> Any:
+        totals, known = counted
+        known.check("y")
+        sums = Moments(totals.n, totals.bits, totals.mean.total, totals.sum_of_squares)
+        slack = record_rounding(totals.n) + known.share_slack
+        return queries.engine.statistic((share.evidence_of_shares(sums, slack, queries.dependence),), query.known)
+
+    return query, Scan(count, read)
+
+
+_COARSE: Final = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSpread:
+    """The variance of the labels of one part, as far as a grid tells it. Of a holdout it is secret.
+
+    Parameters
+    ----------
+    variance : float
+        0 where it is no use.
+    off : float
+        Bound on the error of its root, in units of this root.
+    """
+
+    variance: float = field(repr=False)
+    off: float = field(repr=False)
+
+    @property
+    def usable(self) -> bool:
+        """Whether labels vary, and enough for the grid."""
+        return 0.0 < self.variance < math.inf and self.off <= _COARSE
+
+    @property
+    def share_slack(self) -> float:
+        """By how much a mean of shares of the variance may be off, in units of the largest share; PROOFS.md, E7."""
+        return 2.01 * self.off + 2.0**-46  # and a dozen operations of floats
+
+    def check(self, argument: str) -> None:
+        """Refuse labels that do not vary enough for the grid."""
+        if not self.usable:
+            seen = "labels that are missing, all the same, or vary too little or too much"
+            raise InputError(argument, seen, "labels that vary")
+
+
+def label_spread(part: LazyPart, label: str) -> LabelSpread:
+    """Return the variance of numeric labels: one pass for their ends, and one for sums on the grid between these.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from thresholdout.data.parts.lazy_part import LazyPart
+    >>> found = label_spread(LazyPart(pl.LazyFrame({"y": [0.0, 1.0, 2.0, 5.0]}), "train"), "y")
+    >>> round(found.variance, 9), found.off < 1e-11
+    (3.5, True)
+    """
+    import narwhals as nw
+
+    own = part.compiled(nw.col(label).cast(nw.Float64), "label").expression
+    column = nw.col("label")
+    ends = part.row(lambda: part.frame.select(label=own).select(low=column.min(), high=column.max()))
+    low, high = (math.nan if ends[end] is None else float(ends[end]) for end in ("low", "high"))
+    bounds = _range(low, high)
+    wanted = Wanted(nw.col(label).cast(nw.Float64), bounds or (0.0, 1.0), squares=True, argument="label")
+    (found,) = part.totals_of([wanted])
+    unit = found.variance()
+    if bounds is None or found.missing or found.outside or not unit > 0.0:
+        return LabelSpread(0.0, math.inf)
+    return LabelSpread((high - low) ** 2 * unit, record_rounding(found.n) / math.sqrt(unit))
+
+
+def _range(low: float, high: float) -> tuple[float, float] | None:
+    """Return a range that was computed, where it is one that values are divided by."""
+    try:
+        return check_bounds((low, high))
+    except InputError:
+        return None
+
+
+def _wanted_share(queries: ColumnQueries, part: LazyPart, column: str, share: MeanShare) -> tuple[Wanted, LabelSpread]:
+    """Return the squared errors of a part in the range that counts; a record without one has the largest."""
+    import narwhals as nw
+
+    spread = queries.spread(part) if share.relative else LabelSpread(1.0, 0.0)
+    bounds = _range(0.0, share.most * spread.variance)
+    if bounds is None:
+        bounds, spread = (0.0, 1.0), LabelSpread(0.0, math.inf)
+    error = nw.col(queries.label).cast(nw.Float64) - nw.col(column).cast(nw.Float64)
+    return Wanted((error**2).clip(*bounds), bounds, bounds[1], squares=True, argument="estimator"), spread
+
+
+_MOST: Final = 200
+"""Classes, at most: three numbers of each are counted in one pass."""
+
+
+def classes_of(statistic: Statistic, train: LazyPart, label: str) -> NDArray[Any]:
+    """Return the classes of the training part, in order.
+
+    Raises
+    ------
+    InputError
+        When a label is missing, there are too many, or the statistic is no function of counts of classes.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from thresholdout.data.parts.lazy_part import LazyPart
+    >>> from thresholdout.scoring.statistics import f1
+    >>> classes_of(f1(), LazyPart(pl.LazyFrame({"y": ["b", "a", "b"]}), "train"), "y").tolist()
+    ['a', 'b']
+    """
+    statistic.counted_parts(np.arange(2))  # refuses others before anything is read
+    found = distinct_values(train, label, _MOST + 1)
+    if len(found) > _MOST:
+        seen = f"more than {_MOST} classes in the column {label!r}"
+        raise InputError("label", seen, f"at most {_MOST} classes, of which three numbers each are counted in one pass")
+    if any(value is None or value != value for value in found):
+        raise InputError("label", f"labels {label!r} that are missing in the training part", "a class for each record")
+    return np.unique(np.array(found))
+
+
+def class_counts(
+    part: LazyPart, prediction: str, label: str, classes: Sequence[Any], *, check: bool = False
+) -> dict[Any, ClassCounts]:
+    """Count the records of each class, those predicted to be of it, and both.
+
+    A missing prediction is of no class, and so is a missing label: as in memory, where what is no number equals none.
+
+    Parameters
+    ----------
+    part : LazyPart
+        The records.
+    prediction, label : str
+        Names of columns.
+    classes : sequence
+        Labels.
+    check : bool, default=False
+        Refuse missing values, where they are public.
+
+    Raises
+    ------
+    InputError
+        When the columns do not hold such labels; or, with ``check``, when something is missing.
+    EngineFailed
+        When the engine fails.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from thresholdout.data.parts.lazy_part import LazyPart
+    >>> part = LazyPart(pl.LazyFrame({"pred": [0, 1, 1, None], "y": [0, 1, 0, 1]}), "holdout")
+    >>> found = class_counts(part, "pred", "y", [1])[1]
+    >>> found.truth, found.said, found.both
+    (2, 2, 1)
+    """
+    found = part.totals_of(_wanted_counts(prediction, label, classes))
+    if check:
+        for one_total in found:
+            one_total.check("train_values", (0.0, 1.0))
+    numbers = [one_total.total >> one_total.bits for one_total in found]
+    return {one: ClassCounts(part.n, *numbers[3 * k : 3 * k + 3]) for k, one in enumerate(classes)}
+
+
+def _wanted_counts(prediction: str, label: str, classes: Sequence[Any]) -> list[Wanted]:
+    """Return what `class_counts` counts: three numbers of each class."""
+    import narwhals as nw
+
+    wanted = []
+    for one in classes:
+        truth, said = nw.col(label) == nw.lit(_plain(one)), nw.col(prediction) == nw.lit(_plain(one))
+        wanted += [Wanted(truth, argument="label"), Wanted(said, argument="estimator")]
+        wanted.append(Wanted(truth & said, argument="estimator"))
+    return wanted
+
+
+def _labels_of(statistic: Statistic, known: NDArray[Any]) -> list[Any]:
+    """Return the classes that a statistic counts."""
+    return list(dict.fromkeys(one for part in statistic.counted_parts(known) for one in part.counted))
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def check_predicted(found: Totals, argument: str, expected: str) -> None:
+    """Refuse training records without a prediction or a label: the holdout's are not looked at."""
+    if found.missing:
+        seen = f"{found.missing} of {found.n} training records without a prediction or a label"
+        raise InputError(argument, seen, expected)
