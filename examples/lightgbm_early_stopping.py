@@ -54,7 +54,8 @@ def main() -> None:
                 callbacks=[LightGBMCallback(stopping)],
             )
             # The arithmetic of processors differs in the fifth digit.
-            best = np.format_float_positional(stopping.best.value, 3, fractional=False, trim="-") if stopping.best else "none"
+            found = stopping.best
+            best = np.format_float_positional(found.value, 3, fractional=False, trim="-") if found else "none"
             row = f"{stopping.rounds:6d} {stopping.asked:9d} {stopping.best_round:10d} {best:>8s}"
             print(f"{name:14s} {way:12s} {row}")
 
