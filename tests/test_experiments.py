@@ -12,7 +12,7 @@ import pytest
 
 import benchmarks.experiments.__main__ as driver
 from benchmarks.experiments.__main__ import EXPERIMENTS, main, run
-from benchmarks.experiments.documents import disagreements, marked
+from benchmarks.experiments.documents import disagreements, quoted
 from benchmarks.experiments.outcome import RESULTS, Number, markdown, mean_number, share_limits, share_number, summary
 from benchmarks.experiments.scaling import sorting
 from benchmarks.experiments.side_by_side import published_gaussian
@@ -93,17 +93,20 @@ def test_agents_behind_a_gate_keep_what_is_better() -> None:
         assert value(f"agents.gap_variant_{size}") > value(f"agents.gap_none_{size}") + 0.01
 
 
-@for_each("page", PAGES, ids=lambda page: page.stem)
-def test_the_documents_agree_with_the_results(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert disagreements(text, KNOWN | known()) == []
-    assert "\n<!-- experiment" not in text, "a comment at the beginning of a line ends the paragraph on the site"
+QUOTED = {path.stem.removeprefix("quoted_"): path.read_text(encoding="utf-8") for path in RESULTS.glob("quoted_*.txt")}
+"""The passages of each page that quote results, by the page's name."""
 
 
-@for_each(("stem", "least"), [("measurements", 40), ("start", 40), ("agents-study", 200)])
-def test_pages_of_numbers_say_where_they_come_from(stem: str, least: int) -> None:
-    (page,) = (page for page in PAGES if page.stem == stem)
-    assert len(list(marked(page.read_text(encoding="utf-8")))) > least
+@for_each("name", sorted(QUOTED))
+def test_the_pages_agree_with_the_results(name: str) -> None:
+    (page,) = (page for page in PAGES if page.stem == name)
+    assert disagreements(page.read_text(encoding="utf-8"), QUOTED[name], KNOWN | known()) == []
+
+
+@for_each(("name", "least"), [("measurements", 40), ("start", 40), ("agents-study", 200)])
+def test_pages_of_numbers_say_where_they_come_from(name: str, least: int) -> None:
+    (page,) = (page for page in PAGES if page.stem == name)
+    assert len(list(quoted(page.read_text(encoding="utf-8"), QUOTED[name]))) > least
 
 
 RESULT = {
@@ -114,29 +117,40 @@ RESULT = {
 
 
 @for_each(
-    ("text", "wrong"),
+    ("text", "passages", "wrong"),
     [
-        ("no marks at all", 0),
-        ("optimism <!-- experiment: a.b -->0.13 here", 0),
-        ("| <!-- experiment: a.b --> **0.14** | <!-- experiment: c.d -->12,345 |", 0),
-        ("<!-- experiment: a.b -->13 %", 0),
-        ("<!-- experiment: a.b -->0.15", 1),
-        ("<!-- experiment: a.b -->15 %", 1),
-        ("<!-- experiment: a.b -->-0.132", 1),
-        ("<!-- experiment: c.d -->12,346", 1),
-        ("<!-- experiment: c.d -->12,345 and <!-- experiment: a.b -->0.2", 1),
-        ("<!-- experiment: a.none -->0.1", 1),
-        ("<!-- experiment: e.f -->0.05", 1),
+        ("nothing is quoted", "", 0),
+        ("optimism 0.13 here", "optimism {a.b} here", 0),
+        ("| **0.14** | 12,345 |", "| {a.b}** | {c.d} |", 0),
+        ("in 13 % of all", "in {a.b} of", 0),
+        ("one 0.15, two 0.13", "two {a.b}", 0),
+        ("optimism 0.15", "optimism {a.b}", 1),
+        ("in 15 % of all", "in {a.b} of", 1),
+        ("optimism -0.132", "optimism {a.b}", 1),
+        ("12,346 records", "{c.d} records", 1),
+        ("12,345 and 0.2", "{c.d} and {a.b}", 1),
+        ("a 0.13, b 0.2; a 0.2, b 0.13", "a {a.b}, b\na {a.b}, b", 1),
+        ("none 0.1", "none {a.none}", 1),
+        ("none 0.05", "none {e.f}", 1),
     ],
 )
-def test_a_wrong_number_in_a_text_is_found(text: str, wrong: int) -> None:
-    assert len(disagreements(text, RESULT)) == wrong
+def test_a_wrong_number_in_a_text_is_found(text: str, passages: str, wrong: int) -> None:
+    assert len(disagreements(text, passages, RESULT)) == wrong
 
 
-@for_each("text", ["<!-- experiment: a.b --> about 0.13", "<!-- experiment a.b -->0.13"])
-def test_marks_that_cannot_be_read_are_errors(text: str) -> None:
-    with pytest.raises(ValueError, match="mark"):
-        list(marked(text))
+@for_each(
+    ("text", "passages"),
+    [
+        ("a 0.1", "a 0.1"),
+        ("a 0.1", "b {a.b}"),
+        ("a 0.13 b", "a {a.b} c"),
+        ("a 0.135", "a {a.b}5"),
+        ("b 1, a 1", "a {a.b}\nb {a.b}"),
+    ],
+)
+def test_passages_that_a_text_does_not_have_are_errors(text: str, passages: str) -> None:
+    with pytest.raises(ValueError, match="behind the passage before"):
+        list(quoted(text, passages))
 
 
 def test_limits_of_shares_are_exact() -> None:

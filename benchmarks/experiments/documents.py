@@ -1,7 +1,8 @@
-"""Numbers in texts that come from experiments: ``<!-- experiment: coverage.broken -->0.003`` names its source.
+"""Numbers in pages that come from experiments.
 
-The comment stands right before the number. A number followed by % is a hundredth of what is shown. It agrees when it is
-within three standard errors and half a unit of its last digit of the result.
+``results/quoted_PAGE.txt`` has the passages of a page that quote results, one a line and in the page's order, with
+``{experiment.quantity}`` in place of each number. A number followed by % is a hundredth of its value. It agrees when
+it is within three standard errors and half a unit of its last digit of the result.
 """
 
 from __future__ import annotations
@@ -11,54 +12,58 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-MARK = re.compile(r"<!--\s*experiment:\s*(?P<key>[\w.]+)\s*-->")
-NUMBER = re.compile(r"\s*(?:\*\*|`)?(?P<number>[-+\N{MINUS SIGN}]?\d[\d,]*(?:\.(?P<digits>\d+))?)\s*(?P<percent>%)?")
+_KEY = re.compile(r"\{([\w.]+)\}")
+_NUMBER = r"(?:\*\*|`)?([-+\N{MINUS SIGN}]?\d[\d,]*(?:\.\d+)?(?:\s*%)?)(?!\.?\d)"
 
 
-class Marked(NamedTuple):
-    """A number in a text, where it says to come from, and what rounding may have done to it."""
+class Quoted(NamedTuple):
+    """A number in a text, the result that it quotes, and the largest error of its rounding."""
 
     key: str
     value: float
     rounding: float
 
 
-def marked(text: str) -> Iterator[Marked]:
-    """Find all numbers with a mark.
+def quoted(text: str, passages: str) -> Iterator[Quoted]:
+    r"""Find the numbers of all passages in a text, in their order; line breaks in the text count as spaces.
 
     Raises
     ------
     ValueError
-        When no number follows a mark, or a mark is not readable.
+        When a passage names no number, or the text does not have it behind the passage before.
 
     Examples
     --------
-    >>> list(marked("Optimism <!-- experiment: feature_selection.optimism_guard -->0.25 or so"))
-    [Marked(key='feature_selection.optimism_guard', value=0.25, rounding=0.005)]
+    >>> list(quoted("Optimism is 0.25\nor so.", "Optimism is {feature_selection.optimism_guard} or so"))
+    [Quoted(key='feature_selection.optimism_guard', value=0.25, rounding=0.005)]
     """
-    if len(re.findall(r"<!--\s*experiment", text)) != len(found := list(MARK.finditer(text))):
-        raise ValueError("a mark that is not of the form <!-- experiment: name.quantity -->")
-    for mark in found:
-        number = NUMBER.match(text, mark.end())
-        if number is None:
-            raise ValueError(f"no number follows the mark of {mark['key']}")
-        scale = 0.01 if number["percent"] else 1.0
-        digits = len(number["digits"] or "")
-        value = float(number["number"].replace(",", "").replace("\N{MINUS SIGN}", "-"))
-        yield Marked(mark["key"], scale * value, 0.5 * scale * 10.0**-digits)
+    whole, place = " ".join(text.split()), 0
+    for passage in passages.splitlines():
+        literal, *rest = _KEY.split(passage)
+        keys, literals = rest[::2], rest[1::2]
+        pattern = re.escape(literal) + "".join(_NUMBER + re.escape(part) for part in literals)
+        found = re.compile(pattern).search(whole, place)
+        if not keys or found is None:
+            raise ValueError(f"{passage!r} names no number, or the text does not have it behind the passage before")
+        place = found.end()
+        for key, shown in zip(keys, found.groups(), strict=True):
+            scale = 0.01 if shown.endswith("%") else 1.0
+            number = shown.rstrip("% ").replace(",", "").replace("\N{MINUS SIGN}", "-")
+            digits = len(number.partition(".")[2])
+            yield Quoted(key, scale * float(number), 0.5 * scale * 10.0**-digits)
 
 
-def disagreements(text: str, results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Say which marked numbers differ from the results by more than their stated errors.
+def disagreements(text: str, passages: str, results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Say which quoted numbers differ from the results by more than their stated errors.
 
     Examples
     --------
     >>> results = {"a.b": {"value": 0.30, "se": 0.01}}
-    >>> disagreements("<!-- experiment: a.b -->0.32 and <!-- experiment: a.b -->0.34", results)
+    >>> disagreements("It is 0.32, later 0.34.", "It is {a.b}, later {a.b}.", results)
     ['a.b: the text says 0.34, the result is 0.3 +- 0.01']
     """
     found = []
-    for key, value, rounding in marked(text):
+    for key, value, rounding in quoted(text, passages):
         if key not in results:
             found.append(f"{key}: there is no such result")
             continue
