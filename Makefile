@@ -28,7 +28,7 @@ NEWER_PYTHONS ?= 3.12 3.13
 TRY_WHEEL := 'from graphs import Independent; from thresholdout import plan; print(plan(Independent(1000), queries=20))'
 NEWER_TESTS := graphs thresholdout $(OLDEST_TESTS) tests/graphs/numerics tests/thresholdout/limits tests/thresholdout/noise
 
-# The libraries whose loops the hooks are run in, as the table of docs/hooks.md has them; and what they leave out.
+# The libraries whose loops the hooks are run in, as the table of docs/model_selection.md has them; and what they leave out.
 HOOKS := .venv-hooks
 HOOKS_LIBRARIES := gepa==0.1.4 dspy==3.4.1 openevolve==0.4.0 'ray[tune]==2.60.0' mlflow-skinny==3.17.2 torch==2.13.0 \
 	transformers==5.23.0 lightning==2.6.6 keras==3.15.1 inspect-ai==0.3.285

@@ -1,4 +1,4 @@
-"""The page of hooks: its table of versions, and its examples."""
+"""The section on hooks: its table of versions, and its examples."""
 
 import re
 from importlib.metadata import PackageNotFoundError, version
@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "hooks.md"
-ROWS = re.findall(r"^\| ([a-z_-]+) \| ([0-9.]+) \| (.*?) \| (?:`(.*)`)? ?\|$", PAGE.read_text(), re.MULTILINE)
-SECTIONS = re.findall(r"^## (.*?)$(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+PAGE = ROOT / "docs" / "model_selection.md"
+TEXT = PAGE.read_text().split("\n## Hooks ")[1].split("\n## ")[0]
+ROWS = re.findall(r"^\| ([a-z_-]+) \| ([0-9.]+) \| (.*?) \| (?:`(.*)`)? ?\|$", TEXT, re.MULTILINE)
+SECTIONS = re.findall(r"^### (.*?)$(.*?)(?=^### |\Z)", TEXT, re.MULTILINE | re.DOTALL)
 NEEDS = {
     "Ray Tune": "ray",
     "MLflow": "mlflow",
@@ -53,7 +54,7 @@ def test_the_examples_of_the_page_run(section: str, tmp_path: Path, monkeypatch:
         library.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=80 * 2**20)
     if section == "MLflow":
         library.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    introduction = PAGE.read_text().split("\n## ")[0]
+    introduction = TEXT.split("\n### ")[0]
     space: dict[str, object] = {"__name__": "__main__"}
     try:
         exec(compile(examples(introduction), str(PAGE), "exec"), space)
