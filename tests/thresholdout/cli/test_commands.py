@@ -21,7 +21,7 @@ from thresholdout.cli import main
 from thresholdout.cli.running import EXIT_CODES, Command, ExitCode, MainCommands
 from thresholdout.errors import BudgetExhausted, InputError, LedgerUnusable
 
-PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8").split("\n## Commands\n")[1]
 NAMES = ["demo", "plan", "eval", "guard", "serve", "admin", "ledger", "agent", "privacy"]
 WITHOUT_JSON = {("agent", "mcp"), ("ledger", "witness")}
 """Commands that print nothing of their own: one speaks a protocol, one waits for requests."""
