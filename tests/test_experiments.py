@@ -103,7 +103,7 @@ def test_the_pages_agree_with_the_results(name: str) -> None:
     assert disagreements(page.read_text(encoding="utf-8"), QUOTED[name], KNOWN | known()) == []
 
 
-@for_each(("name", "least"), [("measurements", 40), ("start", 40), ("agents-study", 200)])
+@for_each(("name", "least"), [("measurements", 240), ("start", 40)])
 def test_pages_of_numbers_say_where_they_come_from(name: str, least: int) -> None:
     (page,) = (page for page in PAGES if page.stem == name)
     assert len(list(quoted(page.read_text(encoding="utf-8"), QUOTED[name]))) > least
