@@ -22,7 +22,6 @@ SLOW_EXAMPLES = frozenset(
     {
         "docs/private_learners.md",
         "docs/dependence.md",
-        "docs/budgets.md",
         "docs/model_selection.md",
         "docs/learners.md",
         "benchmarks.papers.minibatch_variance.minibatch_variance",
