@@ -460,7 +460,7 @@ def test_only_truths_that_are_given_the_labels_cost_half_of_the_risk() -> None:
 def test_what_is_shown_does_not_depend_on_numbers_of_records() -> None:
     """Holdouts with other numbers of positive records, and the same outcomes, get the same answers."""
     train = np.arange(N) % 3 == 0
-    for name in ("precision", "recall", "f1", "roc_auc", "balanced_accuracy", "matthews_corrcoef"):
+    for name in ("precision", "recall", "f1", "roc_auc", "balanced_accuracy", "matthews_corrcoef", "cohen_kappa"):
         shown = set()
         for shift in (0, 9):
             positive = np.concatenate([np.arange(N) < 200 + shift, train]).astype(np.int64)

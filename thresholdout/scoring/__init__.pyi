@@ -6,6 +6,7 @@ from .metrics import (
 )
 from .statistics import (
     bounded_difference as bounded_difference,
+    cohen_kappa as cohen_kappa,
     f1 as f1,
     fbeta as fbeta,
     jaccard as jaccard,

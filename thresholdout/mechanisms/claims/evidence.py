@@ -502,15 +502,19 @@ class ExpectedBets(Expected):
         for _ in range(_ROUNDS):
             if end <= _SLACK:
                 return 0.0, 0.0
-            bet, radius = cautious_bet(needed, padded, end * self.most)
+            bet, radius = cautious_bet(needed, padded, self.loss(end))
             end = edge - self.margin * radius / self.share
-        return (end, bet) if end > _SLACK and bet * end * self.most < 1.0 - 1e-6 else (0.0, 0.0)
+        return (end, bet) if end > _SLACK and bet * self.loss(end) < 1.0 - 1e-6 else (0.0, 0.0)
 
-    def mirrored(self) -> ExpectedBets:
+    def loss(self, end: float) -> float:
+        """Return the most that a unit is expected to be able to lose."""
+        return end * self.most
+
+    def mirrored(self) -> Self:
         """Return the same: squares and denominators are those of the rest, too."""
         return self
 
-    def wider(self) -> ExpectedBets:
+    def wider(self) -> Self:
         """Expect larger squares, and less luck."""
         return replace(self, squares=_MORE * self.squares, most=_MORE * self.most, margin=1.1 * self.margin)
 

@@ -1,9 +1,9 @@
 """Statistics of a holdout that are not means over records.
 
 Precision, recall, F1, Jaccard, per class or averaged; balanced accuracy; areas under the curve, also of several
-classes; Matthews' correlation; R2, root mean squared and median error; metrics on slices; and statistics of one's own
-with a declared bounded difference. Guards that make claims answer them, with intervals about a *truth* that each says
-in words (`Statistic.target`, `Answer.estimand`).
+classes; Matthews' correlation; Cohen's kappa; R2, root mean squared and median error; metrics on slices; and statistics
+of one's own with a declared bounded difference. Guards that make claims answer them, with intervals about a *truth*
+that each says in words (`Statistic.target`, `Answer.estimand`).
 
 A statistic consists of *parts*: ratios of sums over records, areas, or values that no record moves far. The numbers of
 records that count (how many are positive, how many were predicted so) are functions of the holdout; they stay secret,
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.scoring.metrics import METRIC_NAMES, Metric, get_metric, needed_range
+from thresholdout.scoring.statistics.agreement import cohen_kappa
 from thresholdout.scoring.statistics.areas_under_curves import roc_auc, roc_auc_ovo, roc_auc_ovr
 from thresholdout.scoring.statistics.classification import (
     balanced_accuracy,
@@ -36,6 +37,7 @@ __all__ = [
     "Statistic",
     "balanced_accuracy",
     "bounded_difference",
+    "cohen_kappa",
     "f1",
     "fbeta",
     "get_score",
@@ -53,7 +55,7 @@ __all__ = [
     "sliced",
 ]
 
-_SHORT = {"auc": "roc_auc", "acc": "accuracy", "mcc": "matthews_corrcoef"}
+_SHORT = {"auc": "roc_auc", "acc": "accuracy", "kappa": "cohen_kappa", "mcc": "matthews_corrcoef"}
 
 
 def get_statistic(statistic: str | Statistic) -> Statistic:

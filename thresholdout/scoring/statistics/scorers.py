@@ -8,6 +8,7 @@ from typing import Any, Final
 import thresholdout.scoring.metrics as metrics
 from thresholdout.errors import InputError
 from thresholdout.scoring.metrics import Metric
+from thresholdout.scoring.statistics.agreement import cohen_kappa
 from thresholdout.scoring.statistics.areas_under_curves import roc_auc, roc_auc_ovo, roc_auc_ovr
 from thresholdout.scoring.statistics.classification import (
     balanced_accuracy,
@@ -24,6 +25,7 @@ __all__ = ["BY_NAME", "from_scorer", "is_scorer"]
 
 BY_NAME: Final[Mapping[str, Callable[[], Metric | Statistic]]] = {
     "balanced_accuracy": balanced_accuracy,
+    "cohen_kappa": cohen_kappa,
     "f1": f1,
     "f1_macro": lambda: f1(average="macro"),
     "f1_micro": metrics.accuracy,
@@ -115,6 +117,8 @@ def _translated(name: str, options: dict[str, Any]) -> Metric | Statistic:
         found = fbeta(options.pop("beta"), options.pop("pos_label", None))
     elif name == "roc_auc_score" and options.pop("average", "macro") == "macro":
         found = _AREAS.get(options.pop("multi_class", "raise"), roc_auc)()
+    elif name == "cohen_kappa_score":
+        found = cohen_kappa(options.pop("weights", None))
     elif name == "top_k_accuracy_score":
         found = metrics.top_k_accuracy(options.pop("k", 2))
     elif name in _PLAIN:

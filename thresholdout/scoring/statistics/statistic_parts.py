@@ -49,9 +49,11 @@ __all__ = [
     "Ratio",
     "StatisticPart",
     "Tally",
+    "groups_of",
     "matching_constant",
     "moments_of",
     "ratio_estimate",
+    "singles",
 ]
 
 _FEWER: Final = 1.5  # standard deviations by which a number of records is expected to be smaller
@@ -108,6 +110,8 @@ class PartEstimate:
         Number of training records.
     misses : float
         Mean square of one minus the placements of the more frequent class.
+    pairs : tuple of float
+        ``squares`` and ``wild`` of pairs of records, for agreement beyond chance.
     """
 
     value: float
@@ -119,6 +123,7 @@ class PartEstimate:
     most: float = 1.0
     records: int = 1
     misses: float = 1.0
+    pairs: tuple[float, float] = (0.0, 0.0)
 
 
 class StatisticPart(ABC):
@@ -234,7 +239,7 @@ class Ratio(StatisticPart):
     def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> Evidence:
         """Count wins and losses, or keep the terms, of records or of groups."""
         a, b = self._terms(judged)
-        groups = None if self.weight is not None and _singles(model) else _groups(model)
+        groups = None if self.weight is not None and singles(model) else groups_of(model)
         if groups is None and self.weight is not None:
             return self.evidence_of(_tally(a, b), model, one_law)
         if groups is None:
@@ -247,7 +252,7 @@ class Ratio(StatisticPart):
         """Return what counts say of records that win or lose, and of which nobody knows the groups. Secret."""
         assert self.weight is not None
         self._check_counted(tally.wins + tally.losses)
-        if not _singles(model):
+        if not singles(model):
             of_a = self.weight * tally.wins
             means = of_a / tally.n / self.weight, (of_a + tally.losses) / tally.n / self.weight
             return _dependent(*means, model)
@@ -258,9 +263,9 @@ class Ratio(StatisticPart):
     def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> Expected:
         """Return how many records will count, or how much their terms will vary."""
         n = model.n
-        if self.weight is not None and _singles(model):
+        if self.weight is not None and singles(model):
             return ExpectedCounts(_fewer(found.counted, n, found.records), self.weight, one_law)
-        groups = _groups(model)
+        groups = groups_of(model)
         if groups is None:
             most = self.weight or 1.0
             inflation = model.variance_inflation()
@@ -275,7 +280,7 @@ class Ratio(StatisticPart):
 
     def refusal(self, model: DependenceModel) -> str | None:
         """Terms that depend on other records' labels are independent given the labels for groups only."""
-        return "independent records or Groups" if (self.one_law or self.given) and _groups(model) is None else None
+        return "independent records or Groups" if (self.one_law or self.given) and groups_of(model) is None else None
 
     def _terms(self, judged: Judged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         a, b = (np.asarray(terms, dtype=np.float64) for terms in self.terms(judged))
@@ -310,7 +315,7 @@ class MeanShare(Ratio):
 
     def evidence_of_shares(self, moments: Moments, slack: float, model: DependenceModel) -> Evidence:
         """Return what moments of shares say of records of which nobody knows the groups. Secret."""
-        if _singles(model):
+        if singles(model):
             return MomentBets(moments, slack, self.relative)
         mean = 1.0 - moments.mean() if self.relative else moments.mean()
         return replace(_dependent(mean, 1.0, model), slack=slack + Dependent.slack)
@@ -359,7 +364,7 @@ class Area(StatisticPart):
         """Return the area, and how many pairs at once are independent."""
         _, positive, negative = self.scores(judged)
         ahead, behind = self._scores(judged)
-        groups = _groups(model)
+        groups = groups_of(model)
         if groups is None:
             sizes = model.independent_groups()
             assert sizes is not None  # others are refused
@@ -478,7 +483,7 @@ def _placements(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray
     return twice / (2.0 * other.size)
 
 
-def _groups(model: DependenceModel) -> NDArray[np.int64] | None:
+def groups_of(model: DependenceModel) -> NDArray[np.int64] | None:
     """Return the group of each record, for independent records and groups; ``None`` for other models."""
     from graphs import Groups, Independent
 
@@ -487,7 +492,7 @@ def _groups(model: DependenceModel) -> NDArray[np.int64] | None:
     return np.unique(model.groups, return_inverse=True)[1] if isinstance(model, Groups) else None
 
 
-def _singles(model: DependenceModel) -> bool:
+def singles(model: DependenceModel) -> bool:
     """Return whether every record is independent of all others."""
     from graphs import Groups, Independent
 

@@ -1,0 +1,202 @@
+"""Agreement of labels and predictions beyond chance: Cohen's kappa."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import numpy as np
+
+from thresholdout.errors import InputError
+from thresholdout.mechanisms.claims.agreement_evidence import AgreementEvidence, ExpectedAgreement
+from thresholdout.scoring.metrics import remembered
+from thresholdout.scoring.statistics.label_checks import predictions, shown
+from thresholdout.scoring.statistics.statistic import Statistic
+from thresholdout.scoring.statistics.statistic_parts import (
+    Judged,
+    PartEstimate,
+    StatisticPart,
+    groups_of,
+    moments_of,
+    singles,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from graphs import DependenceModel
+
+__all__ = ["cohen_kappa"]
+
+Weights = Literal["linear", "quadratic"]
+
+_PAIRING: Final = 0  # any seed: the order is independent of the records, which may be sorted
+_USUAL: Final = 0.5  # of a coin's variance
+_ALIKE: Final = 0.5  # correlation that is expected inside of groups
+
+
+@remembered
+def cohen_kappa(weights: Weights | None = None) -> Statistic:
+    """Cohen's kappa of labels and predictions: agreement beyond chance, for any number of classes.
+
+    Parameters
+    ----------
+    weights : {"linear", "quadratic"}, optional
+        Count a disagreement by the distance of the two classes in their order, or by its square. The classes are those
+        of the training part and the estimator. Left out, all disagreements count alike.
+
+    Notes
+    -----
+    The interval is about ``1 - D/E``. D is the expected disagreement of a record's label and its prediction, E that of
+    a label and the prediction of another record. For independent records of one law (``sampling="iid"``) these are the
+    population's, and bets on pairs of records test them. For other independent records and groups both are given the
+    labels of the holdout.
+
+    Examples
+    --------
+    >>> cohen_kappa().value([0, 0, 1, 1], [0, 1, 1, 1])
+    0.5
+    >>> round(cohen_kappa("quadratic").value([0, 1, 2, 2], [0, 1, 1, 2]), 6)
+    0.8
+    """
+    if weights not in (None, "linear", "quadratic"):
+        raise InputError("weights", repr(weights), "None, 'linear' or 'quadratic'")
+    return Statistic(
+        name="cohen_kappa" if weights is None else f"cohen_kappa(weights={weights!r})",
+        responses=("predict",),
+        parts=lambda _: (_Agreement(weights),),
+        bounds=(-1.0, 1.0),
+        greater_is_better=True,
+        target="one minus the expected disagreement of a label and its prediction, over that of a label and the "
+        "prediction of another record; unless records are independent with one law, given the labels of the holdout",
+    )
+
+
+class _Table(NamedTuple):
+    """Classes of labels and predictions by their numbers, and how much each two classes disagree."""
+
+    truth: NDArray[np.int64]
+    said: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    def shares(self, of: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.bincount(of, minlength=len(self.weights)) / of.size
+
+    def observed(self) -> NDArray[np.float64]:
+        """Return the disagreement of each record's label and prediction."""
+        return self.weights[self.truth, self.said]
+
+    def of_predictions(self) -> NDArray[np.float64]:
+        """Return for each prediction its mean disagreement with all labels."""
+        found: NDArray[np.float64] = (self.weights @ self.shares(self.truth))[self.said]
+        return found
+
+    def of_labels(self) -> NDArray[np.float64]:
+        """Return for each label its mean disagreement with all predictions."""
+        found: NDArray[np.float64] = (self.weights @ self.shares(self.said))[self.truth]
+        return found
+
+    def pairs(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the disagreements of pairs of records: mean of their own, and of each with the other's prediction."""
+        n = self.truth.size
+        first, second = np.random.default_rng(_PAIRING).permutation(n)[: n - n % 2].reshape(2, -1)
+        own, other = (
+            0.5 * (self.weights[self.truth[first], self.said[a]] + self.weights[self.truth[second], self.said[b]])
+            for a, b in ((first, second), (second, first))
+        )
+        return own, other
+
+
+@dataclass(frozen=True)
+class _Agreement(StatisticPart):
+    """The position (1 + kappa)/2, with d and b of PROOFS.md, S9; denominators are 2 b."""
+
+    weights: Weights | None
+    one_law: bool = True
+
+    def estimate(self, judged: Judged) -> PartEstimate:
+        """Return the position, its variance by its linear part, and squares of records and of pairs."""
+        table = self._table(judged)
+        n, d, b = judged.y.size, table.observed(), table.of_predictions()
+        value, chance = _position(d, b)
+        slope = 2.0 * (1.0 - value)
+        linear = d - slope * (b + table.of_labels() - chance)
+        least = 1.0 / (2.0 * n)
+        squares, wild = moments_of(d - slope * b)
+        own, other = table.pairs()
+        of_pairs = moments_of(own - slope * other) if own.size else (squares, wild)
+        return PartEstimate(
+            value,
+            max(float(np.mean(linear * linear)), least) / (2.0 * chance) ** 2,
+            2.0 * chance,
+            squares=max(squares, least),
+            wild=wild,
+            records=n,
+            pairs=(max(of_pairs[0], least), of_pairs[1]),
+        )
+
+    def moved(self, found: PartEstimate, value: float) -> PartEstimate:
+        """Return an estimate with another value, and at least half of a coin's variance there."""
+        usual = _USUAL * value * (1.0 - value) * found.share**2
+        squares, paired = max(found.squares, usual), max(found.pairs[0], 0.5 * usual)
+        return replace(
+            found,
+            value=value,
+            variance=max(found.variance, usual / found.share**2),
+            squares=squares,
+            wild=max(found.wild, squares),
+            pairs=(paired, max(found.pairs[1], paired)),
+        )
+
+    def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> AgreementEvidence:
+        """Return the disagreements of pairs, records or groups."""
+        table = self._table(judged)
+        d, b = table.observed(), table.of_predictions()
+        value, _ = _position(d, b)
+        if one_law and singles(model):
+            return AgreementEvidence(value, *table.pairs(), 1.0)
+        groups = groups_of(model)
+        assert groups is not None  # others are refused
+        sums = (np.bincount(groups, weights=each).astype(np.float64) for each in (d, b))
+        return AgreementEvidence(value, *sums, float(np.bincount(groups).max()))
+
+    def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> ExpectedAgreement:
+        """Return what is expected of pairs, records or groups."""
+        if one_law and singles(model):
+            return ExpectedAgreement(max(1, model.n // 2), found.share, *found.pairs, 1.0)
+        groups = groups_of(model)
+        assert groups is not None
+        sizes = np.bincount(groups)
+        together = _ALIKE * float(np.sum(np.square(sizes, dtype=np.float64))) + (1.0 - _ALIKE) * model.n
+        each, times = model.n / sizes.size, together / sizes.size
+        return ExpectedAgreement(
+            sizes.size, found.share * each, found.squares * times, found.wild * times, float(sizes.max())
+        )
+
+    def refusal(self, model: DependenceModel) -> str | None:
+        """Given the labels records are independent for groups only."""
+        return "independent records or Groups" if groups_of(model) is None else None
+
+    def _table(self, judged: Judged) -> _Table:
+        y, said = judged.y, predictions(judged.output, judged.y)
+        classes = np.unique(np.concatenate([y, said]))
+        if self.weights is not None:
+            known = judged.labels if judged.labels is not None else classes
+            strange = np.setdiff1d(classes, known)
+            if strange.size:
+                raise InputError(
+                    "y", f"the class {shown(strange[0])}", "classes of the training part and the estimator"
+                )
+            classes = known
+        ranks = np.arange(classes.size) / max(1, classes.size - 1)
+        apart = np.abs(ranks[:, None] - ranks)
+        weights = apart**2 if self.weights == "quadratic" else apart if self.weights else np.ceil(apart)
+        return _Table(np.searchsorted(classes, y), np.searchsorted(classes, said), weights)
+
+
+def _position(observed: NDArray[np.float64], chance: NDArray[np.float64]) -> tuple[float, float]:
+    """Return (1 + kappa)/2, and the mean disagreement by chance."""
+    mean = float(np.mean(chance))
+    if not mean > 0.0:
+        raise InputError("y", "labels and predictions of one class", "two classes, so that chance can disagree")
+    return min(1.0, max(0.0, 1.0 - 0.5 * float(np.mean(observed)) / mean)), mean
