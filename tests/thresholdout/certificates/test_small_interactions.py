@@ -63,6 +63,7 @@ def test_beliefs_after_one_hit_need_their_share_of_the_bound() -> None:
     assert max(moved) > bound
 
 
+@pytest.mark.slow
 def test_expected_error_rarely_exceeds_the_superquantile() -> None:
     """Lemma C2, exactly: how likely |answer - E[query | answers]| ever exceeds the CVaR of the largest error."""
     small = guard(NOISY, threshold=1)

@@ -197,12 +197,14 @@ def sessions(surplus: float) -> tuple[Floats, TranscriptWidths]:
     return np.array([attack(parameters, 2000, 3, seed, surplus) for seed in range(60)]), widths
 
 
+@pytest.mark.slow
 @for_each("surplus", [-1.0, 2.0, 5.0])
 def test_sessions_keep_the_half_width(surplus: float) -> None:
     errors, widths = sessions(surplus)
     assert binom.sf((errors > widths.width).sum() - 1, len(errors), 0.5) > 1e-9
 
 
+@pytest.mark.slow
 def test_half_widths_without_the_noise_are_broken() -> None:
     errors, widths = sessions(-1.0)
     assert binom.sf((errors > widths.width - widths.error).sum() - 1, len(errors), 0.5) < 1e-9

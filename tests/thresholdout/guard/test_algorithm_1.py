@@ -58,6 +58,7 @@ def sessions_with_a_hit(share: float, sessions: int, budget: int = 1) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_honest_queries_spend_budget_with_at_most_beta() -> None:
     sessions = 1500
     assert binom.sf(sessions_with_a_hit(1.0, sessions) - 1, sessions, 0.1) > 1e-9

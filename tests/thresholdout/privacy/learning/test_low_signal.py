@@ -60,6 +60,7 @@ def test_too_few_records_are_warned_of_and_enough_are_not(name: str) -> None:
     assert model.score(X, targets) > (0.7 if "Classifier" in name else 0.0) or name == "DPVIRegressor"
 
 
+@pytest.mark.slow
 def test_a_private_network_on_some_hundreds_of_records_says_that_it_is_worth_nothing() -> None:
     """At epsilon 1 its R2 is about -1e7, and it said nothing: the posterior moved 1.2 times as far as by noise."""
     model = PBPRegressor((5,), epsilon=1.0, random_state=0, **EP)

@@ -148,6 +148,7 @@ def test_proved_accountants_are_close_to_the_formula_and_never_below_what_is_att
         assert 0.995 * formula < proved < 1.05 * formula
 
 
+@pytest.mark.slow
 def test_two_blocks_of_one_drawn_record_are_not_two_draws() -> None:
     """Two opposite sites in both blocks: the divergence of order 2 is exact, by quadrature in the plane."""
     q, sigma = 0.1, 1.0

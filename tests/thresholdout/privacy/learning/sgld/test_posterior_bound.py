@@ -67,6 +67,7 @@ UNIT = st.floats(0, 1)
 CORNER = st.sampled_from([0.0, 1.0]) | UNIT
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(
     st.floats(1.01, 30),  # order
