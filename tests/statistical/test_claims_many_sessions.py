@@ -2,7 +2,7 @@
 
 See `claims_attackers` for what a broken session is. Sessions are counted for each kind and noise, for all noises of a
 kind, and all together. The last count sees a mechanism that is a little wrong everywhere: a tenth of the sessions may
-be broken, and 15 of 100 are rejected. The counts of an attack share the 1e-9 with which a valid mechanism is rejected.
+be broken, and a sixth is rejected. The counts of an attack share the 1e-9 with which a valid mechanism is rejected.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.statistical.claims_attackers import RATE, SHAPES, broken_sessions, mo
 pytestmark = pytest.mark.statistical
 
 NOISES = (0.0, 0.05, 1.0)
-SESSIONS = 220
+SESSIONS = 120
 
 
 @pytest.mark.slow
