@@ -19,8 +19,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from graphs import Groups
 from tests.sizes import corners
 from thresholdout.errors import BudgetExhausted
+from thresholdout.limits.group_sums import GroupSizes
 from thresholdout.mechanisms import (
     Known,
     Ladder,
@@ -98,7 +100,7 @@ class Climber:
         noise, n, best = SeededNoise(seed), self.total.size, -1.0
         state = mechanism.start(noise)
         for _ in range(queries):
-            fresh = self.total + self.rng.normal(size=n)
+            fresh = self.total + self.fresh()
             reading = mechanism.read(fresh > 0, n, (0.0, 1.0), "v", Known(binary=True))
             state, outcome = mechanism.step(state, 0.5, reading, noise)
             if outcome.interval is None or not outcome.interval[0] <= 0.5 <= outcome.interval[1]:
@@ -106,6 +108,23 @@ class Climber:
             if outcome.value > best:
                 best, self.total = outcome.value, fresh
         return False
+
+    def fresh(self) -> NDArray[np.float64]:
+        """Return a small change."""
+        return self.rng.normal(size=self.total.size)
+
+
+# 805 groups: 400 of 1 to 51 records with a heavy tail, and 405 of one
+HEAVY = np.minimum(60, np.floor(1.5 / (1.0 - np.linspace(0.0, 0.99, 2000)) ** 0.8)).astype(np.int64)
+HEAVY = np.sort(HEAVY)[:: HEAVY.sum() // 2000 + 1]
+HEAVY = np.append(HEAVY, np.ones(N - HEAVY.sum(), dtype=np.int64))
+
+
+class GroupClimber(Climber):
+    """The same over groups whose records are right or wrong as one: few groups have most of the records."""
+
+    def fresh(self) -> NDArray[np.float64]:
+        return np.repeat(self.rng.normal(size=HEAVY.size), HEAVY)
 
 
 def breaks(
@@ -129,6 +148,21 @@ class TestLadder:
     def test_intervals_hold(self, random_estimands: bool) -> None:
         mechanism = Ladder(LadderParameters(1 - BETA, random_estimands=random_estimands), N)
         assert breaks(mechanism, stated, 100, attack=Climber) <= LIMIT
+
+    def test_intervals_hold_for_groups_of_heavy_tailed_sizes(self) -> None:
+        """Groups are right or wrong as one; a ladder that takes their records for independent is rejected."""
+        groups = Groups(np.repeat(np.arange(HEAVY.size), HEAVY))
+        guarded = Ladder(
+            LadderParameters(
+                1 - BETA,
+                inflation=groups.variance_inflation(),
+                effective=groups.effective_records(),
+                sizes=GroupSizes.of(HEAVY).counts,
+            ),
+            N,
+        )
+        assert breaks(guarded, stated, 100, attack=GroupClimber) <= LIMIT
+        assert breaks(Ladder(LadderParameters(1 - BETA), N), stated, 100, attack=GroupClimber) > LIMIT
 
     def test_a_heuristic_step_is_rejected(self) -> None:
         """About half a standard deviation as step, and as claim, whatever was shown before."""

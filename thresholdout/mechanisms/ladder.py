@@ -33,9 +33,12 @@ from graphs.numerics.rounding import UNIT
 from thresholdout.data.arguments import check_count, check_number, check_unit, check_word
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
+from thresholdout.limits.group_sums import GroupSizes
 from thresholdout.mechanisms.base import UNKNOWN, About, Known, Mechanism, Outcome, refuse_if
+from thresholdout.mechanisms.claims.group_tests import own_sizes
 from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoeffding, ones
 from thresholdout.mechanisms.claims.lists import NOTHING, after_release
+from thresholdout.mechanisms.claims.parameters import counts_of_groups
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered, start_error_budget
 from thresholdout.mechanisms.kind import CertificateT, Certifier, Direction, Kind, Parameters
@@ -69,6 +72,8 @@ class LadderParameters(Parameters):
     effective : float or None
         Effective records, in the sense of relative entropy; ``None`` for independent records if the inflation is 1, and
         where no such number is known otherwise.
+    sizes : tuple of (int, int) or None
+        How many independent groups there are of each size, where records have groups; ``None`` otherwise.
     random_estimands : bool
         Whether truths depend on the records, as those of out-of-fold averages do: then every claim is paid for.
     information_released : float
@@ -95,7 +100,7 @@ class LadderParameters(Parameters):
     folds: ClassVar[bool] = True
     prices_releases: ClassVar[bool] = True
     pays_prior_queries: ClassVar[bool] = True
-    omitted_when_unset: ClassVar[frozenset[str]] = frozenset({"information_released"})
+    omitted_when_unset: ClassVar[frozenset[str]] = frozenset({"information_released", "sizes"})
 
     confidence: float = 0.95
     direction: Direction = "maximize"
@@ -104,6 +109,7 @@ class LadderParameters(Parameters):
     effective: float | None = None
     random_estimands: bool = False
     information_released: float = 0.0
+    sizes: tuple[tuple[int, int], ...] | None = None
 
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:
@@ -120,6 +126,11 @@ class LadderParameters(Parameters):
         if self.effective is not None:
             wanted = "a positive number of records"
             fix("effective", check_number("effective", self.effective, 0.0, 1e15, wanted))
+        if self.sizes is not None:
+            fix("sizes", tuple((check_count("sizes", size), check_count("sizes", count)) for size, count in self.sizes))
+            if self.random_estimands or self.independent:
+                beside = "random_estimands=True" if self.random_estimands else "independent records"
+                raise InputError("sizes", f"groups beside {beside}", "None; or inflation= and effective= of the groups")
         check_word("direction", self.direction, ("maximize", "minimize"))
         if not isinstance(self.random_estimands, bool):
             raise InputTypeError("random_estimands", repr(self.random_estimands), "true or false")
@@ -187,7 +198,8 @@ class Ladder(Mechanism[LadderState, Reading]):
     minimising). It is not about the query just asked: `Outcome.about` is "best". A query that is not shown costs
     next to nothing, so an analyst who does not climb sees intervals about as wide as one fixed query has; a new
     score costs what it takes to tell when and which. Records that are 0 or 1 have exact binomial limits, others
-    those of relative entropy; dependent records enter through their effective number and inflation. PROOFS.md,
+    those of relative entropy; groups have those of their own sizes, and other dependent records enter through their
+    effective number and inflation. PROOFS.md,
     "Ladder".
 
     Examples
@@ -214,8 +226,12 @@ class Ladder(Mechanism[LadderState, Reading]):
         self._n = check_count("n", n)
         self._hoeffding = n / parameters.inflation
         self._effective = n if parameters.independent else parameters.effective or self._hoeffding
-        self.cells = math.ceil(math.pi * math.sqrt(self._effective))
-        self._grid = grid_steps(0.5 / math.sqrt(self._effective))
+        self._sizes = None if parameters.sizes is None else GroupSizes(parameters.sizes)
+        if self._sizes is not None and self._sizes.n != n:
+            raise InputError("sizes", f"groups of {self._sizes.n:,} records", f"of {n:,}, as there are")
+        alike = self._effective if self._sizes is None else max(self._effective, self._hoeffding)
+        self.cells = math.ceil(math.pi * math.sqrt(alike))
+        self._grid = grid_steps(0.5 / math.sqrt(alike))
         self._rounding = record_rounding(n)
         self._queries = math.inf if parameters.queries is None else parameters.queries
         self._start_error_budget = start_error_budget(parameters.confidence, parameters.information_released)
@@ -451,6 +467,8 @@ class Ladder(Mechanism[LadderState, Reading]):
         """Return the steps of a query's means, and their lower limits."""
         if binary:
             return self._n, ones(self._n)
+        if self._sizes is not None:
+            return self._grid, own_sizes(self._grid, self._sizes)
         parameters = self.parameters
         limit = hoeffding(self._grid, self._hoeffding)
         if parameters.independent or parameters.effective is not None:
@@ -514,6 +532,8 @@ def _made_for_others(parameters: LadderParameters, model: DependenceModel) -> st
         return f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
     if isinstance(model, OutOfFold) and not parameters.random_estimands:
         return "truths of out-of-fold averages are functions of the records, and every claim about them has to be paid"
+    if parameters.sizes is not None and parameters.sizes != counts_of_groups(model):
+        return "the mechanism was given sizes of groups that are not the model's"
     effective = model.effective_records()
     if parameters.effective is not None and (effective is None or effective < parameters.effective):
         has = "none" if effective is None else f"{effective:.3g}"
@@ -534,6 +554,7 @@ def _suited(parameters: LadderParameters, by: Certifier[CertificateT]) -> Ladder
         inflation=by.model.variance_inflation(),
         effective=None if effective == by.model.n else effective,
         random_estimands=isinstance(by.model, OutOfFold),
+        sizes=counts_of_groups(by.model),
     )
 
 

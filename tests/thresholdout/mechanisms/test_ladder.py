@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from tests.sizes import corners
 from thresholdout import Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
+from thresholdout.limits.group_sums import GroupSizes
 from thresholdout.mechanisms import Known, Ladder, LadderParameters, LadderState, Outcome
 from thresholdout.mechanisms import ladder as ladder_module
 from thresholdout.mechanisms.claims.interval import Limit, Scales
@@ -154,6 +156,78 @@ def test_labels_given_features_have_laws_of_their_own(monkeypatch: pytest.Monkey
                 if not low <= truth <= high:
                     most = max(most, float(mass[counts].sum()) / math.exp(after.log_error_budget))
     assert (most > 1.01) == one_law
+
+
+def chernoff_of_one_p(steps: int, sizes: GroupSizes) -> Limit:
+    """Limits that take one expectation for all groups, which is no bound."""
+
+    def lower(lo: int, level: float, scales: Scales) -> float:
+        slopes = np.geomspace(1e-3, 600.0 / sizes.largest, 400)[:, None]
+
+        def exponent(p: float) -> float:
+            grown = np.log1p(p * np.expm1(slopes * sizes.sizes)) @ sizes.numbers
+            return float(np.min(grown - slopes[:, 0] * sizes.n * (lo - 0.5) / steps))
+
+        low, high = 0.0, (lo - 0.5) / steps
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if exponent(middle) <= level else (low, middle)
+        return low
+
+    return lower
+
+
+@for_each("twin", [False, True])
+def test_groups_of_unequal_sizes_have_laws_of_their_own(monkeypatch: pytest.MonkeyPatch, twin: bool) -> None:
+    """(1) of Theorem B, exactly, for one large group that is right or wrong as one beside single records."""
+    singles, large = 100, 40
+    n = singles + large
+    if twin:
+        monkeypatch.setattr(ladder_module, "own_sizes", chernoff_of_one_p)
+    sizes = ((1, singles), (large, 1))
+    model = Groups([*range(singles), *[singles] * large])
+    parameters = LadderParameters(0.2, inflation=model.variance_inflation(), effective=n / large, sizes=sizes)
+    mechanism, most, (places, steps) = Ladder(parameters, n), 0.0, (np.arange(n + 1), n)
+    first = mechanism.start(SeededNoise(0))
+    some = list(outcomes(mechanism, first, n, 0.1))
+    for state in (first, *some[:: max(1, len(some) // 4)]):
+        bare = LadderState(state.log_error_budget, state.asked, 0, state.releases, state.best, 0.0, 0.0)
+        for after, counts in outcomes(mechanism, bare, n, 0.1).items():
+            low, high = claim_of(bare, after)
+            for truth, p in itertools.product((low * (1 - 1e-9), high * (1 + 1e-9)), np.linspace(0.0, 1.0, 21)):
+                q = (n * truth - large * p) / singles
+                if low <= truth <= high or not 0.0 <= q <= 1.0:
+                    continue
+                alone = binom.pmf(places, singles, q)
+                mass = (1.0 - p) * alone + p * np.concatenate([np.zeros(large), alone[: steps + 1 - large]])
+                most = max(most, float(mass[counts].sum()) / math.exp(after.log_error_budget))
+    assert (most > 1.01) == twin
+
+
+def test_groups_of_unequal_sizes_are_not_all_as_large_as_the_largest() -> None:
+    """A large group costs as in the guard: the interval is no wider than by relative entropy or by the inflation."""
+    groups = Groups([*range(900), *[900] * 100])
+    guard = Thresholdout(np.arange(1000), dependence=groups, mechanism="ladder")
+    answer = guard.ask(0.9, np.arange(1000) < 900, binary=True)
+    assert guard.parameters.sizes == ((1, 900), (100, 1))  # type: ignore[attr-defined]
+    bare = Ladder(replace(guard.parameters, sizes=None), 1000)  # type: ignore[type-var]
+    reading = bare.read(np.arange(1000) < 900, 1000, (0.0, 1.0), "v", BINARY)
+    _, before = bare.step(bare.start(SeededNoise(0)), 0.9, reading, SeededNoise(0))
+    assert before.interval is not None
+    assert answer.interval[1] - answer.interval[0] < 0.8 * (before.interval[1] - before.interval[0])
+
+
+def test_sizes_have_to_be_those_of_the_records() -> None:
+    groups = Groups(np.arange(100) // 5)
+    good = LadderParameters(effective=20.0, inflation=5.1, sizes=((5, 20),))
+    assert certify_parameters(groups, good).route == "ladder"
+    refused = certify_parameters(groups, replace(good, sizes=((4, 25),)))
+    assert refused.chosen is None
+    with pytest.raises(InputError, match="groups of 100 records"):
+        Ladder(good, 101)
+    for changes in ({"random_estimands": True}, {"effective": None, "inflation": 1.0}):
+        with pytest.raises(InputError, match="sizes"):
+            replace(good, **changes)
 
 
 def test_what_is_left_is_what_a_counter_of_new_scores_expects() -> None:

@@ -21,7 +21,7 @@ from thresholdout.limits.group_sums import GroupSums, group_bet
 from thresholdout.limits.normal_limits import NormalTest
 from thresholdout.limits.own_sizes import own_sizes_lower
 from thresholdout.mechanisms.base import ALIKE
-from thresholdout.mechanisms.claims.interval import UNITS, ClaimOutcome, Limit, Noise, Scales, TwoEnds, mirror
+from thresholdout.mechanisms.claims.interval import UNITS, ClaimOutcome, Limit, MeanTest, Noise, Scales, TwoEnds, mirror
 from thresholdout.mechanisms.claims.reading import grid_value
 
 if TYPE_CHECKING:
@@ -89,6 +89,10 @@ class GroupBetTest(TwoEnds):
     def wider(self) -> Self:
         """Return the same test for a larger variance."""
         return type(self)(self.steps, self._values, self._grouped, self._variance, self._common, _WIDER * self._times)
+
+    def by_sizes(self, value: int) -> MeanTest:
+        """Return how claims are tested by the groups' sizes alone."""
+        return MeanTest(self.steps, value, self._limit)
 
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
         """Return the ends that the edges have, each by the better test."""

@@ -5,7 +5,8 @@ guess: the range is parted into cells, all of one width for a proportion's angle
 the cell is told that the holdout's value is in. Each cell has a claim of its own and a share of the remaining error
 budget (PROOFS.md, B11): the cell of the guess nearly all of it, so that a good guess costs next to nothing, and the
 others a code that is longer for cells that are further off. No answer takes more than one letter, however wrong the
-guess is.
+guess is. Where records have groups a cell is two outcomes: with an interval that bets on group sums confirm, and with
+the wider one that the groups' sizes give.
 
 What is remembered of each client makes junk cheap for everybody else: how often his guesses were wrong (then being
 wrong again has a larger share), and how far off the last wrong one was (the next is moved by as much). What all answers
@@ -32,6 +33,7 @@ from thresholdout.mechanisms.claims.clients import (
     kept_as,
     newcomers_of,
 )
+from thresholdout.mechanisms.claims.group_tests import GroupBetTest
 from thresholdout.mechanisms.claims.interval import MeanTest
 from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.mechanisms.claims.predictor import PredictorState, predict
@@ -50,6 +52,8 @@ _EVEN: Final = 0.2  # of the share for wrong guesses, by parts alike; the rest f
 _WRONG: Final = 0.01  # of a wrong guess by somebody of whom nothing is known, at least
 _VAGUE: Final = 0.1  # of being in another cell, where nothing is guessed and the last answer stands in
 _RECALLED: Final = 1.5  # times the width, where an earlier answer says what is expected
+_WIDE: Final = 0.01  # of a cell's share, for an interval by the sizes of groups, where bets on their sums are lost
+_NARROW: Final = math.log1p(-_WIDE)
 _ROUNDING: Final = 1.0 - 1e-9
 _NORMAL: Final = NormalDist()
 _SPREAD: Final = (0.7548776662466927, 0.5698402909980532)
@@ -162,19 +166,35 @@ class LeaderboardMechanism(ClaimsMechanism):
         _, effective, training = self._sizes(known)
         variance = variance_of(guess, known, effective)
         claim = self._claim(predict(PredictorState(), guess, variance, effective, training), variance, holdout, noise)
-        assert isinstance(claim, MeanTest)
-        return self.release(state, train, claim, claim.value, known)
+        if isinstance(claim, MeanTest):
+            return self.release(state, train, claim, claim.value, known)
+        assert isinstance(claim, GroupBetTest)
+        value, cells = holdout.on_grid(claim.steps), self.cells(state, train, known, claim.steps)
+        cell = cells.holding(value)
+        level = lowered(state.log_error_budget + cells.log_shares[cell] + _NARROW)
+        wide = claim.outcome(*cells.limits(cell), level, (), (0, 0, 0)) != "confirmed"
+        return self.release(state, train, claim, value, known, wide=wide)
 
     def release(
-        self, state: ClaimsState, train: float, claim: MeanTest, value: int, known: Known
+        self,
+        state: ClaimsState,
+        train: float,
+        claim: MeanTest | GroupBetTest,
+        value: int,
+        known: Known,
+        *,
+        wide: bool = False,
     ) -> tuple[ClaimsState, Outcome]:
-        """Tell the cell of a value of the holdout, in steps."""
+        """Tell the cell of a value of the holdout, in steps, and of groups whether bets on them were lost."""
         client, newcomers = client_of(state, known.client), newcomers_of(state)
         guess = _guess(client, newcomers, train, known)
         cells = self.cells(state, train, known, claim.steps)
         cell = cells.holding(value)
-        level = lowered(state.log_error_budget + cells.log_shares[cell])
-        low, high = self._interval(claim, cells, cell, level)
+        level = state.log_error_budget + cells.log_shares[cell]
+        if isinstance(claim, GroupBetTest):
+            level += math.log(_WIDE) if wide else _NARROW
+        level = lowered(level)
+        low, high = self._interval(claim.by_sizes(value) if wide else claim, cells, cell, level)
         right = cell == cells.middle
         told = min(max(guess if right else 0.5 * sum(cells.limits(cell)) / claim.steps, low), high)
         off, distance = told - guess, abs(cell - cells.middle)
@@ -219,16 +239,18 @@ class LeaderboardMechanism(ClaimsMechanism):
 
     def next_half_width(self, state: ClaimsState, score: float) -> float:
         """Return half the length of the next interval of somebody whose guess is right; public numbers only."""
-        known = Known(binary=True)
+        known = self.typical
         claim = self._likely_test(score, known)
         cells = self.cells(state, score, known, claim.steps)
-        level = lowered(state.log_error_budget + cells.log_shares[cells.middle])
+        narrow = _NARROW if isinstance(claim, GroupBetTest) else 0.0
+        level = lowered(state.log_error_budget + cells.log_shares[cells.middle] + narrow)
         low, high = self._interval(claim, cells, cells.middle, level)
         return 0.5 * (high - low)
 
     def right_guess_nats(self, state: ClaimsState) -> float:
         """Return what a right guess releases, at most, where earlier guesses were right; public numbers only."""
-        return -math.log1p(-self._first_share(state)) - 2.0 * math.log1p(-2.0 * FAILURE_SHARE)
+        narrow = 0.0 if self.typical.groups is None else _NARROW
+        return -math.log1p(-self._first_share(state)) - narrow - 2.0 * math.log1p(-2.0 * FAILURE_SHARE)
 
     def expected_session(self, teams: int, score: float, anticipation_error: float) -> ClaimsState:
         """Return the state that is to be expected after one answer to each of some teams.
@@ -244,11 +266,11 @@ class LeaderboardMechanism(ClaimsMechanism):
         >>> [round(mechanism.next_half_width(state, 0.85), 3) for state in states]
         [0.029, 0.036]
         """
-        _, effective, training = self._sizes(Known(binary=True))
+        _, effective, training = self._sizes(self.typical)
         coin = math.sqrt(score * (1.0 - score))
-        claim, state = self._likely_test(score, Known(binary=True)), self.start(SystemNoise())
+        claim, state = self._likely_test(score, self.typical), self.start(SystemNoise())
         for team in range(1, teams + 1):
-            known = Known(binary=True, client=f"team {team}")
+            known = replace(self.typical, client=f"team {team}")
             first, second = (_NORMAL.inv_cdf((team * step + 0.5) % 1.0 or 0.5) for step in _SPREAD)
             value = round(claim.steps * min(1.0, max(0.0, score + first * coin / math.sqrt(effective))))
             guess = min(1.0, max(0.0, score + anticipation_error + second * coin / math.sqrt(training)))
@@ -256,12 +278,12 @@ class LeaderboardMechanism(ClaimsMechanism):
             state = replace(after, climbs={NEWCOMERS: after.climbs[NEWCOMERS]})  # this team asks no more
         return state
 
-    def _likely_test(self, score: float, known: Known) -> MeanTest:
+    def _likely_test(self, score: float, known: Known) -> MeanTest | GroupBetTest:
         """Return the test of a value of which only the likely score is known."""
         _, effective, training = self._sizes(known)
         variance = variance_of(score, known, effective)
         claim = self._test(predict(PredictorState(), score, variance, effective, training), variance, known)
-        assert isinstance(claim, MeanTest)
+        assert isinstance(claim, (MeanTest, GroupBetTest))
         return claim
 
     def client_refusal(self, state: ClaimsState, known: Known) -> BudgetExhausted | None:
@@ -281,6 +303,7 @@ class LeaderboardMechanism(ClaimsMechanism):
         cells = math.ceil(0.25 * math.pi / self._reach(client, state, known)) + 1
         longest = math.log(cells) if even else max(-math.log(_EVEN * share / cells), -math.log1p(-share))
         longest -= 2.0 * math.log1p(-2.0 * FAILURE_SHARE)  # what is kept for failures, and more than all rounding
+        longest -= 0.0 if known.groups is None else math.log(_WIDE)
         asked = round(client.asked)
         return BudgetExhausted("allowance", asked, asked) if client.released + longest > allowance else None
 
@@ -299,7 +322,9 @@ class LeaderboardMechanism(ClaimsMechanism):
     def _bets(self, known: Known) -> bool:
         return False
 
-    def _interval(self, claim: MeanTest, cells: AngleCells, cell: int, log_level: float) -> tuple[float, float]:
+    def _interval(
+        self, claim: MeanTest | GroupBetTest, cells: AngleCells, cell: int, log_level: float
+    ) -> tuple[float, float]:
         """Return what is claimed about a cell: limits from its first and from its last step."""
         low, high = claim.interval(*cells.limits(cell), log_level, ())
         rounding = record_rounding(self._n)

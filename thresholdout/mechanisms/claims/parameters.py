@@ -176,12 +176,7 @@ class ClaimsParameters(Parameters):
         >>> ClaimsParameters().for_records(Groups([0, 0, 1, 1]), 0.95).effective
         2.0
         """
-        from graphs import Groups
-        from graphs.models.law_free import GroupSizes as ModelOfSizes
-
-        effective = model.effective_records()
-        grouped = isinstance(model, (Groups, ModelOfSizes)) and effective != model.n
-        groups = model.independent_groups() if grouped else None
+        effective, groups = model.effective_records(), counts_of_groups(model)
         if self.normal_limits and groups is None:
             seen = f"'normal' for {model.describe()}"
             expected = "groups= of several records each, whose means normal limits are for; or limits='exact'"
@@ -191,5 +186,23 @@ class ClaimsParameters(Parameters):
             confidence=confidence,
             effective=None if effective == model.n else effective,
             inflation=model.variance_inflation(),
-            sizes=None if groups is None else GroupSizes.of(groups).counts,
+            sizes=groups,
         )
+
+
+def counts_of_groups(model: DependenceModel) -> tuple[tuple[int, int], ...] | None:
+    """Return how many independent groups there are of each size; ``None`` without groups of several records.
+
+    Examples
+    --------
+    >>> from graphs import Groups
+    >>> counts_of_groups(Groups([0, 0, 1, 2])), counts_of_groups(Groups([0, 1, 2]))
+    (((1, 2), (2, 1)), None)
+    """
+    from graphs import Groups
+    from graphs.models.law_free import GroupSizes as ModelOfSizes
+
+    if not isinstance(model, (Groups, ModelOfSizes)) or model.effective_records() == model.n:
+        return None
+    sizes = model.independent_groups()
+    return None if sizes is None else GroupSizes.of(sizes).counts

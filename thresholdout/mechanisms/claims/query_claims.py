@@ -414,7 +414,7 @@ class QueryClaims:
 
     def _bets_on_groups(self, known: Known) -> bool:
         """Whether claims about a mean are tested by bets on the sums of groups."""
-        return known.groups is not None and self._private is None and self.parameters.allowance is None
+        return known.groups is not None and self._private is None
 
     def trinomial(self, known: Known) -> bool:
         """Whether interval hypotheses are tested by the exact trinomial test."""
