@@ -240,7 +240,7 @@ class Certificate:
             promise += f", {self.limits.words}"
         if self.prior_queries is not None:
             promise += f". Before the guard was made, {self.prior_queries.words}, which is paid for"
-            promise += " (PROOFS.md, 'Looks before the guard')"
+            promise += " (PROOFS.md, 'Prior queries')"
         likely = f"With probability at least {self.confidence:g}"
         if self.approximation:
             likely = f"Approximate, not guaranteed ({self.approximation}): with probability about {self.confidence:g}"

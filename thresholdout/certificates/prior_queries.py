@@ -37,7 +37,7 @@ class PriorQueries:
     -----
     The answers are as wide as those of a guard whose probability of error is divided by ``values ** number``, which is
     the number of ways in which the scores can have come out; how each was chosen in view of the ones before does not
-    matter, nor that their number was (PROOFS.md, "Looks before the guard"). What else was seen counts too: a
+    matter, nor that their number was (PROOFS.md, "Prior queries"). What else was seen counts too: a
     round at which training stopped on these records, a plot, a list of the records that a model got wrong.
 
     Examples

@@ -4,7 +4,7 @@ A ledger that is put back to an earlier copy would answer again what it has answ
 the risk that was left then: its budget is spent twice, and nothing inside of it shows that. The witness does: the last
 checkpoint that it was told has to be in the chain of the ledger.
 
-*What an accepted copy is worth (PROOFS.md, "A ledger that is put back").* Unless two copies answered at the same time,
+*What an accepted copy is worth (PROOFS.md, "Rollback of a ledger").* Unless two copies answered at the same time,
 entries up to the last one that is known to be in both lives keep their promise, and so do receipts of answers that are
 missing now. What is answered from then on comes from a state that does not know of the missing answers, to people who
 know them. Nothing is promised of these.
