@@ -11,11 +11,13 @@ from tests.documents import MADE, PAGES, ROOT
 
 WORDS = ROOT / "docs" / "words.txt"
 _WHAT = re.compile(r"\bwhat(ever)?\b(?![^.]*\?)", re.IGNORECASE)
+PROOFS = tuple(path for package in ("thresholdout", "graphs") for path in sorted((ROOT / package).rglob("*.md")))
 PLAIN = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
     *(f"docs/{page}.md" for page in ("index", "start", "guarantees", "model_selection", "evaluation_year", "big")),
     *(f"docs/{page}.md" for page in ("agents", "serve", "operation", "learners", "how", "reference", "measurements")),
-    *(f"docs/{page}.md" for page in ("errors", "contributing", "history")),
+    *(f"docs/{page}.md" for page in ("errors", "contributing", "history", "hypotheses", "papers")),
+    *(str(path.relative_to(ROOT)) for path in PROOFS),
 )
 """Pages without clauses that begin with "what"; the others quote printed texts."""
 
