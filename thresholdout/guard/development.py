@@ -46,7 +46,7 @@ __all__ = [
     "warn_of_overfit",
 ]
 
-_NO_LEDGER: Final = "00" * 16  # a key that no ledger keeps: a guard that is made again opens the same records
+_PUBLIC: Final = "00" * 16  # one key for all guards: each of the same records opens the same ones, in any ledger
 _KINDS: Final = "independent records, or one kind of groups; for others pass the open records as train="
 
 
@@ -130,8 +130,7 @@ def open_records(
 ) -> tuple[DependenceModel, dict[str, str]]:
     """Give records a development part; return the model of the guarded ones, and documents for the ledger.
 
-    A share is split off by the key that the ledger has, or by a new one from the noise; without a ledger by one that is
-    always the same, unless the noise has a seed.
+    A share is split off by the key that the ledger has, or by one that is always the same, unless the noise has a seed.
     """
     from graphs import Groups, Independent
 
@@ -143,10 +142,8 @@ def open_records(
         records.development = _given(records, model, given, groups, allow_duplicates)
         return model, {}
     key = _stored_key(ledger, records.identity)
-    if key is None and ledger is None and noise.for_release:
-        key = _NO_LEDGER
-    elif key is None:
-        key = "".join(f"{int(word):016x}" for word in noise.uniform(64, 2))
+    if key is None:
+        key = _PUBLIC if noise.for_release else "".join(f"{int(word):016x}" for word in noise.uniform(64, 2))
     units = model.groups if isinstance(model, Groups) else np.arange(records.n)
     if not allow_duplicates:  # before the division, which a refusal must not choose
         _check_different(records.holdout, units)

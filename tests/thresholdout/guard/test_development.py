@@ -122,6 +122,14 @@ def test_a_part_of_its_own_needs_no_training_part() -> None:
         guard.score(MODEL, cv=3)
 
 
+@pytest.mark.filterwarnings("ignore::thresholdout.WideAnswersWarning")
+def test_every_guard_of_the_same_records_opens_the_same_ones(tmp_path: Any) -> None:
+    """In memory first, then in one ledger and in another: a second division would open records that were guarded."""
+    places = (None, None, tmp_path / "one.db", tmp_path / "other.db")
+    opened = [Thresholdout(HELD, train=TRAIN, development=0.5, ledger=where).development for where in places]
+    assert all(np.array_equal(opened[0][0], one[0]) for one in opened)  # type: ignore[index]
+
+
 @pytest.mark.slow
 def test_a_ledger_keeps_the_division(tmp_path: Any) -> None:
     for where in (tmp_path / "guard.db", f"sqlite:///{tmp_path / 'other.db'}"):
