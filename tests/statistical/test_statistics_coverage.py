@@ -16,9 +16,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from graphs import Independent
 from tests.sizes import sized, sizes
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
+from thresholdout.mechanisms.claims.agreement_evidence import AgreementEvidence, ExpectedAgreement
 from thresholdout.mechanisms.claims.area_evidence import AreaEvidence, ExpectedArea
 from thresholdout.mechanisms.claims.evidence import (
     Bets,
@@ -33,6 +35,8 @@ from thresholdout.mechanisms.claims.evidence import (
 from thresholdout.mechanisms.claims.interval import ClaimOutcome, Noise, Scales
 from thresholdout.mechanisms.claims.statistic_claims import Layout, Part, StatisticTest
 from thresholdout.noise.sources import SeededNoise
+from thresholdout.scoring.statistics import cohen_kappa
+from thresholdout.scoring.statistics.statistic_parts import Judged
 
 pytestmark = pytest.mark.statistical
 
@@ -80,12 +84,22 @@ def area(rng: np.random.Generator, truth: float) -> AreaEvidence:
     return AreaEvidence(placed.astype(np.float64), behind.size, float(few), float(np.mean((1.0 - ahead) ** 2)))
 
 
+def agreement(rng: np.random.Generator, truth: float) -> AgreementEvidence:
+    """Pairs of records of two classes that are equally likely, and predicted rightly with this probability."""
+    y = rng.integers(0, 2, N)
+    said = np.where(rng.random(N) < truth, y, 1 - y)
+    evidence = cohen_kappa().parts(None)[0].evidence(Judged(y, said), Independent(N), True)
+    assert isinstance(evidence, AgreementEvidence)
+    return evidence
+
+
 KINDS = {
     "F1 of one law": Kind(ExpectedCounts(0.25 * N, 2.0, True), 1.0, f1_counts),
     "F1 of any laws": Kind(ExpectedCounts(0.25 * N, 2.0, False), 1.0, f1_counts),
     "slice": Kind(ExpectedBets(N, 0.3, 0.06, 0.1, 1.0), 0.7, losses_on_a_slice),
     "area": Kind(ExpectedArea(0.2 * N, 0.8 * N, 0.05, 0.08, 0.2), 0.3, area),
     "mean of three F1": Kind(ExpectedCounts(0.25 * N, 2.0, True), 1.0, f1_counts, parts=3),
+    "kappa": Kind(ExpectedAgreement(N // 2, 1.0, 0.0005, 0.0005, 1.0), 0.25, agreement),
 }
 
 
@@ -120,7 +134,7 @@ def test_sessions_with_a_false_interval_are_rare(name: str, sessions: int) -> No
     assert sum(broken(KINDS[name], seed) for seed in range(sessions)) <= binom.isf(RATE, sessions, BETA)
 
 
-@pytest.mark.parametrize("name", ["F1 of one law", "F1 of any laws", "area"])
+@pytest.mark.parametrize("name", ["F1 of one law", "F1 of any laws", "area", "kappa"])
 @sizes("sessions", 120, 200)
 def test_a_test_that_takes_what_is_expected_for_what_is_there_is_rejected(
     name: str, sessions: int, monkeypatch: pytest.MonkeyPatch
