@@ -84,8 +84,8 @@ class ExpectedAgreement(ExpectedBets):
     Examples
     --------
     >>> expected = ExpectedAgreement(2000, 1.0, 0.1, 0.1, 1.0)
-    >>> [round(side.end(0.9, -4.0)[0], 3) for side in (expected, expected.mirrored())]
-    [0.878, 0.88]
+    >>> [round(one, 3) for one in (expected.end(0.9, -4.0)[0], expected.mirrored().end(0.1, -4.0)[0])]
+    [0.878, 0.079]
     """
 
     upper: bool = False

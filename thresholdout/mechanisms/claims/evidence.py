@@ -244,13 +244,6 @@ class MomentBets(Evidence):
 class WinBets(Evidence):
     """What `Bets` say of single records that do not count, win or lose: their wealth is a function of two counts.
 
-    Parameters
-    ----------
-    wins, losses : int
-        Secret.
-    units : tuple of float
-        Denominator of a win, which is its numerator, and of a loss.
-
     Examples
     --------
     >>> evidence = WinBets(2, 1, (1.0, 1.0))
@@ -262,7 +255,7 @@ class WinBets(Evidence):
 
     wins: int = field(repr=False)
     losses: int = field(repr=False)
-    units: tuple[float, float]
+    units: tuple[float, float]  # denominator of a win, which is its numerator, and of a loss
 
     @property
     def value(self) -> float:  # type: ignore[override]
@@ -330,17 +323,6 @@ class Hoeffding(Evidence):
 class Dependent(Evidence):
     """Mean numerator and mean denominator of records that depend on each other; ``0 <= a <= b <= 1``.
 
-    Parameters
-    ----------
-    numerator, denominator : float
-        Means. Secret.
-    effective : float or None
-        N of the entropy limits for means, if the model has one.
-    records : float
-        N of Hoeffding's.
-    slack : float
-        By how much the mean of ``a - L b`` may be off.
-
     Examples
     --------
     >>> evidence = Dependent(0.4, 0.5, 100.0, 100.0)
@@ -350,9 +332,9 @@ class Dependent(Evidence):
 
     numerator: float = field(repr=False)
     denominator: float = field(repr=False)
-    effective: float | None
-    records: float
-    slack: float = 1e-12
+    effective: float | None  # N of the entropy limits for means, if the model has one
+    records: float  # N of Hoeffding's
+    slack: float = 1e-12  # by how much the mean of a - L b may be off
 
     @property
     def value(self) -> float:  # type: ignore[override]
@@ -391,17 +373,6 @@ class Expected(ABC):
 class ExpectedCounts(Expected):
     """A number of records that count.
 
-    Parameters
-    ----------
-    number : float
-        Of records that win or lose.
-    weight : float
-        Of a win.
-    exact : bool
-        Whether the evidence is `Counts`, and not `Bets`.
-    unit : float
-        Denominator of a loss, in `Bets`.
-
     Examples
     --------
     >>> ExpectedCounts(8.0, 1.0, True).end(1.0, -8 * math.log(2))
@@ -411,10 +382,10 @@ class ExpectedCounts(Expected):
     (0.47, 0.9)
     """
 
-    number: float
-    weight: float
-    exact: bool
-    unit: float = 1.0
+    number: float  # of records that win or lose
+    weight: float  # of a win
+    exact: bool  # whether the evidence is `Counts`, and not `Bets`
+    unit: float = 1.0  # denominator of a loss, in `Bets`
 
     def end(self, edge: float, log_level: float) -> tuple[float, float]:
         """Return the limit that the expected number gives, from the binomial tail or from the best bet."""
@@ -461,19 +432,6 @@ def _best(share: float, end: float) -> float:
 class ExpectedBets(Expected):
     """Ratios of sums of bounded values of independent records, or groups.
 
-    Parameters
-    ----------
-    units : int
-        Records, or groups.
-    share : float
-        Mean denominator of a unit.
-    squares, wild : float
-        Mean of ``(a - r b)^2`` of a unit, r the ratio, and its standard deviation.
-    most : float
-        Largest denominator of a unit, about.
-    margin : float
-        By how much a claim is wider than a good bet is expected to need.
-
     Notes
     -----
     ``ln(1 + l z) >= l z - l^2 z^2 psi(l m)`` for ``z >= -m``, ``psi(u) = (-ln(1-u) - u)/u^2``, since the quotient
@@ -487,12 +445,12 @@ class ExpectedBets(Expected):
     (0.888, 0.55)
     """
 
-    units: int
-    share: float
-    squares: float
-    wild: float
-    most: float
-    margin: float = 1.0
+    units: int  # records, or groups
+    share: float  # mean denominator of a unit
+    squares: float  # mean of (a - r b)^2 of a unit, r the ratio
+    wild: float  # standard deviation of these squares
+    most: float  # largest denominator of a unit, about
+    margin: float = 1.0  # by which a claim is wider than a good bet is expected to need
 
     def end(self, edge: float, log_level: float) -> tuple[float, float]:
         """Return the edge, less what a good bet needs."""
