@@ -1,6 +1,6 @@
 """Tables of scores in ``docs/learners.md``, made from the results that are kept.
 
-A comment ``<!-- scores: task; learner; learner -->`` in a page is followed by its table, which `filled` writes anew.
+Each line of ``results/tables.txt`` is a task and its learners, in the order of the page's tables.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.private_learners.tasks import EPSILONS, TASKS
 __all__ = ["PAGES", "filled", "table"]
 
 PAGES = [Path(__file__).parents[2] / "docs" / "learners.md"]
-_MARK = re.compile(r"(<!-- scores: (?P<task>[\w ]+); (?P<learners>[^>]*) -->\n)(?:\|.*\n)*")
+_TABLE = re.compile(r"^\| records \| learner \|.*\n(?:\|.*\n)*", re.MULTILINE)
 _PEERS = "diffprivlib"
 _NONE = "no privacy"
 
@@ -65,4 +65,8 @@ def table(task: str, learners: list[str]) -> str:
 
 def filled(page: str) -> str:
     """Return the text of a page with all its tables as the results are."""
-    return _MARK.sub(lambda mark: mark[1] + table(mark["task"], mark["learners"].split("; ")), page)
+    lines = (FOLDER / "tables.txt").read_text(encoding="utf-8").splitlines()
+    tables = (table(task, learners) for task, *learners in (line.split("; ") for line in lines))
+    if len(_TABLE.findall(page)) != len(lines):
+        raise ValueError(f"the page has another number of tables than the {len(lines)} of results/tables.txt")
+    return _TABLE.sub(lambda _: next(tables), page)

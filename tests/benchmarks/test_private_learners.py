@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def test_tables_of_pages_are_those_of_the_results(page: Path) -> None:
 
 def test_a_changed_table_is_seen() -> None:
     (text,) = (page.read_text() for page in tables.PAGES)
-    score = text.index("| 0.", text.index("<!-- scores:"))
+    score = text.index("| 0.", text.index("| records | learner |"))
     changed = text[:score] + "| 9." + text[score + 4 :]
     assert tables.filled(changed) == text != changed
 
@@ -34,8 +35,14 @@ def test_a_changed_table_is_seen() -> None:
 def test_each_learner_has_a_section_with_a_table_beside_others(learner: str) -> None:
     (page,) = (page.read_text() for page in tables.PAGES)
     (section,) = (part for part in page.split("\n## ") if f"`{learner}`" in part.splitlines()[0])
-    found = [mark for mark in section.splitlines() if mark.startswith("<!-- scores:") and learner in mark]
-    assert any("diffprivlib" in mark for mark in found)
+    shown = [rows for rows in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE) if f"| `{learner}`" in rows]
+    assert any("| diffprivlib |" in rows for rows in shown)
+
+
+def test_a_page_with_another_number_of_tables_is_an_error() -> None:
+    (text,) = (page.read_text() for page in tables.PAGES)
+    with pytest.raises(ValueError, match="number of tables"):
+        tables.filled(text.replace("| records | learner |", "| records | learners |", 1))
 
 
 def test_a_table_has_what_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
