@@ -52,19 +52,19 @@ def accusations(claimed: ClaimedCurve, mu: float, audits: int, share: float = 0.
 
 
 @pytest.mark.parametrize("mu", [0.27, 0.72, 1.67])
-@sizes("audits", 100, 400)
+@sizes("audits", 100, 250)
 def test_outputs_of_a_right_learner(mu: float, audits: int) -> None:
     assert accusations(curve(mu), mu, audits) <= limit(audits)
 
 
 @pytest.mark.parametrize("test", ["point", "ranks"])
-@sizes("audits", 100, 400)
+@sizes("audits", 100, 250)
 def test_a_learner_that_is_wrong_is_accused_more_often(test: str, audits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim_audits, "_CLEAR", math.inf if test == "ranks" else -math.inf)
     assert accusations(curve(0.3), 1.2, audits) > limit(audits)
 
 
-@sizes("audits", 100, 400)
+@sizes("audits", 100, 250)
 def test_ranks_alone(audits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By ranks always: the limit holds, and it is nearly reached."""
     monkeypatch.setattr(claim_audits, "_CLEAR", math.inf)
@@ -74,7 +74,7 @@ def test_ranks_alone(audits: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("mu", [0.27, 1.67])
-@sizes("audits", 100, 400)
+@sizes("audits", 100, 250)
 def test_one_training_of_a_right_learner(mu: float, audits: int) -> None:
     """Bounds of the family and without one, each above the truth in a tenth of the audits at most."""
     family, other = 0, 0
@@ -91,7 +91,7 @@ def test_one_training_of_a_right_learner(mu: float, audits: int) -> None:
         assert other > limit(audits)
 
 
-@sizes("audits", 100, 400)
+@sizes("audits", 100, 250)
 def test_one_training_in_which_all_outputs_depend_on_each_other(audits: int) -> None:
     """One noise for all canaries: it flips all guesses together. The claim is about each coin alone."""
     accused = 0

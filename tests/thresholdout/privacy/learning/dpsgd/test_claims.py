@@ -1,5 +1,6 @@
 """What one step leaks is at most what its event costs, seen from outside: many releases of two neighbouring sets."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from tests.sizes import sizes
+from tests.sizes import sized
 from thresholdout.privacy.accounting.accountants.calibration import best_delta
 from thresholdout.privacy.learning.dpsgd.batches import Batches
 from thresholdout.privacy.learning.dpsgd.descent import Descent, descend
@@ -44,17 +45,9 @@ def least_delta(first: NDArray[np.float64], second: NDArray[np.float64]) -> floa
 
 
 @pytest.mark.statistical
-@sizes("steps", 2000, 10_000)
 @pytest.mark.parametrize(
-    ("scheme", "adjacency"),
-    [
-        ("wor", "replace_one"),
-        ("poisson", "add_remove"),
-        pytest.param("wor", "add_remove", marks=pytest.mark.slow),
-        pytest.param("wr", "replace_one", marks=pytest.mark.slow),
-        pytest.param("wr", "add_remove", marks=pytest.mark.slow),
-        pytest.param("poisson", "replace_one", marks=pytest.mark.slow),
-    ],
+    ("scheme", "adjacency", "steps"),
+    sized(itertools.product(["wor", "wr", "poisson"], ["replace_one", "add_remove"]), 2000, 4000, 0, 5),
 )
 def test_a_step_leaks_at_most_what_it_costs(scheme: Any, adjacency: Any, steps: int) -> None:
     batches = Batches(scheme, 4, 10, adjacency)
