@@ -176,7 +176,7 @@ class TestGuard:
             return lambda value: guard.ask(0.0, np.array([value]))
 
         monkeypatch.setattr("thresholdout.guard.registration.certify_parameters", once)
-        result = self.audit(start, 4000)
+        result = self.audit(start, 2000)
         assert result.contradicts(ThresholdoutInteraction(1, 1.0, 1).epsilon, 0.0) == caught
 
     @pytest.mark.parametrize(
