@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -49,6 +49,13 @@ __all__ = ["demo", "plan"]
     show_default=True,
     help="Correlation of two queries' values on a record: 0 for unrelated queries.",
 )
+@click.option(
+    "--limits",
+    type=click.Choice(["exact", "normal"]),
+    default="exact",
+    show_default=True,
+    help="Of means over groups: 'normal' is approximate.",
+)
 @click.option("--width", type=float, help="Target half-width. Solves for --records, or with these for --queries.")
 @click.option("--batch", "fixed", is_flag=True, help="All queries are fixed before the first answer.")
 @click.option("--budget", type=click.IntRange(min=1), help="Answers from the holdout, for Algorithm 1.")
@@ -70,6 +77,7 @@ def plan(
     expected: float,
     train_records: int | None,
     similarity: float,
+    limits: Literal["exact", "normal"],
     width: float | None,
     fixed: bool,
     budget: int | None,
@@ -114,6 +122,7 @@ def plan(
         anticipated_score=expected,
         n_train=train_records,
         similarity=similarity,
+        limits=limits,
         width=width,
         adaptive=not fixed,
         budget=budget,

@@ -32,7 +32,15 @@ if TYPE_CHECKING:
 
     from thresholdout.limits.group_sums import GroupSizes, GroupSums
 
-__all__ = ["NormalTest", "TrainingGroups", "best_log_wealth", "effective_groups", "normal_nats", "normal_quantile"]
+__all__ = [
+    "ExpectedGroups",
+    "NormalTest",
+    "TrainingGroups",
+    "best_log_wealth",
+    "effective_groups",
+    "normal_nats",
+    "normal_quantile",
+]
 
 # Beyond these, skewness makes true levels several times w. They were fixed before the laws of the benchmark were run.
 _LEAST_LEVEL: Final = math.log(1e-5)
@@ -48,6 +56,8 @@ _BEYOND: Final = 1.5
 _BOLD: Final = 0.7
 _STEPS: Final = 40
 _CLOSE: Final = 1e-9
+_POINTS: Final = 400  # records of a group, from where on its expected mean is that of so many
+_UNLIKE: Final = 1e-6  # correlations nearer to 0 or 1 are taken to be so far away: the beta law needs it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +86,54 @@ class TrainingGroups:
     def mirrored(self) -> TrainingGroups:
         """Return the sums of one less each value."""
         return TrainingGroups(self.counts - self.sums, self.counts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpectedGroups(TrainingGroups):
+    """Groups that a training part is expected to have: each entry stands for a number of them. For plans alone."""
+
+    numbers: NDArray[np.float64] = field(repr=False)
+
+    @classmethod
+    def of(cls, sizes: GroupSizes, groups: float, mean: float, correlation: float) -> ExpectedGroups:
+        """Return the groups of beta-binomial sums of right answers, in the tested groups' sizes.
+
+        Examples
+        --------
+        >>> from thresholdout.limits.group_sums import GroupSizes
+        >>> found = ExpectedGroups.of(GroupSizes([(2, 50)]), 100.0, 0.9, 0.0)
+        >>> found.sums.tolist(), found.numbers.round(2).tolist(), round(found.mean, 4)
+        ([0.0, 1.0, 2.0], [1.0, 18.0, 81.0], 0.9)
+        """
+        from scipy.special import betaln, gammaln
+
+        alike = min(max(correlation, _UNLIKE), 1.0 - _UNLIKE)
+        a, b = mean * (1.0 - alike) / alike, (1.0 - mean) * (1.0 - alike) / alike
+        sums, counts, numbers = [], [], []
+        for size, number in zip(sizes.sizes.tolist(), sizes.numbers.tolist(), strict=True):
+            points = min(int(size), _POINTS)
+            right = np.arange(points + 1.0)
+            ways = gammaln(points + 1.0) - gammaln(right + 1.0) - gammaln(points - right + 1.0)
+            share = np.exp(ways + betaln(right + a, points - right + b) - betaln(a, b))
+            sums.append(right * (size / points))
+            counts.append(np.full(points + 1, size))
+            numbers.append(share * (number * groups / sizes.groups))
+        return cls(np.concatenate(sums), np.concatenate(counts), np.concatenate(numbers))
+
+    @property
+    def mean(self) -> float:
+        """The mean of all values."""
+        return float(self.numbers @ self.sums) / float(self.numbers @ self.counts)
+
+    def losers(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return for each mean N, the expected effective number of groups that are below it."""
+        losses = np.maximum(self.counts * means[:, None] - self.sums, 0.0)
+        squares = losses * losses @ self.numbers
+        return np.asarray((losses @ self.numbers) ** 2 / np.where(squares > 0.0, squares, 1.0))
+
+    def mirrored(self) -> ExpectedGroups:
+        """Return the sums of one less each value."""
+        return ExpectedGroups(self.counts - self.sums, self.counts, self.numbers)
 
 
 def effective_groups(sizes: GroupSizes) -> float:

@@ -24,11 +24,13 @@ __all__ = [
     "BudgetSetting",
     "Claims",
     "Declaration",
+    "Limits",
     "MechanismChoice",
     "MechanismName",
     "Sampling",
     "SparseVector",
     "SparseVectorBudget",
+    "check_limits",
     "check_mechanism",
     "declared_epsilon",
     "read_declaration",
@@ -47,6 +49,12 @@ BudgetMethod: TypeAlias = Literal["best", "group", "quilt", "spectral", "message
 
 BudgetSetting: TypeAlias = Literal["certified", "published"]
 """Whether threshold and noise are those that certify most, or those of [Z17, Theorem 2]."""
+
+
+def check_limits(limits: object) -> None:
+    """Refuse limits of a name that is none."""
+    if not isinstance(limits, str) or limits not in get_args(Limits):
+        raise InputError("limits", repr(limits), "'exact' or 'normal', which is approximate")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,8 +80,7 @@ class Claims:
     limits : {"exact", "normal"}, default="exact"
         "normal" is for groups of records. Intervals are about as narrow as Student's on cluster means, and APPROXIMATE:
         nothing bounds how often they miss, and the guard is never called guaranteed. Small numbers of groups, of groups
-        that lose, and levels below 1e-5 keep exact tests. A ledger keeps the choice for the guard's life. `plan`, and
-        what certificate and status expect of later answers, are for exact limits: wider.
+        that lose, and levels below 1e-5 keep exact tests. A ledger keeps the choice for the guard's life.
 
     Examples
     --------
@@ -99,8 +106,7 @@ class Claims:
         fix("max_half_width", 0.0, 1.0, "a number in (0, 1], in units of the range")
         fix("epsilon", 0.0, 1e6, "a positive number")
         fix("noise", -math.ulp(0.0), 16.0, "a number from 0 to 16")
-        if not isinstance(self.limits, str) or self.limits not in get_args(Limits):
-            raise InputError("limits", repr(self.limits), "'exact' or 'normal', which is approximate")
+        check_limits(self.limits)
         if self.holdout_answers is not None:
             object.__setattr__(self, "holdout_answers", check_count("holdout_answers", self.holdout_answers))
 

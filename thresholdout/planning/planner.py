@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from graphs.numerics.rounding import shown_above
 from thresholdout.certificates.problem import declared_confidence
 from thresholdout.data.record_structure import planned_records
-from thresholdout.errors import PlanError
+from thresholdout.errors import InputError, PlanError
 from thresholdout.mechanisms.claims.predictor import SHARED
 from thresholdout.planning.leaderboard import plan_leaderboard
 from thresholdout.planning.plan import ALGORITHM_1, FINAL, GUARD, LIST, Plan, Way, WayName
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from thresholdout.certificates.prior_queries import PriorQueries
+    from thresholdout.planning.declaration import Limits
     from thresholdout.planning.request import Family, Use
 
 __all__ = ["USELESS", "plan", "recommend", "warn", "within"]
@@ -100,8 +101,14 @@ def _reason(use: Use, widths: dict[WayName, str], chosen: Way, setting: str) -> 
 
 def warn(use: Use, chosen: Way) -> tuple[str, ...]:
     """Say what stands in the way, if anything."""
-    said = (_missed(use, chosen), _too_few(use, chosen), _cross_validate(use, chosen))
+    said = (_approximate(use, chosen), _missed(use, chosen), _too_few(use, chosen), _cross_validate(use, chosen))
     return tuple(words for words in said if words)
+
+
+def _approximate(use: Use, chosen: Way) -> str:
+    if not use.normal_limits or chosen.name == ALGORITHM_1:
+        return ""
+    return f"Intervals will be approximate, not guaranteed: {use.parameters().approximation}."
 
 
 def _missed(use: Use, chosen: Way) -> str:
@@ -186,6 +193,7 @@ def plan(
     graph: nx.Graph[Any] | None = None,
     correlation: float | None = None,
     similarity: float = SHARED,
+    limits: Limits = "exact",
     queries: int | None = None,
     anticipated_score: float = 0.9,
     n_train: int | None = None,
@@ -223,6 +231,9 @@ def plan(
         Correlation of two queries' values on the same record, from 0 to 1: about a half for models of one search, 0 for
         unrelated queries. A guard takes a half. Its answers are wider if queries share less, for unrelated ones 14 %
         wider than planned in a simulation of 40 queries.
+    limits : {"exact", "normal"}, default="exact"
+        Of the guard that is planned for: "normal" is that of ``Claims(limits="normal")``, for groups, and APPROXIMATE.
+        Where groups that lose are few for a level, about as many as normal limits need, half-widths may be 25 % off.
     queries : int, optional
         How many queries will be asked. Any number by default: half-widths are for the first 100 then, or, beside
         ``records`` and ``width``, the largest number within that width is found.
@@ -289,6 +300,9 @@ def plan(
     18754
     >>> plan(groups=[k // 5 for k in range(5000)], queries=100, anticipated_score=0.95).half_width.__round__(3)
     0.035
+    >>> scans = dict(groups=[k // 5 for k in range(2000)], queries=20, anticipated_score=0.9, correlation=0.1)
+    >>> [round(plan(**scans, limits=limits).half_width, 3) for limits in ("exact", "normal")]
+    [0.045, 0.039]
     >>> plan(2000, queries=100, n_train=500).warnings[0][:55]
     "Cross-validate on more than the holdout's size: with tr"
     """
@@ -308,7 +322,10 @@ def plan(
         epsilon,
         correlation,
         similarity,
+        limits,
     )
+    if use.normal_limits and teams is not None:
+        raise InputError("limits", "'normal' beside teams=", "limits='exact', which a leaderboard has")
     given, declared = use, model
     if use.records is None:
         use, declared = records_for(use)

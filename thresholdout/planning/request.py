@@ -15,7 +15,7 @@ from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.mechanisms.claims.predictor import SHARED
-from thresholdout.planning.declaration import SparseVectorBudget, declared_epsilon
+from thresholdout.planning.declaration import SparseVectorBudget, check_limits, declared_epsilon
 from thresholdout.planning.privacy_budget import record_budget
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ class Use:
         As given.
     similarity : float
         As given.
+    normal_limits : bool
+        Whether limits are normal ones.
     widths : dict
         Half-widths of claims that this plan has computed, by use, way, and whether quickly.
     """
@@ -92,6 +94,7 @@ class Use:
     epsilon: float | None = None
     correlation: float | None = None
     similarity: float = SHARED
+    normal_limits: bool = False
     widths: dict[tuple[Use, str, bool, int | None], float] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -165,6 +168,7 @@ class Use:
             epsilon=self.record_epsilon,
             information_released=0.0 if self.prior_queries is None else self.prior_queries.nats(size),
             correlation=self.correlation,
+            normal_limits=self.normal_limits,
         )
         found = _for_records(plain, self.model, self.confidence)
         if size == self.model.n or found.effective is None:
@@ -193,6 +197,7 @@ def check_use(
     epsilon: object = None,
     correlation: object = None,
     similarity: object = SHARED,
+    limits: object = "exact",
 ) -> Use:
     """Return the arguments of `thresholdout.plan`, checked; InputError or InputTypeError for what cannot be."""
     from graphs.models.out_of_fold import OutOfFold
@@ -209,6 +214,7 @@ def check_use(
     if isinstance(model, OutOfFold):
         seen = "out-of-fold values of a cross-validation"
         raise InputError("records", seen, "the records of a holdout, such as Independent(n); a KFoldGuard has no plan")
+    check_limits(limits)
     use = Use(
         records=model,
         queries=None if queries is None else check_count("queries", queries),
@@ -225,6 +231,7 @@ def check_use(
         if correlation is None
         else check_number("correlation", correlation, -math.ulp(0.0), 1.0, "a number from 0 to 1"),
         similarity=check_number("similarity", similarity, -math.ulp(0.0), 1.0, "a number from 0 to 1"),
+        normal_limits=limits == "normal",
     )
     if use.epsilon is not None and use.width is not None:
         raise InputError(
@@ -238,10 +245,15 @@ def check_use(
         raise InputError(
             "anticipated_score", anticipated_score, f"a score that {model.n} records can show: at least {1 / model.n:g}"
         )
+    if model is None and family is None and use.normal_limits:
+        raise InputError("limits", "'normal' for independent records", "groups= beside it, or a model of groups")
     if model is None:
         return use
     assumed, needed = within_limits(model, use.confidence)
-    return dataclasses.replace(use, records=assumed, confidence=needed)
+    use = dataclasses.replace(use, records=assumed, confidence=needed)
+    if use.normal_limits:
+        use.parameters()  # a model without groups, or an epsilon, is refused here
+    return use
 
 
 @lru_cache(maxsize=64)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from thresholdout.errors import InputError
 from thresholdout.mechanisms.claims.final import share_of
 from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters
+from thresholdout.mechanisms.claims.interval import TwoEnds
 from thresholdout.mechanisms.claims.leaderboard import LeaderboardMechanism
 from thresholdout.mechanisms.claims.lists import list_level
 from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
@@ -51,10 +52,10 @@ def guard_width(parameters: ClaimsParameters, n: int, queries: int, score: float
     0.039
     """
     mechanism = ClaimsMechanism(parameters, n)
-    state, total, asked = _start(mechanism), 0.0, 0
+    state, known, total, asked = _start(mechanism), mechanism.typical(score), 0.0, 0
     while asked < queries:
         block = max(1, min(asked, queries - asked) // _BLOCK)
-        first = mechanism.first_claim(state, score, mechanism.typical)
+        first = mechanism.first_claim(state, score, known)
         width, log_error_budget = _expected(first, state.log_error_budget, similarity)
         total += block * width
         asked += block
@@ -78,9 +79,12 @@ def list_width(parameters: ClaimsParameters, n: int, queries: int, score: float)
     """
     mechanism = ClaimsMechanism(parameters, n)
     state = _start(mechanism)
-    claim = mechanism.first_claim(state, score, mechanism.typical).claim
-    value = round(score * claim.steps)
-    low, high = claim.interval(value, value, list_level(state.log_error_budget, queries, 0.0), ())
+    claim = mechanism.first_claim(state, score, mechanism.typical(score)).claim
+    value, level = round(score * claim.steps), list_level(state.log_error_budget, queries, 0.0)
+    if isinstance(claim, TwoEnds):  # a stated limit has no margin for luck, which a claim's edge has
+        lo, hi = claim.ends(level, value / claim.steps)
+        return 0.5 * (hi - lo) / claim.steps
+    low, high = claim.interval(value, value, level, ())
     return 0.5 * (high - low)
 
 

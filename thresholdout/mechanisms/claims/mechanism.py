@@ -376,7 +376,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         Those of later answers are about the same, if training values are as near as sampling makes them.
         """
         of = self if self.parameters.queries else ClaimsMechanism(replace(self.parameters, queries=_USUAL), self._n)
-        low, high = of.first_claim(of.start(SeededNoise(0)), score, of.typical).interval
+        low, high = of.first_claim(of.start(SeededNoise(0)), score, of.typical(score)).interval
         return 0.5 * (high - low)
 
     def refuses_final(self, state: ClaimsState) -> BudgetExhausted | None:
@@ -386,7 +386,8 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
 
     def final_half_width(self, log_error_budget: float, expected: float, *, chosen: bool = False) -> float:
         """Return the half-width of a final check about right and wrong, at a likely score."""
-        score, known = check_expected(expected), self.typical
+        score = check_expected(expected)
+        known = self.typical(score)
         if log_error_budget <= NOTHING:
             return 1.0
         _, effective, training = self._sizes(known)

@@ -32,6 +32,7 @@ from thresholdout.errors import InputError
 from thresholdout.limits.bets import Sums, ThreeValues
 from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.group_sums import GroupSizes, GroupSums
+from thresholdout.limits.normal_limits import ExpectedGroups
 from thresholdout.mechanisms.base import ALIKE, Grouped, Known, PairedCounts
 from thresholdout.mechanisms.claims.final import reserving_window
 from thresholdout.mechanisms.claims.group_tests import GroupBetTest, GroupNormalTest, own_sizes
@@ -393,15 +394,18 @@ class QueryClaims:
         effective = part.records if part.effective is None else part.effective
         return part.records, effective, max(1.0, part.training * effective / part.records)
 
-    @property
-    def typical(self) -> Known:
-        """What is known of right and wrong before there is any model."""
+    def typical(self, score: float) -> Known:
+        """Return what is known of right and wrong before there is any model, but for a likely score."""
         if self._groups is None:
             return Known(binary=True)
         _, effective, training = self._sizes(Known(binary=True))
         groups, correlation = self._groups.groups * training / effective, self.parameters.correlation
         nobody = np.zeros(0, dtype=np.int64)
-        return Known(binary=True, groups=Grouped(nobody, self._groups, correlation, training, groups))
+        trained = None
+        if self.parameters.normal_limits and 0.0 < score < 1.0:
+            alike = ALIKE if correlation is None else correlation
+            trained = ExpectedGroups.of(self._groups, groups, score, alike)
+        return Known(binary=True, groups=Grouped(nobody, self._groups, correlation, training, groups, trained))
 
     def _independent(self, known: Known) -> bool:
         """Whether the query is about a mean of independent records."""
