@@ -292,6 +292,32 @@ class MovingWindow(DependenceModel):
             place = int(self._reach.last[place]) + 1
         return self._reach.order[found]
 
+    def alternating_blocks(self) -> IntArray:
+        """Return the number of each record's block: blocks that are not neighbours are independent, all at once.
+
+        Blocks follow each other in the series. Each is as short as it may be, for it separates its neighbours.
+
+        Returns
+        -------
+        ndarray of int
+            From 0, in the order of the records.
+
+        Examples
+        --------
+        >>> MovingWindow(8, 2).alternating_blocks()
+        array([0, 0, 1, 1, 2, 2, 3, 3])
+        >>> MovingWindow.of_times([0.0, 0.5, 1.0, 9.0, 9.5], 1.0).alternating_blocks()
+        array([0, 0, 1, 2, 3])
+        """
+        if self._reach is None:
+            return np.arange(self.n) // max(1, self._m)
+        last, ends = self._reach.last, [max(0, self._reach.largest - 2)]
+        while ends[-1] < self.n - 1:
+            ends.append(max(ends[-1] + 1, int(last[ends[-1]])))
+        found = np.empty(self.n, dtype=np.int64)
+        found[self._reach.order] = np.searchsorted(np.array(ends), np.arange(self.n))
+        return found
+
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         whole = not self._m or self._m >= self.n - 1
         if method == "quilt" and adversary == "informed" and not whole:

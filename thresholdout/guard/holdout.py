@@ -34,7 +34,12 @@ from thresholdout.guard.label_check import beyond_declared
 from thresholdout.guard.likely_mistakes import check_pair, warn_of_classes, warn_of_columns, warn_of_labels
 from thresholdout.guard.training_values import TrainingFolds, is_series
 from thresholdout.mechanisms.base import Known, Mechanism
-from thresholdout.mechanisms.claims.grouped_records import GroupedRecords, grouped_records
+from thresholdout.mechanisms.claims.grouped_records import (
+    BlockedRecords,
+    GroupedRecords,
+    blocked_records,
+    grouped_records,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,6 +156,7 @@ class Records:
         self.training_folds = TrainingFolds()
         self.development: Development | None = None
         self.grouped: GroupedRecords | None = None
+        self.blocked: BlockedRecords | None = None
         self.undeclared = False  # whether a user said nothing about how the records depend on each other
         self._train = None if train is None else part(train, "train")
         if self._train is not None:
@@ -194,9 +200,10 @@ class Records:
         self.training_folds = TrainingFolds(together, ordered or is_series(dependence))
 
     def group_by(self, dependence: DependenceModel) -> None:
-        """Learn the groups of both parts, as they are once a development part was split off."""
+        """Learn the holdout's blocks, or the groups of both parts, once a development part was split off."""
         own = self.training_folds.groups if self.development is None else self.development.groups
         self.grouped = grouped_records(dependence, own)
+        self.blocked = blocked_records(dependence)
 
     @property
     def in_groups(self) -> bool:
@@ -365,6 +372,8 @@ class Records:
             if self.open_size is not None:
                 values = aligned(values, self.open_labels, "train_values")
             mean, known = mechanism.trained(values, self.open_size, bounds, "train_values", binary)
+        if self.blocked is not None and mechanism.expects_spread:
+            return mean, replace(known, blocks=self.blocked.known(values, bounds, tested))
         if self.grouped is None or not mechanism.expects_spread:
             return mean, known
         return mean, replace(known, groups=self.grouped.known(values, bounds, tested))

@@ -29,6 +29,7 @@ __all__ = [
     "About",
     "AnswerSource",
     "AnswersLists",
+    "Blocks",
     "Grouped",
     "Known",
     "Mechanism",
@@ -170,6 +171,37 @@ class Grouped:
     counts: NDArray[np.float64] | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """The blocks of a series that a query is about: those that are not neighbours are independent. Public.
+
+    Attributes
+    ----------
+    index : ndarray of int
+        Block of each record, from 0.
+    counts : ndarray
+        Number of records of each block.
+    sizes : GroupSizes
+        Of the blocks.
+    correlation : float
+        Inside blocks of the training records' values.
+    training : float
+        Number of training values.
+    inflation : float
+        By how much a mean of training values varies more than one of independent values, as it seems.
+    training_blocks : float
+        Number of training blocks.
+    """
+
+    index: NDArray[np.int64] = field(repr=False)
+    counts: NDArray[np.float64] = field(repr=False)
+    sizes: GroupSizes
+    correlation: float
+    training: float
+    inflation: float
+    training_blocks: float
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known of a query's values before the holdout is looked at.
@@ -192,6 +224,8 @@ class Known:
         The records that it is about, where that is not all of them.
     groups : Grouped or None
         Their groups, where these are declared.
+    blocks : Blocks or None
+        Their blocks, where they are a series in which records far apart are independent.
     paired_counts : PairedCounts or None
         For a win rate: how often each of two models was the better one on the training part.
     vague : bool
@@ -217,6 +251,7 @@ class Known:
     trinomial: bool = False
     part: Part | None = None
     groups: Grouped | None = None
+    blocks: Blocks | None = None
     paired_counts: PairedCounts | None = None
     vague: bool = False
     client: str = ""

@@ -1,6 +1,7 @@
 """Claims about a mean of values whose groups are independent: tested by bets on group sums, or by each group's size.
 
-Where normal limits were declared, `GroupNormalTest` takes these wherever public numbers allow; they are approximate.
+`BlockBetTest` does so for a series whose alternating blocks are independent. Where normal limits were declared,
+`GroupNormalTest` takes these wherever public numbers allow; they are approximate.
 
 Which of both tests an end is decided by public numbers: by the limit that each is expected to give at the claim's edge
 and level. So both are events that the history fixes. PROOFS.md of `thresholdout.limits`, "Bets on group sums" and "Own
@@ -10,7 +11,7 @@ sizes".
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
 
@@ -20,15 +21,15 @@ from thresholdout.limits.binomial import log_laplace_moment
 from thresholdout.limits.group_sums import GroupSums, group_bet
 from thresholdout.limits.normal_limits import NormalTest
 from thresholdout.limits.own_sizes import own_sizes_lower
-from thresholdout.mechanisms.base import ALIKE
+from thresholdout.mechanisms.base import ALIKE, Grouped
 from thresholdout.mechanisms.claims.interval import UNITS, ClaimOutcome, Limit, MeanTest, Noise, Scales, TwoEnds, mirror
 from thresholdout.mechanisms.claims.reading import grid_value
 
 if TYPE_CHECKING:
-    from thresholdout.limits.group_sums import GroupSizes
-    from thresholdout.mechanisms.base import Grouped
+    from thresholdout.limits.group_sums import BlockSums, GroupSizes
+    from thresholdout.mechanisms.base import Blocks
 
-__all__ = ["GroupBetTest", "GroupNormalTest", "own_sizes"]
+__all__ = ["BlockBetTest", "GroupBetTest", "GroupNormalTest", "own_sizes"]
 
 _LUCK: Final = 1.0  # standard deviations of the groups' squares, in a claim
 _WIDER: Final = 1.7  # times the variance, after a claim that was too narrow
@@ -67,6 +68,8 @@ class GroupBetTest(TwoEnds):
     times : float
         By how much the variance is taken to be larger.
     """
+
+    _root: ClassVar[float] = 1.0  # power of the groups' wealth that is tested
 
     def __init__(
         self,
@@ -165,7 +168,7 @@ class GroupBetTest(TwoEnds):
             common,
             correlation,
             grouped.sizes,
-            needed,
+            needed / self._root,
             most,
             luck,
             self._times,
@@ -182,7 +185,7 @@ class GroupBetTest(TwoEnds):
             value = grid_value(_exact(self._values), self.steps)
             outside = value - edge if upper else edge - value
             return outside * UNITS <= noise * self.steps
-        moved = bet * self._values.size * (noise / UNITS)
+        moved = self._root * bet * self._values.size * (noise / UNITS)
         wealth = self._values.log_wealth(bet, end, mirrored=upper) + moved
         return wealth >= -log_level + self._charge(bet, scales) + 1e-9 * (1.0 + abs(moved))
 
@@ -214,7 +217,55 @@ class GroupBetTest(TwoEnds):
 
     def _charge(self, bet: float, scales: Scales) -> float:
         """Return what the noise adds to the logarithm of the wealth that is needed."""
-        return sum(log_laplace_moment(bet * self._grouped.sizes.n, scale) for scale in scales)
+        slope = self._root * bet * self._grouped.sizes.n
+        return sum(log_laplace_moment(slope, scale) for scale in scales)
+
+
+class BlockBetTest(GroupBetTest):
+    """Claims about a mean over a series, of which every second block is independent of the others like it.
+
+    Either the root of the wealth of bets on block sums tests an end, or a limit that knows nothing of the values:
+    public numbers say which. PROOFS.md of `thresholdout.limits`, "Alternating blocks".
+
+    Parameters
+    ----------
+    steps : int
+        Steps in the range.
+    values : BlockSums or None
+        Secret; ``None`` where only what is public is asked for.
+    blocks : Blocks
+        What is public of the blocks.
+    limit : Limit
+        The other one.
+    variance : float or None
+        Expected of a value; ``None`` for values that are 0 or 1, where the mean says it.
+    common : float
+        The value that most records are expected to have, in (0, 1), where they are not.
+    times : float
+        By how much the variance is taken to be larger.
+    """
+
+    _root: ClassVar[float] = 0.5
+
+    def __init__(
+        self,
+        steps: int,
+        values: BlockSums | None,
+        blocks: Blocks,
+        limit: Limit,
+        variance: float | None,
+        common: float,
+        times: float = 1.0,
+    ) -> None:
+        training = blocks.training / blocks.inflation
+        grouped = Grouped(blocks.index, blocks.sizes, blocks.correlation, training, blocks.training_blocks)
+        super().__init__(steps, values, grouped, variance, common, times)
+        self._blocks, self._limit = blocks, limit
+
+    def wider(self) -> Self:
+        """Return the same test for a larger variance."""
+        times = _WIDER * self._times
+        return type(self)(self.steps, self._values, self._blocks, self._limit, self._variance, self._common, times)
 
 
 class GroupNormalTest(GroupBetTest):

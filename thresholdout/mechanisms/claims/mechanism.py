@@ -123,6 +123,8 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
             return read_totals(values, known, bets)
         if known.groups is not None and self._bets_on_groups(known):
             return read_groups(values, n, bounds, argument, known, known.groups)
+        if known.blocks is not None and self._bets_on_blocks(known):
+            return read_groups(values, n, bounds, argument, known, known.blocks)
         if bets:
             read = read_values if known.trinomial else read_bets  # signs need single values
         else:

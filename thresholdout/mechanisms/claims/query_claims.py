@@ -31,11 +31,11 @@ from thresholdout.data.arguments import check_count
 from thresholdout.errors import InputError
 from thresholdout.limits.bets import Sums, ThreeValues
 from thresholdout.limits.binomial import log_one_law_tail
-from thresholdout.limits.group_sums import GroupSizes, GroupSums
+from thresholdout.limits.group_sums import BlockSums, GroupSizes, GroupSums
 from thresholdout.limits.normal_limits import ExpectedGroups
 from thresholdout.mechanisms.base import ALIKE, Grouped, Known, PairedCounts
 from thresholdout.mechanisms.claims.final import reserving_window
-from thresholdout.mechanisms.claims.group_tests import GroupBetTest, GroupNormalTest, own_sizes
+from thresholdout.mechanisms.claims.group_tests import BlockBetTest, GroupBetTest, GroupNormalTest, own_sizes
 from thresholdout.mechanisms.claims.interval import (
     UNITS,
     BetTest,
@@ -385,6 +385,9 @@ class QueryClaims:
         if groups is not None:
             effective = groups.sizes.effective(ALIKE if groups.correlation is None else groups.correlation)
             return groups.sizes.n, effective, groups.training or effective
+        if known.blocks is not None and self._bets_on_blocks(known):
+            blocks = known.blocks
+            return self._n, self._n / blocks.inflation, max(1.0, blocks.training / blocks.inflation)
         if part is None and self._groups is not None and known.layout is None:
             correlation, number = self.parameters.correlation, self._groups.groups
             effective = self._groups.effective(ALIKE if correlation is None else correlation)
@@ -420,6 +423,11 @@ class QueryClaims:
         """Whether claims about a mean are tested by bets on the sums of groups."""
         return known.groups is not None and self._private is None
 
+    def _bets_on_blocks(self, known: Known) -> bool:
+        """Whether claims about a mean may be tested by bets on the sums of blocks."""
+        whole = known.part is None and known.layout is None and known.paired_counts is None
+        return known.blocks is not None and whole and self._private is None and self.parameters.allowance is None
+
     def trinomial(self, known: Known) -> bool:
         """Whether interval hypotheses are tested by the exact trinomial test."""
         return known.trinomial and self._bets(known)
@@ -448,8 +456,9 @@ class QueryClaims:
         else:
             records, effective, training = self._sizes(known)
             number, ratio = 4.0 * variance * records, effective / training
-            if known.groups is not None:
-                number = 0.5 * known.groups.sizes.groups
+            units = known.groups or (known.blocks if self._bets_on_blocks(known) else None)
+            if units is not None:
+                number = 0.5 * units.sizes.groups
         return 0.5 * math.sqrt((1.0 + ratio) / number)
 
     def _claim(
@@ -461,7 +470,7 @@ class QueryClaims:
             return self._test(made, variance, known, fine, paired_counts=holdout.paired_counts)
         if known.layout is not None:
             return StatisticTest(grid_steps(made.deviation, fine), known.layout, holdout.evidence)
-        if self._bets_on_groups(known):
+        if self._bets_on_groups(known) or self._bets_on_blocks(known):
             return self._test(made, variance, known, fine, sums=holdout.group_sums)
         if known.binary and self._independent(known):
             return self._test(made, variance, known, fine, value=holdout.count(noise))
@@ -512,6 +521,10 @@ class QueryClaims:
         limit = hoeffding(steps, self._hoeffding if known.part is None else effective)
         if known.part or self.parameters.effective is not None or self._independent(known):
             limit = better(entropy(steps, self._effective if known.part is None else effective), limit)
+        if known.blocks is not None and self._bets_on_blocks(known):
+            common = 0.5 if known.difference else min(max(made.mean, _COMMON), 1.0 - _COMMON)
+            seen = sums if isinstance(sums, BlockSums) else None
+            return BlockBetTest(steps, seen, known.blocks, limit, None if known.binary else variance, common)
         return MeanTest(steps, value, limit)
 
     def _steps(self, made: Prediction, fine: int) -> int:

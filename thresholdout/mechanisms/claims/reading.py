@@ -12,8 +12,8 @@ from thresholdout.data.parts.totals import Joint, Totals
 from thresholdout.data.values import ExactMean, UnitRecords, UnitSums, unit_records
 from thresholdout.errors import InputError
 from thresholdout.limits.bets import ManyValues, Moments, Sums, ThreeValues
-from thresholdout.limits.group_sums import GroupSums
-from thresholdout.mechanisms.base import Grouped, Known, PairedCounts
+from thresholdout.limits.group_sums import BlockSums, GroupSums
+from thresholdout.mechanisms.base import Blocks, Grouped, Known, PairedCounts
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.noise.sources import NoiseSource
 
@@ -162,14 +162,14 @@ def read_bets(values: object, n: int, bounds: tuple[float, float], argument: str
 
 
 def read_groups(
-    values: object, n: int, bounds: tuple[float, float], argument: str, known: Known, groups: Grouped
+    values: object, n: int, bounds: tuple[float, float], argument: str, known: Known, groups: Grouped | Blocks
 ) -> Reading:
-    """Check per-record values and keep their sums by group, which floats add up without an error."""
+    """Check per-record values and keep their sums by group or block, which floats add up without an error."""
     records = unit_records(values, n, bounds, argument)
     count = groups.sizes.groups
     sums = np.bincount(groups.index, weights=records.unit(), minlength=count).astype(np.float64, copy=False)
     sizes = np.bincount(groups.index, minlength=count).astype(np.float64) if groups.counts is None else groups.counts
-    return Reading(GroupSums(sums, sizes, records.bits), known)
+    return Reading((BlockSums if isinstance(groups, Blocks) else GroupSums)(sums, sizes, records.bits), known)
 
 
 def read_totals(totals: Totals | Joint, known: Known, bets: bool) -> Reading:
