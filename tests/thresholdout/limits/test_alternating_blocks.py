@@ -142,20 +142,17 @@ def test_a_false_claim_is_confirmed_with_its_level_at_most(
 
 def test_blocks_taken_for_independent_groups_confirm_false_claims() -> None:
     """The side that must fail: the whole wealth, where neighbours are copies."""
-    level, lo, hi = 0.1, 150, 256
-    groups = Grouped(np.arange(8), GroupSizes([(1, 8)]), 0.0, 100.0, 100.0)
-    low, _ = GroupBetTest(STEPS, None, groups, None, 0.5).interval(lo, hi, math.log(level), ())
+    groups, worst = Grouped(np.arange(8), GroupSizes([(1, 8)]), 0.0, 100.0, 100.0), 0.0
     coins = np.array(list(product((0.0, 1.0), repeat=4)))
-    said = [
-        GroupBetTest(STEPS, GroupSums(row, np.ones(8), 8), groups, None, 0.5).outcome(
-            lo, hi, math.log(level), (), (0, 0, 0)
-        )
-        == "confirmed"
-        for row in coins[:, np.arange(8) // 2]
+    tests = [
+        GroupBetTest(STEPS, GroupSums(row, np.ones(8), 8), groups, None, 0.5) for row in coins[:, np.arange(8) // 2]
     ]
-    law = np.prod(np.where(coins > 0, low - 1e-9, 1.0 - low + 1e-9), axis=1)
-    worst = float(law[np.array(said)].sum())
-    assert worst > 1.5 * level
+    for lo, level in product(range(60, 250, 10), (0.2, 0.1, 0.05)):
+        low, _ = tests[0].interval(lo, STEPS, math.log(level), ())
+        said = [test.outcome(lo, STEPS, math.log(level), (), (0, 0, 0)) == "confirmed" for test in tests]
+        law = np.prod(np.where(coins > 0, low - 1e-9, 1.0 - low + 1e-9), axis=1)
+        worst = max(worst, float(law[np.array(said)].sum()) / level)
+    assert worst > 1.5
 
 
 @pytest.mark.slow
