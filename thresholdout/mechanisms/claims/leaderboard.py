@@ -239,7 +239,7 @@ class LeaderboardMechanism(ClaimsMechanism):
 
     def next_half_width(self, state: ClaimsState, score: float) -> float:
         """Return half the length of the next interval of somebody whose guess is right; public numbers only."""
-        known = self.typical
+        known = self.typical(score)
         claim = self._likely_test(score, known)
         cells = self.cells(state, score, known, claim.steps)
         narrow = _NARROW if isinstance(claim, GroupBetTest) else 0.0
@@ -249,7 +249,7 @@ class LeaderboardMechanism(ClaimsMechanism):
 
     def right_guess_nats(self, state: ClaimsState) -> float:
         """Return what a right guess releases, at most, where earlier guesses were right; public numbers only."""
-        narrow = 0.0 if self.typical.groups is None else _NARROW
+        narrow = 0.0 if self._groups is None else _NARROW
         return -math.log1p(-self._first_share(state)) - narrow - 2.0 * math.log1p(-2.0 * FAILURE_SHARE)
 
     def expected_session(self, teams: int, score: float, anticipation_error: float) -> ClaimsState:
@@ -266,11 +266,11 @@ class LeaderboardMechanism(ClaimsMechanism):
         >>> [round(mechanism.next_half_width(state, 0.85), 3) for state in states]
         [0.029, 0.036]
         """
-        _, effective, training = self._sizes(self.typical)
+        _, effective, training = self._sizes(self.typical(score))
         coin = math.sqrt(score * (1.0 - score))
-        claim, state = self._likely_test(score, self.typical), self.start(SystemNoise())
+        claim, state = self._likely_test(score, self.typical(score)), self.start(SystemNoise())
         for team in range(1, teams + 1):
-            known = replace(self.typical, client=f"team {team}")
+            known = replace(self.typical(score), client=f"team {team}")
             first, second = (_NORMAL.inv_cdf((team * step + 0.5) % 1.0 or 0.5) for step in _SPREAD)
             value = round(claim.steps * min(1.0, max(0.0, score + first * coin / math.sqrt(effective))))
             guess = min(1.0, max(0.0, score + anticipation_error + second * coin / math.sqrt(training)))
