@@ -149,9 +149,10 @@ def test_engines_count_the_same_integers(scan: Scan, files: Path) -> None:
     assert part.joint(*sides) == known.joint(*sides)
 
 
-def test_records_come_out_and_have_one_identity(scan: Scan, files: Path) -> None:
+def test_each_record_is_in_one_batch_and_the_identity_is_that_of_polars(scan: Scan, files: Path) -> None:
     part = LazyPart(scan(files), "holdout")
-    batches = list(part.batches(["id", "x"]))
+    batches = list(part.map_batches(lambda batch: batch, ["id", "x"]))
+    assert {tuple(batch.schema.names) for batch in batches} == {("id", "x")}
     ids = np.concatenate([batch.column("id").to_numpy() for batch in batches])
     assert np.array_equal(np.sort(ids), np.arange(N))
     assert part_identity(part) == part_identity(LazyPart(pl.scan_parquet(files / "*.parquet"), "holdout"))

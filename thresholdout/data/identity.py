@@ -167,6 +167,11 @@ class RecordSums:
             low, high = (lane & np.uint64(2**32 - 1)).sum(dtype=np.uint64), (lane >> np.uint64(32)).sum(dtype=np.uint64)
             self._sums[half] += int(low) + (int(high) << 32)
 
+    def merge(self, other: RecordSums) -> None:
+        """Add the sums of other records."""
+        self._count += other._count
+        self._sums = [one + more for one, more in zip(self._sums, other._sums, strict=True)]
+
     def identity(self, pieces: int = 1) -> str:
         """Return who a data set of so many pieces is; see `content_of`."""
         return self._digest(b"thresholdout holdout", pieces)

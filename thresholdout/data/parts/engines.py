@@ -1,9 +1,10 @@
-"""The engines of lazy frames: which frames are lazy, and how their records come out, a batch at a time."""
+"""The engines of lazy frames: which frames are lazy, and what is computed of their records, a batch at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from thresholdout.errors import InputTypeError, ThresholdoutError
 
@@ -11,7 +12,9 @@ if TYPE_CHECKING:
     import narwhals as nw
     import pyarrow as pa
 
-__all__ = ["as_lazy", "collected", "is_lazy", "knows_missing", "record_batches"]
+__all__ = ["as_lazy", "collected", "is_lazy", "knows_missing", "map_batches"]
+
+Result = TypeVar("Result")
 
 _LAZY: Final = {
     ("polars", "LazyFrame"),
@@ -75,10 +78,13 @@ def collected(frame: nw.LazyFrame[Any]) -> dict[str, Any]:
     return found.rows(named=True)[0]
 
 
-def record_batches(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the records of some columns as Arrow batches, in any order; one batch is in memory at a time.
+def map_batches(
+    frame: nw.LazyFrame[Any], columns: Sequence[str], function: Callable[[pa.RecordBatch], Result]
+) -> Iterator[Result]:
+    """Yield a function of each Arrow batch of some columns, in any order.
 
-    Missing floats of Dask, which has no others, come as missing values.
+    The workers of Dask and Spark apply it, so that only its results reach this process; they import the function.
+    Other engines hand over a batch at a time. Missing floats of Dask, which has no others, come as missing values.
     """
     import narwhals as nw
 
@@ -86,37 +92,40 @@ def record_batches(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> Iterator
     kind = frame.implementation
     if kind is nw.Implementation.POLARS:
         for part in native.collect_batches(chunk_size=_BATCH, maintain_order=False, lazy=True):
-            yield from part.to_arrow().to_batches()
+            yield from map(function, part.to_arrow().to_batches())
     elif kind is nw.Implementation.DUCKDB:
         reader = native.to_arrow_reader if hasattr(native, "to_arrow_reader") else native.fetch_arrow_reader
-        yield from reader(_BATCH)
+        yield from map(function, reader(_BATCH))
     elif kind is nw.Implementation.DASK:
-        yield from _dask_batches(native)
+        yield from _of_dask(native, function)
     elif kind.is_spark_like():
-        yield from _spark_batches(native)
+        yield from _of_spark(native, function)
     else:
         raise InputTypeError("frame", f"an engine {kind}", _EXPECTED)
 
 
-def _dask_batches(frame: Any) -> Iterator[pa.RecordBatch]:
-    """Yield each partition of a Dask frame."""
-    import pyarrow as pa
+def _of_dask(frame: Any, function: Callable[[pa.RecordBatch], Result]) -> Iterator[Result]:
+    """Yield the results of a Dask frame, whose workers read a partition each."""
+    import dask
 
-    for partition in frame.partitions:
-        yield from pa.Table.from_pandas(partition.compute(), preserve_index=False).to_batches(max_chunksize=_BATCH)
+    def results(partition: Any) -> list[Result]:
+        import pyarrow as pa
+
+        table = pa.Table.from_pandas(partition, preserve_index=False)
+        return [function(batch) for batch in table.to_batches(max_chunksize=_BATCH)]
+
+    for found in dask.compute(*(dask.delayed(results)(partition) for partition in frame.to_delayed())):
+        yield from found
 
 
-def _spark_batches(frame: Any) -> Iterator[pa.RecordBatch]:
-    """Yield batches of a Spark frame: each comes as one message, so that the driver holds a partition at most."""
-    import pyarrow as pa
+def _of_spark(frame: Any, function: Callable[[pa.RecordBatch], Result]) -> Iterator[Result]:
+    """Yield the results of a Spark frame; each comes pickled."""
 
-    def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
         for batch in batches:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, batch.schema) as stream:
-                stream.write_batch(batch)
-            yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["batch"])
+            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(function(batch))], pa.binary())], ["result"])
 
-    for row in frame.mapInArrow(packed, "batch binary").toLocalIterator():
-        with pa.ipc.open_stream(bytes(row["batch"])) as stream:
-            yield from stream
+    for row in frame.mapInArrow(results, "result binary").collect():
+        yield pickle.loads(row["result"])

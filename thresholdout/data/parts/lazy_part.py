@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from thresholdout.data.parts.engines import as_lazy, collected, knows_missing, record_batches
+from thresholdout.data.parts.engines import Result, as_lazy, collected, knows_missing, map_batches
 from thresholdout.data.parts.expressions import Compiled, Schema, compiled, present
 from thresholdout.data.parts.totals import GroupTotals, Joint, Totals, grid_steps
 from thresholdout.data.values import half_bits, record_bits, square_sum
@@ -503,16 +503,19 @@ class LazyPart:
         asked = [Wanted(one, argument=argument) for one in (first > second, first < second, whole)]
         return [*asked, Wanted(first - second, (-width, width), 0.0, squares=True, argument=argument)]
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the records as Arrow batches, in any order; see `thresholdout.data.parts.engines.record_batches`.
+    def map_batches(
+        self, function: Callable[[pa.RecordBatch], Result], columns: Sequence[str] | None = None
+    ) -> Iterator[Result]:
+        """Yield a function of each Arrow batch of the records; see `thresholdout.data.parts.engines.map_batches`.
 
         Examples
         --------
         >>> import polars as pl
-        >>> [batch.num_rows for batch in LazyPart(pl.LazyFrame({"a": [1, 2], "b": [3, 4]}), "holdout").batches(["b"])]
+        >>> part = LazyPart(pl.LazyFrame({"a": [1, 2], "b": [3, 4]}), "holdout")
+        >>> list(part.map_batches(lambda batch: batch.num_rows, ["b"]))
         [2]
         """
-        return record_batches(self.frame, self.columns if columns is None else columns)
+        return map_batches(self.frame, self.columns if columns is None else columns, function)
 
     def _numeric(self, asked: Wanted) -> Compiled:
         """Check what is asked, and that its values are numbers that floats hold."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.data.identity import RecordSums
@@ -12,6 +12,7 @@ from thresholdout.errors import EngineFailed, InputError, OverlapError
 
 if TYPE_CHECKING:
     import narwhals as nw
+    import pyarrow as pa
     from narwhals.dtypes import DType
 
     from thresholdout.data.parts.lazy_part import LazyPart
@@ -27,8 +28,8 @@ def part_identity(part: LazyPart) -> str:
     """Return who a part is: 64 hexadecimal digits that depend on its records, not on their order.
 
     A table in memory has the same identity, whatever holds it (`thresholdout.data.identity.content_of`), and so has
-    the same table in another engine, or in other files. The records pass through once, a batch at a time, and two sums
-    are kept.
+    the same table in another engine, or in other files. The records are read once, a batch at a time, and two sums
+    are kept; the workers of a cluster send these sums, and no record.
 
     Examples
     --------
@@ -40,10 +41,20 @@ def part_identity(part: LazyPart) -> str:
     True
     """
     sums = RecordSums()
-    for batch in _read(part):
-        for hashes in hash_blocks((batch,)):
-            sums.add(hashes)
+    try:
+        for some in part.map_batches(_sums):
+            sums.merge(some)
+    except Exception as error:
+        raise EngineFailed(part.name, f"{type(error).__name__} while its records were read") from error
     return sums.identity()
+
+
+def _sums(batch: pa.RecordBatch) -> RecordSums:
+    """Return the sums of a batch."""
+    sums = RecordSums()
+    for hashes in hash_blocks((batch,)):
+        sums.add(hashes)
+    return sums
 
 
 def check_parts_disjoint(train: LazyPart, holdout: LazyPart) -> None:
@@ -77,19 +88,6 @@ def check_parts_disjoint(train: LazyPart, holdout: LazyPart) -> None:
             "parts without common records; drop them from one part, or, if equal rows are different records here, say "
             "allow_duplicates=True",
         )
-
-
-def _read(part: LazyPart) -> Iterator[Any]:
-    """Yield the batches of a part."""
-    batches = part.batches()
-    while True:
-        try:
-            batch = next(batches, None)
-        except Exception as error:
-            raise EngineFailed(part.name, f"{type(error).__name__} while its records were read") from error
-        if batch is None:
-            return
-        yield batch
 
 
 def _check_engines(train: LazyPart, holdout: LazyPart) -> None:
