@@ -65,7 +65,7 @@ help:
 	@echo "make test-statistical guarantees by simulation, at their small sizes"
 	@echo "make test-slow    the slow tests, file by file, for DEADLINE minutes ($(DEADLINE)) at most"
 	@echo "make test-pythons a part of the tests with every newer Python that is found ($(NEWER_PYTHONS))"
-	@echo "make test-engines lazy frames of Dask and Spark, in an environment of its own (Spark needs Java)"
+	@echo "make test-engines lazy frames and clusters of Dask and Spark, in an environment of its own (Spark needs Java)"
 	@echo "make test-hooks   hooks in the loops of other libraries, in environments of their own (a gigabyte)"
 	@echo "make test-evaluations readers on logs that Inspect, lm-eval, promptfoo and MLflow write there and then"
 	@echo "make coverage     the part of the core's lines and branches that its tests run, with a least part"
@@ -117,7 +117,7 @@ $(EVALUATIONS)/.made: Makefile pyproject.toml
 
 $(ENGINES)/.made: Makefile pyproject.toml
 	$(PYTHON) -m venv $(ENGINES)
-	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[big]' $(ENGINES_LIBRARIES) \
+	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[big,postgres]' $(ENGINES_LIBRARIES) \
 		'pytest>=8' 'hypothesis>=6.100' 'sybil>=9'
 	@touch $@
 

@@ -61,8 +61,11 @@ def test_the_projects_files_are_known() -> None:
     assert {"pyproject.toml", "thresholdout/py.typed"} <= set(files)
 
 
-# `make test-hooks` runs the others.
-WITHOUT_TORCH = [script for script in EXAMPLES if "\nimport torch\n" not in script.read_text(encoding="utf-8")]
+# `make test-hooks` and `make test-engines` run the others.
+OTHERS = ("\nimport torch\n", "\nimport dask\n", "\nfrom pyspark.")
+FROM_THE_WHEEL = [
+    script for script in EXAMPLES if not any(line in script.read_text(encoding="utf-8") for line in OTHERS)
+]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +76,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", WITHOUT_TORCH, ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", FROM_THE_WHEEL, ids=lambda path: path.stem)
 def test_examples_run_from_the_wheel(script: Path, clean: tuple[str, Path], tmp_path: Path) -> None:
     python, _ = clean
     copy = Path(shutil.copy(script, tmp_path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -156,6 +157,12 @@ def test_each_record_is_in_one_batch_and_the_identity_is_that_of_polars(scan: Sc
     ids = np.concatenate([batch.column("id").to_numpy() for batch in batches])
     assert np.array_equal(np.sort(ids), np.arange(N))
     assert part_identity(part) == part_identity(LazyPart(pl.scan_parquet(files / "*.parquet"), "holdout"))
+
+
+def test_workers_read_the_records(scan: Scan, files: Path) -> None:
+    readers = set(LazyPart(scan(files), "holdout").map_batches(lambda batch: os.getpid()))
+    assert readers
+    assert os.getpid() not in readers
 
 
 def test_a_guard_has_the_answers_that_polars_has(scan: Scan, table: pl.DataFrame, tmp_path: Path) -> None:
