@@ -161,8 +161,8 @@ class TestLadder:
             ),
             N,
         )
-        assert breaks(guarded, stated, 100, attack=GroupClimber) <= LIMIT
-        assert breaks(Ladder(LadderParameters(1 - BETA), N), stated, 100, attack=GroupClimber) > LIMIT
+        assert breaks(guarded, stated, 40, attack=GroupClimber) <= LIMIT
+        assert breaks(Ladder(LadderParameters(1 - BETA), N), stated, 40, attack=GroupClimber) > LIMIT
 
     def test_a_heuristic_step_is_rejected(self) -> None:
         """About half a standard deviation as step, and as claim, whatever was shown before."""
