@@ -13,7 +13,10 @@ from thresholdout.cli.options import FILE, NEW_FILE, in_folder
 from thresholdout.cli.running import Command, Failure, Misuse, show
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from thresholdout.client import Client
+    from thresholdout.client.development import OpenRecords
 
 __all__ = ["evaluate_server", "mcp"]
 
@@ -24,6 +27,18 @@ _TOKEN_FILE = click.option(
 )
 
 
+def _development(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that declare open records."""
+    options = (
+        click.option("--development", type=FILE, help="CSV of open records with labels: their scores are free."),
+        click.option("--label", help="Column of the labels in --development."),
+        click.option("--id", default="id", show_default=True, help="Column that identifies a record."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @click.command(cls=Command, prints_json=False)
 @_URL
 @_TOKEN_FILE
@@ -32,11 +47,24 @@ _TOKEN_FILE = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Let the agent submit files of predictions in this folder by name.",
 )
-def mcp(url: str, token_file: Path | None, folder: Path | None) -> None:
+@click.option("--holdout", help="Name of the holdout that --development goes with.")
+@_development
+def mcp(
+    url: str,
+    token_file: Path | None,
+    folder: Path | None,
+    holdout: str | None,
+    development: Path | None,
+    label: str | None,
+    id: str,
+) -> None:
     """Serve the holdouts of a service to an agent, by the Model Context Protocol over standard input and output.
 
-    The API token stays on this side. No tool shows it, and the agent needs none.
+    The API token stays on this side. No tool shows it, and the agent needs none. With --development the agent sends
+    predictions for open records too, and has their exact score for free.
     """
+    if (holdout is None) != (development is None):
+        raise Misuse("--holdout and --development go together: pass both, or neither")
     try:
         from thresholdout.service.agents.server import make_server
     except ImportError:
@@ -47,7 +75,9 @@ def mcp(url: str, token_file: Path | None, folder: Path | None) -> None:
 
     read = None if folder is None else Folder(folder, Limits().most_bytes).read
     with _client(url, token_file) as client:
-        make_server(RemoteHoldouts(client), read_file=read).run("stdio")
+        open_records = None if holdout is None else _open_records(client, holdout, development, label, id)
+        beside = None if holdout is None or open_records is None else (holdout, open_records)
+        make_server(RemoteHoldouts(client), read_file=read, development=beside).run("stdio")
 
 
 @click.command("evaluate-server", cls=Command)
@@ -70,6 +100,7 @@ def mcp(url: str, token_file: Path | None, folder: Path | None) -> None:
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port. Default: a free one.")
 @click.option("--script", type=NEW_FILE, help="Write a script eval.sh that calls this server.")
+@_development
 def evaluate_server(
     url: str,
     token_file: Path | None,
@@ -79,19 +110,23 @@ def evaluate_server(
     seconds: float,
     port: int,
     script: Path | None,
+    development: Path | None,
+    label: str | None,
+    id: str,
 ) -> None:
     """Score candidate programs: POST evaluate {candidate} returns {score, info, budget}, and 429 when exhausted.
 
     The command runs here, with your permissions. The service sees predictions only. The printed address has a secret
-    part; everybody who knows it can run programs.
+    part; everybody who knows it can run programs. With --development the command predicts open records too: their
+    exact score is returned, and only a candidate that would be the best is submitted.
     """
     from thresholdout.client.evaluate_server import EvaluateServer, script_for
     from thresholdout.client.scoring_command import ScoringCommand
 
     scoring = ScoringCommand.parse(command, candidate_name, seconds)
     with _client(url, token_file) as client:
-        client.status(holdout)
-        server = EvaluateServer(client, holdout, scoring, port)
+        open_records = _open_records(client, holdout, development, label, id)
+        server = EvaluateServer(client, holdout, scoring, port, development=open_records)
         try:
             if script is not None:
                 _write_script(in_folder(script), script_for(server.url))
@@ -99,6 +134,20 @@ def evaluate_server(
             _until_stopped(server)
         finally:
             server.close()
+
+
+def _open_records(
+    client: Client, holdout: str, development: Path | None, label: str | None, id: str
+) -> OpenRecords | None:
+    """Return the open records beside a holdout, of which the service says the metric."""
+    from thresholdout.client.development import OpenRecords
+
+    metric = client.status(holdout).metric
+    if development is None:
+        return None
+    if label is None:
+        raise Misuse("--development needs --label, the column of its labels")
+    return OpenRecords.read(development, label, id, metric)
 
 
 def _client(url: str, token_file: Path | None) -> Client:

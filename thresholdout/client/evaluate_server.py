@@ -12,10 +12,13 @@ from http import HTTPStatus
 from typing import Any
 
 from thresholdout.client.client import AGAIN, Client
+from thresholdout.client.development import OpenRecords, accepted_or_corrected, correction
 from thresholdout.client.errors import LimitReached, ServiceError
 from thresholdout.client.evaluation import budget_of, evaluation_of
 from thresholdout.client.local_server import Answer, LocalServer, candidate_of
 from thresholdout.client.scoring_command import CommandFailed, ScoringCommand
+from thresholdout.client.tables import Table
+from thresholdout.errors import InputError
 
 __all__ = ["EvaluateServer", "script_for"]
 
@@ -33,6 +36,9 @@ class EvaluateServer(LocalServer):
         What makes predictions of a candidate.
     port : int
         On which to listen; 0 for any that is free.
+    development : OpenRecords, optional
+        Open records, of which the command makes predictions too. Their score is told; a candidate is submitted only
+        where it would be the best, and the holdout accepts or corrects it then.
 
     Attributes
     ----------
@@ -40,11 +46,20 @@ class EvaluateServer(LocalServer):
         The address, with its secret part; ``/evaluate`` and ``/status`` are below it.
     """
 
-    def __init__(self, client: Client, holdout: str, command: ScoringCommand, port: int = 0) -> None:
+    def __init__(
+        self,
+        client: Client,
+        holdout: str,
+        command: ScoringCommand,
+        port: int = 0,
+        *,
+        development: OpenRecords | None = None,
+    ) -> None:
         super().__init__(port)
         self._client = client
         self._holdout = holdout
         self._command = command
+        self._development = development
         self._one_at_a_time = threading.Lock()
         self._best: float | None = None
         self._count = 0
@@ -59,6 +74,8 @@ class EvaluateServer(LocalServer):
                 return self._evaluated(candidate)
             except CommandFailed as error:
                 return HTTPStatus.UNPROCESSABLE_ENTITY, {"error": error.why, "info": {"stderr": error.printed}}
+            except InputError as error:
+                return HTTPStatus.UNPROCESSABLE_ENTITY, {"error": str(error), "info": {}}
             except ServiceError as error:
                 return _refused(error)
 
@@ -72,13 +89,30 @@ class EvaluateServer(LocalServer):
         return HTTPStatus.OK, {"budget": budget_of(holdout)} | told
 
     def _evaluated(self, candidate: str) -> Answer:
-        submission = self._client.submit(self._holdout, self._command.predictions(candidate))
-        evaluation = evaluation_of(self._client.status(self._holdout), submission)
+        table = self._command.predictions(candidate)
+        if self._development is None:
+            submission = self._client.submit(self._holdout, table)
+            evaluation = evaluation_of(self._client.status(self._holdout), submission)
+        else:
+            evaluation = self._opened(*self._development.scored(table))
         score = evaluation["score"]
         self._count += 1
         if score is not None and (self._best is None or score > self._best):
             self._best = score
         return HTTPStatus.OK, evaluation
+
+    def _opened(self, expected: float, table: Table) -> dict[str, Any]:
+        """Return the score on the open records; submit what would be the best."""
+        holdout = self._client.status(self._holdout)
+        score = expected if holdout.greater_is_better else -expected
+        if self._best is not None and score <= self._best:
+            info: dict[str, Any] = {"state": "development", "development": expected}
+            return {"score": score, "info": info, "budget": budget_of(holdout)}
+        submission = self._client.submit(self._holdout, table, expected=expected)
+        evaluation = evaluation_of(self._client.status(self._holdout), submission)
+        evaluation["score"] = accepted_or_corrected(holdout, submission, expected, self._best)
+        evaluation["info"] |= {"development": expected, "correction": correction(holdout, submission, expected)}
+        return evaluation
 
 
 def _refused(error: ServiceError) -> Answer:

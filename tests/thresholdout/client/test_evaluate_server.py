@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pandas as pd
 import pytest
 
 from tests.cases import for_each
@@ -21,10 +22,12 @@ from tests.patience import PATIENCE, wait_until
 from tests.thresholdout.client.service_double import ServiceDouble
 from thresholdout.client import Client
 from thresholdout.client.client import RetryPolicy
+from thresholdout.client.development import OpenRecords, accepted_or_corrected
 from thresholdout.client.evaluate_server import EvaluateServer, script_for
 from thresholdout.client.evaluation import evaluation_of, score_of
 from thresholdout.client.received import Holdout, Submission
 from thresholdout.client.scoring_command import TOKEN_VARIABLE, CommandFailed, ScoringCommand
+from thresholdout.client.tables import Table
 from thresholdout.errors import InputError
 from thresholdout.ledger import cipher
 
@@ -37,9 +40,9 @@ def python(code: str, seconds: float = PATIENCE) -> ScoringCommand:
 
 
 @contextmanager
-def evaluating(service: ServiceDouble, command: ScoringCommand = COPY) -> Iterator[str]:
+def evaluating(service: ServiceDouble, command: ScoringCommand = COPY, **more: Any) -> Iterator[str]:
     client = Client("http://h", "key", transport=service.transport, patience=RetryPolicy(0.0))
-    server = EvaluateServer(client, "digits", command)
+    server = EvaluateServer(client, "digits", command, **more)
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
     try:
@@ -58,6 +61,77 @@ def asked(url: str, body: object = None, path: str = "/evaluate") -> tuple[int, 
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
+
+
+class TestDevelopment:
+    """Ten open records, which the service never sees; its interval is always 0.86 to 0.91."""
+
+    RECORDS = OpenRecords.of(
+        pd.DataFrame({"id": [f"d{k}" for k in range(10)], "y": ["0", "1"] * 5}), "y", "id", "accuracy"
+    )
+
+    def candidate(self, right: int, of_holdout: int = 0) -> dict[str, str]:
+        rows = [f"d{k},{k % 2 if k < right else 1 - k % 2}" for k in range(10)]
+        return {"candidate": "\n".join(["id,prediction", f"1,{of_holdout}", *rows]) + "\n"}
+
+    def test_what_would_be_the_best_is_submitted_and_the_rest_is_free(self) -> None:
+        service = ServiceDouble()
+        with evaluating(service, development=self.RECORDS) as url:
+            told = [asked(url, self.candidate(right))[1] for right in (9, 8, 10, 9)]
+            state = asked(url, path="/status")[1]
+        assert [one["score"] for one in told] == [0.9, 0.8, 0.91, 0.9]  # accepted, free, corrected, free
+        assert [one["info"]["development"] for one in told] == [0.9, 0.8, 1.0, 0.9]
+        assert [one["info"]["state"] for one in told] == ["answered", "development", "answered", "development"]
+        assert told[0]["info"]["correction"] == ""
+        assert "at most 0.91" in told[2]["info"]["correction"]
+        assert (state["best_score"], state["total_evals"]) == (0.91, 4)
+        posted = [one for one in service.requests if one.method == "POST"]
+        assert {one.content for one in posted} == {CSV.encode()}
+        assert len(posted) == 2
+
+    def test_predictions_without_open_records_are_refused_before_anything_is_submitted(self) -> None:
+        service = ServiceDouble()
+        with evaluating(service, development=self.RECORDS) as url:
+            status, told = asked(url, {"candidate": CSV})
+        assert (status, told["error"].startswith("predictions: 0 rows for 10 open records")) == (422, True)
+        assert not service.charged
+
+    @for_each(
+        ("metric", "better", "submission", "expected", "score"),
+        [
+            ("brier_score", False, Submission("s", "answered", low=0.1, high=0.2), 0.15, -0.15),
+            ("brier_score", False, Submission("s", "answered", low=0.1, high=0.2), 0.05, -0.1),
+            ("accuracy", True, Submission("s", "answered", verdict="better", number=3), 0.9, 0.9),
+            ("accuracy", True, Submission("s", "answered", verdict="not settled", number=3), 0.9, 0.8),
+            ("accuracy", True, Submission("s", "answered", value=0.85), 0.9, 0.85),
+            ("accuracy", True, Submission("s", "hidden"), 0.9, 0.9),
+            ("accuracy", True, Submission("s", "running"), 0.9, None),
+        ],
+    )
+    def test_scores_are_accepted_or_corrected(
+        self, metric: str, better: bool, submission: Submission, expected: float, score: float | None
+    ) -> None:
+        holdout = Holdout("digits", metric, better, "interval", "open")
+        assert accepted_or_corrected(holdout, submission, expected, 0.8 if better else -0.3) == score
+
+    def test_classes_and_losses(self) -> None:
+        records = OpenRecords.of(pd.DataFrame({"n": ["7", "8"], "y": ["b", "a"]}), "y", "n", "brier_score")
+        table = Table(b"n,p_b,p_a\n8,0.25,0.75\n1,0.5,0.5\n7,0.5,0.5\n")
+        score, rest = records.scored(table)
+        assert score == pytest.approx(0.5 * (0.25 + 0.0625))  # of the second class
+        assert rest.body == b"n,p_b,p_a\n1,0.5,0.5\n"
+
+    @for_each(
+        ("table", "label", "said"),
+        [
+            ({"id": ["a"], "y": ["0"]}, "z", "no column 'z'"),
+            ({"id": ["a", "a"], "y": ["0", "1"]}, "y", "an id that occurs twice"),
+            ({"id": [], "y": []}, "y", "no record"),
+        ],
+    )
+    def test_open_records_that_are_none(self, table: dict[str, list[str]], label: str, said: str) -> None:
+        with pytest.raises(InputError, match=said):
+            OpenRecords.of(pd.DataFrame(table), label, "id", "accuracy")
 
 
 class TestProtocol:

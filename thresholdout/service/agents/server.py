@@ -11,9 +11,9 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import anyio.to_thread
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -29,7 +29,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from graphs.numerics.rounding import shown_above, shown_below
+from thresholdout.client.development import OpenRecords, correction
 from thresholdout.client.tables import CSV, PARQUET, Table
+from thresholdout.errors import InputError
 from thresholdout.service.agents.holdouts import ServiceHoldouts
 from thresholdout.service.refusals import REFUSALS, ServiceRefused
 from thresholdout.service.schemas import Principal
@@ -58,6 +60,9 @@ __all__ = [
     "refusal_of",
     "status_of",
 ]
+
+Development: TypeAlias = tuple[str, OpenRecords]
+"""Name of a holdout, and the open records beside it."""
 
 _KINDS = {".csv": CSV, ".parquet": PARQUET}
 
@@ -344,8 +349,12 @@ def make_server(
     read_file: Callable[[str], Table] | None = None,
     auth: AuthSettings | None = None,
     verifier: TokenVerifier | None = None,
+    development: Development | None = None,
 ) -> MCPServer[Any]:
-    """Return a server with the tools `list_holdouts`, `status`, `submit`, `compare` and `my_history`."""
+    """Return a server with the tools `list_holdouts`, `status`, `submit`, `compare` and `my_history`.
+
+    With open records beside a holdout there is `development_score` too, and predictions are about both.
+    """
     server = _Server("thresholdout", instructions=INSTRUCTIONS, auth=auth, token_verifier=verifier, log_level="WARNING")
 
     @server.tool(annotations=_READS)
@@ -364,49 +373,102 @@ def make_server(
         return [outcome_of(one) for one in holdouts.history(holdout, after, count)]
 
     if read_file is None:
-        _add_for_texts(server, holdouts)
+        _add_for_texts(server, holdouts, development)
     else:
-        _add_for_files(server, holdouts, read_file)
+        _add_for_files(server, holdouts, read_file, development)
+    if development is not None:
+        _add_development(server, development, read_file)
     return server
 
 
-def _add_for_texts(server: MCPServer[Any], holdouts: Holdouts) -> None:
+def _opened(development: Development | None, holdout: str, table: Table) -> tuple[float | None, Table]:
+    """Return the score on the open records beside a holdout, and the rest of a table."""
+    if development is None or holdout != development[0]:
+        return None, table
+    try:
+        return development[1].scored(table)
+    except InputError as error:
+        raise ServiceRefused("bad_request", seen=str(error.seen), expected=str(error.expected)) from None
+
+
+def _submitted(
+    holdouts: Holdouts, development: Development | None, holdout: str, table: Table, expected: float | None, title: str
+) -> Outcome:
+    """Submit; the development score is what is expected, and the holdout accepts or corrects it."""
+    score, table = _opened(development, holdout, table)
+    found = holdouts.submit(holdout, table, expected=score if expected is None else expected, title=title)
+    outcome = outcome_of(found)
+    says = "" if score is None else correction(holdouts.one(holdout), found, score)
+    return replace(outcome, says=f"{outcome.says} {says}") if says else outcome
+
+
+def _add_development(
+    server: MCPServer[Any], development: Development, read_file: Callable[[str], Table] | None
+) -> None:
+    """Add the tool that scores open records."""
+
+    def score_of(holdout: str, table: Table) -> float:
+        score, _ = _opened(development, holdout, table)
+        if score is None:
+            raise ServiceRefused("bad_request", expected=f"{development[0]}, which has a development part")
+        return score
+
+    about = "Return the exact score on the open records. Free: climb on it, and submit what is worth an answer."
+    if read_file is None:
+
+        @server.tool(annotations=_READS, description=about)
+        def development_score(holdout: HoldoutName, predictions: Text) -> float:
+            return score_of(holdout, Table(predictions.encode(), CSV))
+    else:
+
+        @server.tool(annotations=_READS, description=about, name="development_score")
+        def development_score_of_file(holdout: HoldoutName, predictions: Text = "", file: FileName = "") -> float:
+            return score_of(holdout, _taken(predictions, file, read_file))
+
+
+def _add_for_texts(server: MCPServer[Any], holdouts: Holdouts, development: Development | None) -> None:
     """Add the tools that take predictions as text."""
 
     @server.tool(annotations=_ASKS)
     def submit(holdout: HoldoutName, predictions: Text, expected: Expected = None, title: Title = "") -> Outcome:
         """Submit predictions for a holdout. This uses up some of it; the same call again is free."""
-        table = Table(predictions.encode(), CSV)
-        return outcome_of(holdouts.submit(holdout, table, expected=expected, title=title))
+        return _submitted(holdouts, development, holdout, Table(predictions.encode(), CSV), expected, title)
 
     @server.tool(annotations=_ASKS)
     def compare(holdout: HoldoutName, predictions: Text, expected: Gain = None, title: Title = "") -> Outcome:
         """Ask whether predictions are better than your champion. Better ones replace it; the first are free."""
-        table = Table(predictions.encode(), CSV)
+        _, table = _opened(development, holdout, Table(predictions.encode(), CSV))
         return outcome_of(holdouts.compare(holdout, table, expected=expected, title=title))
 
 
-def _add_for_files(server: MCPServer[Any], holdouts: Holdouts, read_file: Callable[[str], Table]) -> None:
+def _add_for_files(
+    server: MCPServer[Any],
+    holdouts: Holdouts,
+    read_file: Callable[[str], Table],
+    development: Development | None,
+) -> None:
     """Add the tools that take predictions as text, or as the name of a file."""
-
-    def taken(predictions: str, file: str) -> Table:
-        if bool(predictions) == bool(file):
-            raise ServiceRefused("bad_request", expected="one of predictions and file")
-        return read_file(file) if file else Table(predictions.encode(), CSV)
 
     @server.tool(annotations=_ASKS)
     def submit(
         holdout: HoldoutName, predictions: Text = "", file: FileName = "", expected: Expected = None, title: Title = ""
     ) -> Outcome:
         """Submit predictions for a holdout. This uses up some of it; the same call again is free."""
-        return outcome_of(holdouts.submit(holdout, taken(predictions, file), expected=expected, title=title))
+        return _submitted(holdouts, development, holdout, _taken(predictions, file, read_file), expected, title)
 
     @server.tool(annotations=_ASKS)
     def compare(
         holdout: HoldoutName, predictions: Text = "", file: FileName = "", expected: Gain = None, title: Title = ""
     ) -> Outcome:
         """Ask whether predictions are better than your champion. Better ones replace it; the first are free."""
-        return outcome_of(holdouts.compare(holdout, taken(predictions, file), expected=expected, title=title))
+        _, table = _opened(development, holdout, _taken(predictions, file, read_file))
+        return outcome_of(holdouts.compare(holdout, table, expected=expected, title=title))
+
+
+def _taken(predictions: str, file: str, read_file: Callable[[str], Table]) -> Table:
+    if bool(predictions) == bool(file):
+        raise ServiceRefused("bad_request", expected="one of predictions and file")
+    return read_file(file) if file else Table(predictions.encode(), CSV)
 
 
 PATH: Final = "/mcp"

@@ -1,4 +1,4 @@
-"""What a model sees: five tools, their answers, and of errors nothing but the texts of refusals."""
+"""What a model sees: its tools, their answers, and of errors nothing but the texts of refusals."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pandas as pd
 import pytest
 from mcp import Client
 from mcp_types import CallToolResult
@@ -17,6 +18,7 @@ from mcp_types import CallToolResult
 from tests.cases import for_each
 from tests.thresholdout.service.agents.service_double import SECRET, ServiceDouble, read
 from thresholdout.client import Client as HoldoutClient
+from thresholdout.client.development import OpenRecords
 from thresholdout.client.tables import Table
 from thresholdout.service.agents.holdouts import Holdouts, RemoteHoldouts, ServiceHoldouts
 from thresholdout.service.agents.server import Folder, make_server
@@ -212,6 +214,52 @@ class TestElsewhere:
     def test_anything_else_is_not_passed_on(self, answer: httpx.Response) -> None:
         (told,) = called(self.asked(answer), ("status", {"holdout": "digits"}))
         assert text_of(told) == REFUSALS["unavailable"].text
+
+
+class TestDevelopment:
+    """Open records beside a holdout: their rows are scored here, and the service sees the others."""
+
+    TABLE = "id,prediction\n1,0\na,0\nb,1\nc,1\n"
+
+    def called(self, service: ServiceDouble, *calls: tuple[str, dict[str, Any]], **more: Any) -> list[CallToolResult]:
+        labels = pd.DataFrame({"id": ["a", "b", "c"], "y": ["0", "1", "1"]})
+        beside = ("digits", OpenRecords.of(labels, "y", "id", "accuracy"))
+
+        async def run() -> list[CallToolResult]:
+            async with Client(make_server(holdouts(service), development=beside, **more)) as client:
+                return [await client.call_tool(name, {"holdout": "digits"} | each) for name, each in calls]
+
+        return asyncio.run(run())
+
+    def test_scores_are_free_and_exact_and_expected_of_the_guarded_records(self) -> None:
+        service, asked = ServiceDouble(), {"predictions": self.TABLE}
+        (scored,) = self.called(service, ("development_score", asked))
+        assert scored.structured_content == {"result": 1.0}
+        assert not service.asked
+        submitted, compared = self.called(service, ("submit", asked), ("compare", asked))
+        assert not submitted.is_error
+        assert not compared.is_error
+        assert [one[3] for one in service.asked] == [1.0, None]
+        assert submitted.structured_content is not None
+        assert (
+            "The development part says 1, and the guarded records say at most" in submitted.structured_content["says"]
+        )
+
+    def test_files_and_refusals(self, tmp_path: Path) -> None:
+        (tmp_path / "all.csv").write_text(self.TABLE)
+        service, read_file = ServiceDouble(), Folder(tmp_path, 100).read
+        scored, missing, other = self.called(
+            service,
+            ("development_score", {"file": "all.csv"}),
+            ("submit", {"predictions": CSV}),
+            ("development_score", {"file": "all.csv", "holdout": "other"}),
+            read_file=read_file,
+        )
+        assert scored.structured_content == {"result": 1.0}
+        assert missing.structured_content is not None
+        assert missing.structured_content["details"]["seen"] == "0 rows for 3 open records"
+        assert other.is_error
+        assert not service.asked
 
 
 class TestFiles:
