@@ -1,4 +1,4 @@
-"""The server of the Model Context Protocol: five tools, and nothing said but answers and the texts of refusals."""
+"""The server of the Model Context Protocol: its tools, and nothing said but answers and the texts of refusals."""
 
 from __future__ import annotations
 
