@@ -167,12 +167,12 @@ def beginning_at(mechanism: LeaderboardMechanism, state: ClaimsState, known: Kno
 
 
 def session(seed: int, clients: int, *, naive: bool, correlation: float) -> bool:
-    """Clients who share all answers learn labels that are fair coins of whole groups, of unequal sizes.
+    """Clients who share all answers learn labels that are fair coins of whole groups: 20 of 40 records, 80 of one.
 
-    Return whether a last claim is false. The naive leaderboard takes records for groups.
+    Return whether any claim is false. The naive leaderboard takes records for groups.
     """
     rng = np.random.default_rng(seed)
-    index = np.repeat(np.arange(100), 1 + rng.integers(0, 8, 100) * (np.arange(100) % 3 == 0))
+    index = np.repeat(np.arange(100), np.where(np.arange(100) % 5 == 0, 40, 1))
     labels = rng.integers(0, 2, 100)
     if naive:
         mechanism = LeaderboardMechanism(ClaimsParameters(noise=0.0, allowance=24.0), index.size)
@@ -190,7 +190,9 @@ def session(seed: int, clients: int, *, naive: bool, correlation: float) -> bool
                 break
             predicted = rng.integers(0, 2, 100)
             values = (predicted == labels)[index].astype(np.float64)
-            state, _, source = asked(mechanism, state, guess, values, known(client))
+            state, (low, high), source = asked(mechanism, state, guess, values, known(client))
+            if not low <= 0.5 <= high:
+                return True
             votes += (predicted - 0.5) * (1.0 if source == "train" else -1.0)
     values = ((votes > 0) == labels)[index].astype(np.float64)
     guess = beginning_at(mechanism, state, known("last"), max(0.0, values.mean() - 1.0 / index.size))
