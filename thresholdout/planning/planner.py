@@ -227,6 +227,7 @@ def plan(
         Its nodes are the records; records without an edge between them are independent.
     correlation : float, optional
         Of right and wrong inside groups, from 0 to 1; a half by default. A guard learns it from the training part.
+        Beside a window, that of records within it; by default limits hold for any, and are up to twice as wide.
     similarity : float, default=0.5
         Correlation of two queries' values on the same record, from 0 to 1: about a half for models of one search, 0 for
         unrelated queries. A guard takes a half. Its answers are wider if queries share less, for unrelated ones 14 %

@@ -173,8 +173,10 @@ class Use:
         found = _for_records(plain, self.model, self.confidence)
         if size == self.model.n or found.effective is None:
             return found
-        sizes = None if found.sizes is None else _scaled(found.sizes, size, self.model.n)
-        return dataclasses.replace(found, effective=found.effective * size / self.model.n, sizes=sizes)
+        sizes, blocks = (
+            None if counts is None else _scaled(counts, size, self.model.n) for counts in (found.sizes, found.blocks)
+        )
+        return dataclasses.replace(found, effective=found.effective * size / self.model.n, sizes=sizes, blocks=blocks)
 
 
 def _scaled(sizes: tuple[tuple[int, int], ...], n: int, of: int) -> tuple[tuple[int, int], ...]:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from tests.cases import for_each
-from thresholdout import Thresholdout, TimeOrder
+from thresholdout import Thresholdout, TimeOrder, plan
 from thresholdout.limits.entropy import entropy_lower, entropy_upper
+from thresholdout.mechanisms.claims.kinds import list_width
 
 N, WINDOW = 1200, 5
 pytestmark = pytest.mark.filterwarnings("ignore::thresholdout.errors.WideAnswersWarning")
@@ -58,6 +59,24 @@ def test_alike_neighbours_or_a_mean_alone_keep_the_other_limits() -> None:
     guard = guard_of()
     (answer,) = guard.ask_all([(float(values[:N].mean()), values[N:])], reserve=0.0)
     assert 0.5 * (answer.interval[1] - answer.interval[0]) == pytest.approx(expected, rel=0.03)
+
+
+@for_each(("correlation", "length"), [(0.0, 1), (0.2, 2)])
+def test_lists_are_as_wide_as_planned(correlation: float, length: int) -> None:
+    """Planned over realised from 0.9 to 1.15, and six standard errors; the plan for any records is beyond.
+
+    Blocks have five records. Of their ten pairs two are copies in the second case.
+    """
+    found = [half(guard_of(), stretched(np.random.default_rng(seed), 0.9, length)) for seed in range(6)]
+    error = 6.0 * float(np.std(found, ddof=1)) / math.sqrt(6)
+    planned, unknown = (
+        plan(N, order=True, window=WINDOW, queries=1, anticipated_score=0.9, correlation=given).parameters
+        for given in (correlation, None)
+    )
+    mean = float(np.mean(found))
+    assert 0.9 * (mean - error) < list_width(planned, N, 1, 0.9) < 1.15 * (mean + error)
+    if not correlation:  # the side that must fail
+        assert list_width(unknown, N, 1, 0.9) > 1.15 * (mean + error)
 
 
 def missed(sessions: int, dependence: TimeOrder | None) -> int:

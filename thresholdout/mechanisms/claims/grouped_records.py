@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel, Groups, MovingWindow
 
-__all__ = ["BlockedRecords", "GroupedRecords", "blocked_records", "expected_groups", "grouped_records", "known_of_sums"]
+__all__ = [
+    "BlockedRecords",
+    "GroupedRecords",
+    "bets_win",
+    "blocked_records",
+    "expected_groups",
+    "grouped_records",
+    "known_of_sums",
+]
 
 
 _CLEARLY: Final = 0.85  # of the variance that other limits have: bets on blocks are taken where they win by 8 %
@@ -101,6 +109,11 @@ class GroupedRecords:
         return Grouped(index, sizes, *_alike(units, train, counts), holdout)
 
 
+def bets_win(blocks: float, others: float) -> bool:
+    """Whether bets on blocks win clearly, from the variance of a mean of blocks and from that of other limits."""
+    return 2.0 * blocks <= _CLEARLY * others
+
+
 def blocked_records(model: DependenceModel) -> BlockedRecords | None:
     """Return the alternating blocks of a series with a window; ``None`` for other records."""
     from graphs import MovingWindow
@@ -158,7 +171,7 @@ class BlockedRecords:
             return None
         off, within = sums - counts * mean, float(units @ units) - units.size * mean * mean
         coins = units.size * mean * (1.0 - mean)
-        if 2.0 * within * (1.0 + (self._length - 1.0) * correlation) > _CLEARLY * coins * self._inflation:
+        if not bets_win(within * (1.0 + (self._length - 1.0) * correlation), coins * self._inflation):
             return None
         joint = float(off @ off) + 2.0 * float(off[1:] @ off[:-1])
         inflation = min(max(1.0, joint / within), self._inflation) if within > 0.0 else 1.0

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
+import numpy as np
+
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import InputError
 from thresholdout.limits.group_sums import GroupSizes
@@ -61,6 +63,8 @@ class ClaimsParameters(Parameters):
         Nats that the answers of one client may tell together, in a leaderboard: what is expected of a value is a guess
         there, and each answer the cell that the value is in, see `thresholdout.mechanisms.claims.leaderboard`. No noise
         is drawn. ``None`` where whoever asks is one party, and training values are what they say.
+    blocks : tuple of (int, int) or None
+        How many alternating blocks of each size a series has, where a plan has their correlation; ``None`` otherwise.
     normal_limits : bool
         Whether claims about groups are tested by normal limits, which are approximate, where public numbers allow.
 
@@ -81,7 +85,16 @@ class ClaimsParameters(Parameters):
     withdraws: ClassVar[bool] = True
     pays_prior_queries: ClassVar[bool] = True
     omitted_when_unset: ClassVar[frozenset[str]] = frozenset(
-        {"final_check", "epsilon", "information_released", "allowance", "sizes", "correlation", "normal_limits"}
+        {
+            "final_check",
+            "epsilon",
+            "information_released",
+            "allowance",
+            "sizes",
+            "correlation",
+            "blocks",
+            "normal_limits",
+        }
     )
 
     confidence: float = 0.95
@@ -98,6 +111,7 @@ class ClaimsParameters(Parameters):
     allowance: float | None = None
     sizes: tuple[tuple[int, int], ...] | None = None
     correlation: float | None = None
+    blocks: tuple[tuple[int, int], ...] | None = None
     normal_limits: bool = False
 
     def __post_init__(self) -> None:
@@ -133,8 +147,10 @@ class ClaimsParameters(Parameters):
         if self.correlation is not None:
             least = -math.ulp(0.0)
             fix("correlation", check_number("correlation", self.correlation, least, 1.0, "a number from 0 to 1"))
-        if self.sizes is not None:
-            fix("sizes", tuple((check_count("sizes", size), check_count("sizes", count)) for size, count in self.sizes))
+        for name in ("sizes", "blocks"):
+            counts = getattr(self, name)
+            if counts is not None:
+                fix(name, tuple((check_count(name, size), check_count(name, count)) for size, count in counts))
         least = math.nextafter(1.0, 0.0)
         fix("inflation", check_number("inflation", self.inflation, least, 1e15, "a number of at least 1"))
 
@@ -187,6 +203,7 @@ class ClaimsParameters(Parameters):
             effective=None if effective == model.n else effective,
             inflation=model.variance_inflation(),
             sizes=groups,
+            blocks=None if self.correlation is None else _counts_of_blocks(model),
         )
 
 
@@ -206,3 +223,12 @@ def counts_of_groups(model: DependenceModel) -> tuple[tuple[int, int], ...] | No
         return None
     sizes = model.independent_groups()
     return None if sizes is None else GroupSizes.of(sizes).counts
+
+
+def _counts_of_blocks(model: DependenceModel) -> tuple[tuple[int, int], ...] | None:
+    """Return how many alternating blocks of each size there are; ``None`` without a series that has a window."""
+    from graphs import MovingWindow
+
+    if type(model) is not MovingWindow or model.m == 0:
+        return None
+    return GroupSizes.of(np.bincount(model.alternating_blocks())).counts

@@ -33,9 +33,10 @@ from thresholdout.limits.bets import Sums, ThreeValues
 from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.group_sums import BlockSums, GroupSizes, GroupSums
 from thresholdout.limits.normal_limits import ExpectedGroups
-from thresholdout.mechanisms.base import ALIKE, Grouped, Known, PairedCounts
+from thresholdout.mechanisms.base import ALIKE, Blocks, Grouped, Known, PairedCounts
 from thresholdout.mechanisms.claims.final import reserving_window
 from thresholdout.mechanisms.claims.group_tests import BlockBetTest, GroupBetTest, GroupNormalTest, own_sizes
+from thresholdout.mechanisms.claims.grouped_records import bets_win
 from thresholdout.mechanisms.claims.interval import (
     UNITS,
     BetTest,
@@ -305,6 +306,7 @@ def _certain(wins: int, number: int, log_level: float) -> float:
     return low if log_one_law_tail(wins, number, low) <= log_level else 0.0
 
 
+_ALONG: Final = 1.5  # so much more than in blocks are records alike, where likeness falls evenly over a window
 _COMMON: Final = 1e-4  # least distance of the most frequent value from the ends of the range
 
 
@@ -400,7 +402,7 @@ class QueryClaims:
     def typical(self, score: float) -> Known:
         """Return what is known of right and wrong before there is any model, but for a likely score."""
         if self._groups is None:
-            return Known(binary=True)
+            return Known(binary=True, blocks=self._expected_blocks())
         _, effective, training = self._sizes(Known(binary=True))
         groups, correlation = self._groups.groups * training / effective, self.parameters.correlation
         nobody = np.zeros(0, dtype=np.int64)
@@ -409,6 +411,20 @@ class QueryClaims:
             alike = ALIKE if correlation is None else correlation
             trained = ExpectedGroups.of(self._groups, groups, score, alike)
         return Known(binary=True, groups=Grouped(nobody, self._groups, correlation, training, groups, trained))
+
+    def _expected_blocks(self) -> Blocks | None:
+        """Return the blocks of a series whose correlation is given, where bets on them are expected to win."""
+        counts, correlation, most = self.parameters.blocks, self.parameters.correlation, self._n / self._effective
+        if counts is None or correlation is None:
+            return None
+        sizes, nothing = GroupSizes(counts), np.zeros(0)
+        alike = (sizes.n / sizes.groups - 1.0) * correlation
+        if not bets_win(1.0 + alike, most):
+            return None
+        inflation = min(1.0 + _ALONG * alike, most)
+        training = self._n if self.parameters.n_train is None else self.parameters.n_train * inflation
+        number = training * sizes.groups / sizes.n
+        return Blocks(nothing.astype(np.int64), nothing, sizes, correlation, training, inflation, number)
 
     def _independent(self, known: Known) -> bool:
         """Whether the query is about a mean of independent records."""
