@@ -67,10 +67,11 @@ def session(
         low, high = answer.interval
         return max(answer.value - low, high - answer.value)
     if kind == "batch":
-        answers = guard.ask_all([(right[n:], right[:n]) for right in rights], binary=True, reserve=0.0)
+        listed = guard.ask_all([(right[n:], right[:n]) for right in rights], binary=True, reserve=0.0)
+        intervals = [answer.interval for answer in listed]
     else:
-        answers = [guard.ask(right[n:], right[:n], binary=True) for right in rights]
-    return float(np.mean([0.5 * (high - low) for low, high in (answer.interval for answer in answers)]))
+        intervals = [guard.ask(right[n:], right[:n], binary=True).interval for right in rights]
+    return float(np.mean([0.5 * (high - low) for low, high in intervals]))
 
 
 def beside(

@@ -260,12 +260,12 @@ class BlockBetTest(GroupBetTest):
         training = blocks.training / blocks.inflation
         grouped = Grouped(blocks.index, blocks.sizes, blocks.correlation, training, blocks.training_blocks)
         super().__init__(steps, values, grouped, variance, common, times)
-        self._blocks, self._limit = blocks, limit
+        self._blocks, self._limit, self._sums = blocks, limit, values
 
     def wider(self) -> Self:
         """Return the same test for a larger variance."""
         times = _WIDER * self._times
-        return type(self)(self.steps, self._values, self._blocks, self._limit, self._variance, self._common, times)
+        return type(self)(self.steps, self._sums, self._blocks, self._limit, self._variance, self._common, times)
 
 
 class GroupNormalTest(GroupBetTest):
