@@ -236,12 +236,11 @@ def test_a_query_that_is_cancelled(server: Server, address: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("step", "least"), [(10, 25), pytest.param(5, 50, marks=pytest.mark.slow)])
-def test_clients_killed_at_lines_of_a_query(address: str, step: int, least: int) -> None:
-    """At some of them; for a file, a test kills at all of them."""
-    (said,) = finish(start("killed_at_every_line", address, step))
+def test_clients_killed_at_lines_of_a_query(address: str) -> None:
+    """At every fifth one; for a file, a test kills at all of them."""
+    (said,) = finish(start("killed_at_every_line", address, 5))
     kills, before = map(int, said.split())
-    assert kills > least
+    assert kills > 50
     assert 0 < before < kills
 
 
