@@ -50,6 +50,9 @@ __all__ = ["demo", "plan"]
     help="Correlation of two queries' values on a record: 0 for unrelated queries.",
 )
 @click.option(
+    "--correlation", type=float, help="Of right and wrong inside groups, 0.5 by default; or within the window."
+)
+@click.option(
     "--limits",
     type=click.Choice(["exact", "normal"]),
     default="exact",
@@ -77,6 +80,7 @@ def plan(
     expected: float,
     train_records: int | None,
     similarity: float,
+    correlation: float | None,
     limits: Literal["exact", "normal"],
     width: float | None,
     fixed: bool,
@@ -122,6 +126,7 @@ def plan(
         anticipated_score=expected,
         n_train=train_records,
         similarity=similarity,
+        correlation=correlation,
         limits=limits,
         width=width,
         adaptive=not fixed,

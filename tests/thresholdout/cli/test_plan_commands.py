@@ -19,6 +19,15 @@ def test_a_leaderboard_is_planned_with_the_error_of_guesses() -> None:
     assert "200 teams that guess their scores 0.02 too high; with exact guesses" in said
 
 
+def test_limits_and_correlation_are_those_of_the_library() -> None:
+    words = ("--queries", "1", "--batch", "--correlation", "0.1", "--limits", "normal", "--json")
+    shown = json.loads(run("plan", "--records", "1500", "--group-size", "5", *words).output)
+    model = Groups([k // 5 for k in range(1500)])
+    same = plan(model, queries=1, adaptive=False, correlation=0.1, limits="normal")
+    assert shown == json.loads(json.dumps(same.to_json()))
+    assert "approximate, not guaranteed" in shown["warnings"][0]
+
+
 @pytest.mark.slow
 def test_plan_says_what_the_library_says() -> None:
     planned = plan(2000, queries=100, anticipated_score=0.95, n_train=500)
