@@ -111,11 +111,14 @@ def survives(left: dict[str, bytes], answers: dict[str, str], asked: set[str], c
 
 
 def lost(story: Story, tmp_path: Path) -> Counter[str]:
-    """Lose power at every moment of a story, and count the losses after which an answer was missing."""
+    """Lose power twice at every moment of a story, and count the losses after which an answer was missing.
+
+    Nothing of what was not synchronised is kept, and some of it in one of the other ways.
+    """
     chance = random.Random(0)
     missing: Counter[str] = Counter()
     for number, (disk, answers, asked, created) in enumerate(moments(story.log)):
-        for loss in LOSSES:
+        for loss in (LOSSES[0], chance.choice(LOSSES[1:])):
             whole = survives(disk.left(loss, chance), answers, asked, created, tmp_path / f"{number} {loss}")
             missing["losses"] += 1
             missing["lost"] += not whole
@@ -136,11 +139,11 @@ def test_the_log_tells_everything(story: Story) -> None:
 
 
 @pytest.mark.slow
-def test_power_loss_of_every_kind_at_every_moment(story: Story, tmp_path: Path) -> None:
+def test_power_loss_at_every_moment(story: Story, tmp_path: Path) -> None:
     story.tell()
     missing = lost(story, tmp_path)
     fewest_commits = QUERIES * (PROCESSES + 1)  # the two threads of a process share a commit at most
-    assert missing["losses"] > 5 * fewest_commits * len(LOSSES)
+    assert missing["losses"] > 10 * fewest_commits
     assert missing["lost"] == 0
 
 
