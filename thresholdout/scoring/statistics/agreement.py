@@ -157,8 +157,8 @@ class _Agreement(StatisticPart):
             return AgreementEvidence(value, *table.pairs(), 1.0)
         groups = groups_of(model)
         assert groups is not None  # others are refused
-        sums = (np.bincount(groups, weights=each).astype(np.float64) for each in (d, b))
-        return AgreementEvidence(value, *sums, float(np.bincount(groups).max()))
+        of_d, of_b = (np.bincount(groups, weights=each).astype(np.float64) for each in (d, b))
+        return AgreementEvidence(value, of_d, of_b, float(np.bincount(groups).max()))
 
     def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> ExpectedAgreement:
         """Return what is expected of pairs, records or groups."""
