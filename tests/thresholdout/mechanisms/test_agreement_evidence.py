@@ -104,7 +104,7 @@ def test_values_are_scikit_learns() -> None:
         y = rng.integers(0, classes, 300)
         said = np.where(rng.random(300) < 0.6, y, rng.integers(0, classes, 300))
         for weights in (None, "linear", "quadratic"):
-            ours = cohen_kappa(weights)  # type: ignore[arg-type]
+            ours = cohen_kappa(weights)
             theirs = cohen_kappa_score(y, said, weights=weights)
             assert ours.value(y, said) == pytest.approx(theirs, abs=1e-13)
             assert get_score(make_scorer(cohen_kappa_score, weights=weights)).name == ours.name
@@ -244,7 +244,7 @@ def test_answers_contain_the_truth_and_cost_labels_once() -> None:
         ({"dependence": Groups(np.arange(N) // 2), "sampling": "iid"}, True),
     ):
         guard, other = (
-            Thresholdout((ALL[:N], y[:N]), train=(ALL[N:], y[N:]), random_state=0, **options)  # type: ignore[arg-type]
+            Thresholdout((ALL[:N], y[:N]), train=(ALL[N:], y[N:]), random_state=0, **options)
             for _ in range(2)
         )
         low, high = guard.score(model, "cohen_kappa", cv="training").interval
