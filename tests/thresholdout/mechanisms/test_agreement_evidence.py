@@ -244,8 +244,7 @@ def test_answers_contain_the_truth_and_cost_labels_once() -> None:
         ({"dependence": Groups(np.arange(N) // 2), "sampling": "iid"}, True),
     ):
         guard, other = (
-            Thresholdout((ALL[:N], y[:N]), train=(ALL[N:], y[N:]), random_state=0, **options)
-            for _ in range(2)
+            Thresholdout((ALL[:N], y[:N]), train=(ALL[N:], y[N:]), random_state=0, **options) for _ in range(2)
         )
         low, high = guard.score(model, "cohen_kappa", cv="training").interval
         released = guard.status.information_released
