@@ -9,6 +9,7 @@ import hashlib
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from thresholdout.data.identity import Part, check_labels, kept, part, record_co
 from thresholdout.data.overlap import check_disjoint, check_groups
 from thresholdout.data.record_labels import aligned, record_column, record_labels
 from thresholdout.data.row_hashes import record_keys
-from thresholdout.errors import DevelopmentOverfitWarning, InputError, OverlapError, outside
+from thresholdout.errors import DevelopmentOverfitWarning, InputError, LikelyMistakeWarning, OverlapError, outside
 from thresholdout.guard.registration import SPLIT, is_there
 from thresholdout.guard.training_values import trained
 from thresholdout.ledger import open_ledger
@@ -43,6 +44,7 @@ __all__ = [
     "development_score",
     "open_positions",
     "open_records",
+    "warn_of_another_division",
     "warn_of_overfit",
 ]
 
@@ -52,12 +54,13 @@ _KINDS: Final = "independent records, or one kind of groups; for others pass the
 
 @dataclass(frozen=True, slots=True)
 class Development:
-    """Open records: their pieces, their labels, a number of each one's group, and whether they were split off."""
+    """Open records: pieces, labels, a number of each one's group, and whether a key, the public one, split them off."""
 
     part: Part
     labels: pd.Index[Any] | None
     groups: NDArray[Any] | None
     split_off: bool = False
+    public: bool = False
 
     @property
     def independent(self) -> int:
@@ -148,7 +151,7 @@ def open_records(
     if not allow_duplicates:  # before the division, which a refusal must not choose
         _check_different(records.holdout, units)
     chosen = open_positions(key, units, share)
-    records.open_share(chosen, units if isinstance(model, Groups) else None)
+    records.open_share(chosen, units if isinstance(model, Groups) else None, key == _PUBLIC)
     if isinstance(model, Groups):
         return Groups([model.names[unit] for unit in units[~chosen]]), {SPLIT: key}
     return Independent(records.n), {SPLIT: key}
@@ -226,6 +229,32 @@ def development_score(records: Records, estimator: Any, metric: Metric | Statist
         expected = "Thresholdout(..., development=(X, y)), or a share of the holdout such as development=0.5"
         raise InputError("development", "no development part in this guard", expected)
     return float(np.mean(trained(metric, estimator, records.labelled()[0], None, None).values))
+
+
+_divided: WeakValueDictionary[str, Records] = WeakValueDictionary()
+"""By identity, the records of guards of this process that split off a development part."""
+
+
+def warn_of_another_division(records: Records) -> None:
+    """Warn where a guard of the same records, in this process, has other open records."""
+    if not _divided and records.development is None:
+        return
+    earlier, own = _divided.get(records.identity), records.development
+    if earlier is None or earlier.development is None:
+        if own is not None and own.public:
+            _divided[records.identity] = records
+        return
+    if own is not None:
+        opened = (np.sort(record_keys(one.part)) for one in (own, earlier.development))
+        if np.array_equal(*opened):
+            return
+    warnings.warn(
+        "Another guard of these records, in this process, opened other ones: by another share, order or groups. A "
+        "model that was fitted to its open records, or chosen by them, may have seen records that this guard protects; its "
+        "scores here are not guaranteed. Make guards of the same records with the same development= and order",
+        LikelyMistakeWarning,
+        stacklevel=outside(),
+    )
 
 
 def warn_of_overfit(answer: Answer, expected: float, *, greater_is_better: bool) -> None:

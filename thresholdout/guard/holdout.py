@@ -29,7 +29,7 @@ from thresholdout.data.record_structure import TimeOrder, series_model
 from thresholdout.data.row_hashes import membership_keys, record_hashes, row_hashes
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
-from thresholdout.guard.development import Development
+from thresholdout.guard.development import Development, warn_of_another_division
 from thresholdout.guard.label_check import beyond_declared
 from thresholdout.guard.likely_mistakes import check_pair, warn_of_classes, warn_of_columns, warn_of_labels
 from thresholdout.guard.training_values import TrainingFolds, is_series
@@ -220,18 +220,19 @@ class Records:
         """Refuse a part that is built otherwise than the holdout."""
         _check_alike(found, self.holdout, argument)
 
-    def open_share(self, chosen: NDArray[np.bool_], units: NDArray[np.intp] | None) -> None:
+    def open_share(self, chosen: NDArray[np.bool_], units: NDArray[np.intp] | None, public: bool) -> None:
         """Make some of the holdout's records the development part; the holdout is still known as the whole of them."""
         rows, rest = np.flatnonzero(chosen), np.flatnonzero(~chosen)
         labels, groups = self.labels, None if units is None else units[rows]
         self.development = Development(
-            kept(_rows(self.holdout, rows)), None if labels is None else labels[rows], groups, split_off=True
+            kept(_rows(self.holdout, rows)), None if labels is None else labels[rows], groups, True, public
         )
         self.holdout, self.n = kept(_rows(self.holdout, rest)), len(rest)
         self.labels = None if labels is None else labels[rest]
 
     def warn_of_mistakes(self, declared: object, model: DependenceModel) -> None:
-        """Warn of declared classes without training records, and of columns and labels that hint at more dependence."""
+        """Warn of declared classes without training records, of hints at more dependence, and of another division."""
+        warn_of_another_division(self)
         part = self._train if self.development is None or self._train is not None else self.development.part
         if part is None:
             return

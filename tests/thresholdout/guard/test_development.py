@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import warnings
 from dataclasses import replace
@@ -18,7 +19,14 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from graphs import MovingWindow
 from tests.cases import for_each
-from thresholdout import DevelopmentOverfitWarning, InputError, LedgerMismatch, OverlapError, Thresholdout
+from thresholdout import (
+    DevelopmentOverfitWarning,
+    InputError,
+    LedgerMismatch,
+    LikelyMistakeWarning,
+    OverlapError,
+    Thresholdout,
+)
 from thresholdout.guard.development import open_positions
 from thresholdout.model_selection import GuardedSearchCV
 
@@ -128,6 +136,22 @@ def test_every_guard_of_the_same_records_opens_the_same_ones(tmp_path: Any) -> N
     places = (None, None, tmp_path / "one.db", tmp_path / "other.db")
     opened = [Thresholdout(HELD, train=TRAIN, development=0.5, ledger=where).development for where in places]
     assert all(np.array_equal(opened[0][0], one[0]) for one in opened)  # type: ignore[index]
+
+
+@pytest.mark.filterwarnings("ignore::thresholdout.WideAnswersWarning")
+@for_each("changes", [{"development": 0.3}, {"development": None}])
+def test_another_division_in_the_process_is_warned_of(changes: dict[str, Any]) -> None:
+    rng = np.random.default_rng(17)
+    held = rng.normal(size=(400, 3)), rng.integers(0, 2, size=400)
+    first, again = (Thresholdout(held, development=0.5) for _ in range(2))
+    assert first.development is not None
+    with pytest.warns(LikelyMistakeWarning, match="Another guard of these records"):
+        Thresholdout(held, **changes)
+    with pytest.warns(LikelyMistakeWarning, match="another share, order or groups"):
+        Thresholdout((held[0][::-1], held[1][::-1]), development=0.5)
+    del first, again
+    gc.collect()
+    Thresholdout(held, **changes)
 
 
 @pytest.mark.slow
