@@ -250,8 +250,8 @@ def warn_of_another_division(records: Records) -> None:
             return
     warnings.warn(
         "Another guard of these records, in this process, opened other ones: by another share, order or groups. A "
-        "model that was fitted to its open records, or chosen by them, may have seen records that this guard protects; its "
-        "scores here are not guaranteed. Make guards of the same records with the same development= and order",
+        "model that was fitted to its open records, or chosen by them, may have seen records that this guard protects. "
+        "Its scores here are not guaranteed. Make guards of the same records with the same development= and order",
         LikelyMistakeWarning,
         stacklevel=outside(),
     )
