@@ -184,17 +184,57 @@ def test_groups_given_their_labels_keep_the_level() -> None:
 
 
 def test_pairs_of_different_laws_exceed_the_level() -> None:
-    """The twin: records of a pair have one law, and pairs have different ones, so chance seems to be what is there."""
-    pairs = np.random.default_rng(0).permutation(6).reshape(2, 3)
-    laws: list[Law] = [{}] * 6
-    for number, pair in enumerate(pairs.T):
-        y = number % 2
-        for record in pair:
-            laws[record] = {(y, y): 0.9, (y, 1 - y): 0.1}
-    truth = position(laws, plain)
-    side = [Side(True, 0.9)]
-    assert mean_wealth(all_said(laws, truth, side, one_law=True)[0]) > 1.5
+    """The twin: chance disagrees more between two records of different labels than in their mean law."""
+    laws = given_labels((0, 1), (0.3, 0.3))
+    truth, side = position(laws, plain), [Side(False, 0.95)]
+    assert mean_wealth(all_said(laws, truth, side, one_law=True)[0]) > 1.1
     assert mean_wealth(all_said(laws, truth, side)[0]) <= ABOVE
+
+
+def all_pairs(y: NDArray[np.int64], said: NDArray[np.int64], apart: Callable[[int, int], float]) -> AgreementEvidence:
+    """Evidence of all pairs of records, one after the other."""
+    own, crossed = [], []
+    for (a, b), (c, d) in itertools.combinations(zip(y.tolist(), said.tolist(), strict=True), 2):
+        own.append((apart(a, b) + apart(c, d)) / 2.0)
+        crossed.append((apart(a, d) + apart(c, b)) / 2.0)
+    times = np.full(len(own), (y.size // 2) / len(own))
+    return AgreementEvidence(0.5, np.array(own), np.array(crossed), 1.0, times=times)
+
+
+@for_each("weights", [None, "linear", "quadratic"])
+def test_all_pairs_count_alike(weights: Any) -> None:
+    """Counts of classes, or of kinds of records in parts, give the sum over all pairs."""
+    apart = {None: plain, "linear": lambda y, said: abs(y - said) / 3, "quadratic": lambda y, said: (y - said) ** 2 / 9}
+    (part,), rng = cohen_kappa(weights).parts(None), np.random.default_rng(4)
+    for n in (2, 3, 8, 25):
+        y = rng.integers(0, 4, n)
+        y[:2] = 0, 3
+        said = np.where(rng.random(n) < 0.5, y, rng.integers(0, 4, n))
+        found, expected = (
+            part.evidence(Judged(y, said, np.arange(4)), Independent(n), True),
+            all_pairs(y, said, apart[weights]),
+        )
+        assert found.against(0.4, 0.7) == pytest.approx(expected.against(0.4, 0.7), abs=1e-11)
+        assert found.mirrored().against(0.4, 0.7) == pytest.approx(expected.mirrored().against(0.4, 0.7), abs=1e-11)
+
+
+def test_sorted_records_of_one_law_keep_the_level() -> None:
+    """Records may be sorted after they were drawn. The twin has one division into pairs for all records."""
+    n, p, bet = 8, 0.3763, 0.9587
+    truth = position([{(0, 1): 1.0 - p, (1, 0): p}], plain)
+    (part,) = cohen_kappa().parts(None)
+    one, other = np.random.default_rng(0).permutation(n).reshape(2, -1)
+    found, twin = [], []
+    for ones in range(n + 1):
+        y = np.repeat([0, 1], [n - ones, ones])
+        probability = math.comb(n, ones) * p**ones * (1.0 - p) ** (n - ones)
+        crossed = (y[one] == y[other]).astype(np.float64)  # each prediction is the class that its label is not
+        divided = AgreementEvidence(0.5, np.ones(n // 2), crossed, 1.0)
+        evidence = part.evidence(Judged(y, 1 - y, np.arange(2)), Independent(n), True) if 0 < ones < n else divided
+        found.append((evidence.against(truth, bet), probability))
+        twin.append((divided.against(truth, bet), probability))
+    assert mean_wealth(found) <= ABOVE
+    assert mean_wealth(twin) > 3.0
 
 
 def test_kappa_given_the_labels_is_not_the_populations() -> None:

@@ -3,8 +3,9 @@ r"""Evidence about agreement beyond chance: bets on disagreement and the disagre
 Cohen's kappa is ``1 - D/E``: D the expected disagreement of a record's label and its prediction, E that of a label and
 the prediction of another record. Its position in [-1, 1] is ``f = 1 - D/(2E)``. Truths of at most L are those with
 ``2 (1 - L) E - D <= 0``. Against them speak bets ``sum ln(1 + l (2 (1 - L) b - d))``, d and b the disagreements of a
-unit; against truths of at least 1 - L' speak bets on ``d - 2 L' b``. A unit is a pair of records of one law, a record,
-or a group (PROOFS.md, S9). Bets are fixed by the history.
+unit; against truths of at least 1 - L' speak bets on ``d - 2 L' b``. A unit is a record or a group. For records of one
+law it is a pair, and the sum is the mean over all divisions of the records into pairs (PROOFS.md, S9). Bets are fixed
+by the history.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ __all__ = ["AgreementEvidence", "ExpectedAgreement"]
 
 _LESS: Final = 1.0 - 1e-12  # of what is won, and the inverse of what is lost: more than sums of shares can be off
 _SLACK: Final = 1e-9
+_OFF: Final = 2.0**-46  # of the sum of the terms' sizes: each is off by some units, and the sum by one for each level
 
 
 def _largest_loss(end: float, most: float, *, upper: bool) -> float:
@@ -45,6 +47,8 @@ class AgreementEvidence(Evidence):
         What no d and no b of a unit can exceed: records in the largest group; 1 for records and pairs.
     upper : bool
         Whether the evidence is about one minus the position.
+    times : ndarray of shape (units,) or float
+        How often each unit counts.
 
     Examples
     --------
@@ -60,6 +64,7 @@ class AgreementEvidence(Evidence):
     chance: NDArray[np.float64] = field(repr=False)
     most: float
     upper: bool = False
+    times: NDArray[np.float64] | float = field(default=1.0, repr=False)
 
     def against(self, end: float, bet: float) -> float:
         """Return the logarithm of the wealth."""
@@ -69,8 +74,8 @@ class AgreementEvidence(Evidence):
             won = self.observed * _LESS - (2.0 * end / _LESS) * self.chance
         else:
             won = (2.0 * (1.0 - end) * _LESS) * self.chance - self.observed / _LESS
-        terms = np.log1p(bet * won)
-        return float(np.sum(terms)) - _SLACK - 2.0**-50 * terms.size * float(np.max(np.abs(terms), initial=0.0))
+        terms = self.times * np.log1p(bet * won)
+        return float(np.sum(terms)) - _SLACK - _OFF * float(np.sum(np.abs(terms)))
 
     def mirrored(self) -> AgreementEvidence:
         """Return it for one minus the position."""

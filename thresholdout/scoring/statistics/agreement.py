@@ -30,7 +30,7 @@ __all__ = ["cohen_kappa"]
 
 Weights = Literal["linear", "quadratic"]
 
-_PAIRING: Final = 0  # any seed: the order is independent of the records, which may be sorted
+_AT_ONCE: Final = 1 << 22  # pairs of kinds of records that are in memory at a time
 _USUAL: Final = 0.5  # of a coin's variance
 _ALIKE: Final = 0.5  # correlation that is expected inside of groups
 
@@ -49,8 +49,8 @@ def cohen_kappa(weights: Weights | None = None) -> Statistic:
     -----
     The interval is about ``1 - D/E``. D is the expected disagreement of a record's label and its prediction, E that of
     a label and the prediction of another record. For independent records of one law (``sampling="iid"``) these are the
-    population's, and bets on pairs of records test them. For other independent records and groups both are given the
-    labels of the holdout.
+    population's, and bets on all pairs of records test them. For other independent records and groups both are given
+    the labels of the holdout.
 
     Examples
     --------
@@ -96,15 +96,47 @@ class _Table(NamedTuple):
         found: NDArray[np.float64] = (self.weights @ self.shares(self.said))[self.truth]
         return found
 
-    def pairs(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the disagreements of pairs of records: mean of their own, and of each with the other's prediction."""
-        n = self.truth.size
-        first, second = np.random.default_rng(_PAIRING).permutation(n)[: n - n % 2].reshape(2, -1)
-        own, other = (
-            0.5 * (self.weights[self.truth[first], self.said[a]] + self.weights[self.truth[second], self.said[b]])
-            for a, b in ((first, second), (second, first))
-        )
-        return own, other
+    def pairs(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Return disagreements of pairs of records, of their own and crossed, and how many pairs have them."""
+        classes = len(self.weights)
+        if np.array_equal(self.weights, 1.0 - np.eye(classes)):
+            return self._plain_pairs()
+        kinds, records = np.unique(self.truth * classes + self.said, return_counts=True)
+        truth, said = np.divmod(kinds, classes)
+        rows = max(1, _AT_ONCE // kinds.size)
+        found = []
+        for start in range(0, kinds.size, rows):
+            one, other = np.triu_indices(min(rows, kinds.size - start), start, kinds.size)
+            one = one + start
+            own = self.weights[truth[one], said[one]] + self.weights[truth[other], said[other]]
+            crossed = self.weights[truth[one], said[other]] + self.weights[truth[other], said[one]]
+            times = np.where(one == other, records[one] * (records[one] - 1) // 2, records[one] * records[other])
+            found.append(_distinct(0.5 * own, 0.5 * crossed, times))
+        return _distinct(*(np.concatenate(each) for each in zip(*found, strict=True)))
+
+    def _plain_pairs(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Return the same from counts of classes, where all disagreements count alike."""
+        classes = len(self.weights)
+        wrong = np.bincount(self.truth * classes + self.said, minlength=classes**2).reshape(classes, classes)
+        right = np.diagonal(wrong).copy()
+        np.fill_diagonal(wrong, 0)
+        labels, said = wrong.sum(axis=1), wrong.sum(axis=0)
+        rights, wrongs = int(right.sum()), int(labels.sum())
+        alike, met = int(np.sum(right * (right - 1))) // 2, int(np.sum(right * (labels + said)))
+        swapped = int(np.sum(wrong * wrong.T)) // 2  # each has the label that the other is predicted to have
+        once = int(np.sum(labels * said)) - 2 * swapped
+        times = [alike, rights * (rights - 1) // 2 - alike, met, rights * wrongs - met, swapped, once]
+        times.append(wrongs * (wrongs - 1) // 2 - swapped - once)
+        own, crossed = np.array([[0.0, 0.0, 0.5, 0.5, 1.0, 1.0, 1.0], [0.0, 1.0, 0.5, 1.0, 0.0, 0.5, 1.0]])
+        return _distinct(own, crossed, np.array(times, dtype=np.int64))
+
+
+def _distinct(
+    own: NDArray[np.float64], crossed: NDArray[np.float64], times: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return each two disagreements once, with the sum of their times; none that no pair has."""
+    both, place = np.unique((own + 1j * crossed)[times > 0], return_inverse=True)
+    return both.real, both.imag, np.bincount(place, times[times > 0], both.size).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -123,8 +155,8 @@ class _Agreement(StatisticPart):
         linear = d - slope * (b + table.of_labels() - chance)
         least = 1.0 / (2.0 * n)
         squares, wild = moments_of(d - slope * b)
-        own, other = table.pairs()
-        of_pairs = moments_of(own - slope * other) if own.size else (squares, wild)
+        own, crossed, times = table.pairs()
+        of_pairs = moments_of(own - slope * crossed, times) if times.size else (squares, wild)
         return PartEstimate(
             value,
             max(float(np.mean(linear * linear)), least) / (2.0 * chance) ** 2,
@@ -154,7 +186,9 @@ class _Agreement(StatisticPart):
         d, b = table.observed(), table.of_predictions()
         value, _ = _position(d, b)
         if one_law and singles(model):
-            return AgreementEvidence(value, *table.pairs(), 1.0)
+            own, crossed, times = table.pairs()
+            each = (d.size // 2) / max(1, d.size * (d.size - 1) // 2)  # of the pairs of one division
+            return AgreementEvidence(value, own, crossed, 1.0, times=each * times)
         groups = groups_of(model)
         assert groups is not None  # others are refused
         of_d, of_b = (np.bincount(groups, weights=each).astype(np.float64) for each in (d, b))
