@@ -188,7 +188,7 @@ class _Agreement(StatisticPart):
         if one_law and singles(model):
             own, crossed, times = table.pairs()
             each = (d.size // 2) / max(1, d.size * (d.size - 1) // 2)  # of the pairs of one division
-            return AgreementEvidence(value, own, crossed, 1.0, times=each * times)
+            return AgreementEvidence(value, own, crossed, 1.0, times=np.multiply(each, times, dtype=np.float64))
         groups = groups_of(model)
         assert groups is not None  # others are refused
         of_d, of_b = (np.bincount(groups, weights=each).astype(np.float64) for each in (d, b))
