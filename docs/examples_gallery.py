@@ -14,7 +14,7 @@ PRINTED = EXAMPLES / "printed"
 
 ORDER = (
     *("grid_search", "hill_climbing", "gate", "kfold", "optuna_study", "lightgbm_early_stopping"),
-    *("holdout_in_files", "on_dask"),
+    *("holdout_in_files", "on_dask", "on_spark"),
     "evaluation_year",
     *("agent_over_mcp", "client_that_crashes"),
     *("grunfeld", "sunspots", "karate_club", "wells", "ratings", "correlated_holdout"),
