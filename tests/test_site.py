@@ -114,7 +114,8 @@ def test_search_and_a_phone(site: Path) -> None:
         page.locator("#search-results a[href*='how.html']").first.wait_for(timeout=20_000)
         phone = driver.new_page(viewport={"width": 390, "height": 844}, is_mobile=True)
         phone.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-        for name in ("index", "start", "model_selection", "how", "papers", "gallery/gate", "reference"):
+        pages = ("index", "start", "model_selection", "dependence", "how", "papers", "reference")
+        for name in (*pages, "gallery/index", "gallery/gate"):
             phone.goto(f"{address}/{name}.html")
             assert phone.evaluate("document.documentElement.scrollWidth") <= 390, name
     assert said == []
