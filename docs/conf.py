@@ -29,7 +29,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "show_prev_next": False,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
 }
 html_title = "thresholdout"
 html_context = {"default_mode": "auto"}
