@@ -172,10 +172,11 @@ def ask_all(
     _check_lists(queries, names=names, keys=keys)
     if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in queries):
         raise InputTypeError("queries", "something else than pairs", "pairs (train_values, holdout_values)")
-    asked = [
-        guard._queries.pair(*pair, limits, names[k] if names else "", keys[k] if keys else None, binary)
-        for k, pair in enumerate(queries)
-    ]
+    with guard._queries.together_asked(queries, limits):
+        asked = [
+            guard._queries.pair(*pair, limits, names[k] if names else "", keys[k] if keys else None, binary)
+            for k, pair in enumerate(queries)
+        ]
     first = first_places([query.key for query, _ in asked])
     places = sorted(set(first))
     answers = guard._engine.evaluate_all("holdout_values", [asked[place] for place in places], checked_reserve(reserve))

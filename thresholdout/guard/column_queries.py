@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from graphs.numerics.arguments import as_real
-from thresholdout.data.parts.lazy_part import Wanted
+from thresholdout.data.parts.lazy_part import LOGARITHM, Wanted
+from thresholdout.data.parts.part_groups import distinct_values
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.column_statistics import (
@@ -24,9 +26,18 @@ from thresholdout.guard.model_queries import check_statistic, checked_comparison
 from thresholdout.guard.query import Query
 from thresholdout.guard.query_engine import QueryEngine, Read, Scan
 from thresholdout.guard.query_keys import Digest, KeyMaker, QueryKeys
-from thresholdout.mechanisms import Known
+from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.base import PairedCounts
-from thresholdout.scoring.metrics import Metric, absolute_error, accuracy, brier_score, squared_error, zero_one_loss
+from thresholdout.mechanisms.claims.gate_states import Gains
+from thresholdout.scoring.metrics import (
+    Metric,
+    absolute_error,
+    accuracy,
+    brier_score,
+    log_loss,
+    squared_error,
+    zero_one_loss,
+)
 from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
@@ -42,7 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["ColumnQueries", "labels_are_zero_or_one", "metric_expression"]
 
 _SERVED: Final = (
-    "'accuracy', 'zero_one_loss', 'brier_score' of probabilities and labels that are 0 or 1, "
+    "'accuracy', 'zero_one_loss', 'brier_score' and 'log_loss' of probabilities and labels that are 0 or 1, "
     "metrics.squared_error(clip=...), metrics.absolute_error(clip=...); others are computed where the frame is made, "
     "as a column of values, which ask(nw.col(name), bounds=...) takes"
 )
@@ -54,14 +65,14 @@ def metric_expression(metric: Metric, prediction: str, label: str) -> nw.Expr:
     Parameters
     ----------
     metric : Metric
-        Accuracy, 0-1 loss, Brier score, squared or absolute error.
+        Accuracy, 0-1 loss, Brier score, logarithmic loss, squared or absolute error.
     prediction, label : str
         Names of the columns of predictions and of labels.
 
     Raises
     ------
     InputError
-        For another metric: logarithms, for one, are not the same numbers in every engine.
+        For another metric.
 
     Examples
     --------
@@ -73,7 +84,7 @@ def metric_expression(metric: Metric, prediction: str, label: str) -> nw.Expr:
 
     told, true = nw.col(prediction), nw.col(label)
     for known, expression in _KNOWN:
-        if known.values.__code__ is getattr(metric.values, "__code__", None):
+        if _is(metric, known):
             found: nw.Expr = expression(told, true, metric.bounds)
             return found
     raise InputError("metric", f"{metric.name!r} of columns that are not in memory", _SERVED)
@@ -83,12 +94,37 @@ def labels_are_zero_or_one(metric: Metric, part: LazyPart, label: str) -> bool:
     """Return whether the labels of a part are 0 and 1, or false and true, where a metric needs that."""
     import narwhals as nw
 
-    if getattr(metric.values, "__code__", None) is not brier_score().values.__code__:
+    if not any(_is(metric, one) for one in (brier_score(), log_loss())):
         return True
     if part.compiled(label, "label").kind == "boolean":
         return True
     found = part.totals(nw.col(label).is_in([0, 1]), argument="label")
     return found.mean.total == found.n << found.bits
+
+
+def slack_of(metric: Metric) -> float:
+    """Return by how much a metric's value of a record may be off, in its units."""
+    return LOGARITHM * max(1.0, metric.bounds[1]) if _is(metric, log_loss()) else 0.0
+
+
+def _is(metric: Metric, known: Metric) -> bool:
+    """Return whether a metric is one of this package, whatever its clip."""
+    return known.values.__code__ is getattr(metric.values, "__code__", None)
+
+
+def _log_loss(told: nw.Expr, true: nw.Expr, bounds: tuple[float, float]) -> nw.Expr:
+    """Return minus the logarithm of the probability of the true class, and the largest loss for other labels."""
+    import narwhals as nw
+
+    if bounds[1] > _LARGEST_LOSS:
+        raise InputError("clip", f"{bounds[1]:g} nats", f"at most {_LARGEST_LOSS:g}, of which floats hold exp(-clip)")
+    y, p = true.cast(nw.Float64), told.cast(nw.Float64)
+    of_zero = nw.when(y == 0.0).then(1.0 - p).otherwise(nw.lit(0.0))
+    of_truth = nw.when(y == 1.0).then(p).otherwise(of_zero)
+    return (of_truth.clip(math.exp(-bounds[1]), 1.0).log() * -1.0).clip(*bounds)
+
+
+_LARGEST_LOSS: Final = 700.0
 
 
 def _residual(told: nw.Expr, true: nw.Expr) -> nw.Expr:
@@ -101,6 +137,7 @@ _KNOWN: Final[tuple[tuple[Metric, Callable[[Any, Any, tuple[float, float]], Any]
     (accuracy(), lambda told, true, bounds: told == true),
     (zero_one_loss(), lambda told, true, bounds: told != true),
     (brier_score(), lambda told, true, bounds: (_residual(told, true) ** 2).clip(*bounds)),
+    (log_loss(), _log_loss),
     (squared_error(1.0), lambda told, true, bounds: (_residual(told, true) ** 2).clip(*bounds)),
     (absolute_error(1.0), lambda told, true, bounds: _residual(told, true).abs().clip(*bounds)),
 )
@@ -175,6 +212,9 @@ class ColumnQueries:
             if hasattr(values, "__len__") and not isinstance(values, str):
                 self.records.ordered(values, name_of)
         argument = "train_values" if holdout is None else "holdout_values"
+        expressions: list[Any] = [one for one in (train, holdout) if one is not None and as_real(one) is None]
+        for one in expressions:
+            _check_no_logarithm(self.records.part.compiled(one, argument), argument)
         return self._column_query(
             train, train if holdout is None else holdout, argument, limits, name, key, binary, None
         )
@@ -210,14 +250,16 @@ class ColumnQueries:
             wanted = Wanted(train, limits, missing, argument="train_values")
             if binary and not found.ends:
                 raise InputError("binary", "True for values between the ends of the range", "False, or nothing")
-            told = found.mean.total, found.n
+            # engines differ in the last digits of logarithms, and their queries are the same
+            told = round(found.mean.mean(), 6) if compiled.logarithm else found.mean.total, found.n
         known = self._grouped(known, wanted, found)
         content = compiled.text, frames.content(compiled.columns), limits, binary, missing, told
         query = Query(mean, limits, name, self.keys.known_by(key, "columns", *content), known)
         asked = Wanted(holdout, limits, missing, self.mechanism.needs_squares(known), argument)
         read = lambda totals: self.engine.read(totals, self.records.n, query, argument)  # noqa: E731
         if self.mechanism.needs_group_sums(known):
-            return query, Scan(lambda: frames.group_totals(asked), read)
+            by = frames.group_column
+            return query, Scan(lambda: frames.group_totals(asked), read, frames.part, [asked], by)
         return query, Scan(lambda: frames.part.totals_of([asked])[0], read, frames.part, [asked])
 
     def _grouped(self, known: Known, train: Wanted | None, found: Totals | None) -> Known:
@@ -254,13 +296,32 @@ class ColumnQueries:
         if isinstance(metric, Statistic):
             return part.fetched(wanted_of_statistic(self, columns, metric))
         values, limits = [metric_expression(metric, one, label) for one in columns], metric.bounds
+        labels = Wanted(nw.col(label).is_in([0, 1]), argument="label")
         if baseline is None:
             worst = limits[0] if metric.greater_is_better else limits[1]
             asked = [self._training(part, one, limits, worst) for one in values]
-        else:
-            base = metric_expression(metric, self._column(baseline, "a"), label)
-            asked = [wanted for one in values for wanted in part.joint_wanted(one, base, limits)]
-        return part.fetched([Wanted(nw.col(label).is_in([0, 1]), argument="label"), *asked])
+            return self._fetched(part, [labels, *asked], asked)
+        base = metric_expression(metric, self._column(baseline, "a"), label)
+        asked = [wanted for one in values for wanted in part.joint_wanted(one, base, limits)]
+        return self._fetched(part, [labels, *asked], [self.difference(one, base, metric, "b") for one in values])
+
+    def together_asked(self, queries: Sequence[Any], limits: tuple[float, float]) -> AbstractContextManager[None]:
+        """Count the training values of a list of expressions in one pass."""
+        import narwhals as nw
+
+        part = self.records.train_part
+        values = [train for train, _ in queries if isinstance(train, (nw.Expr, str))]
+        if part is None or len(values) < 2:
+            return nullcontext()
+        asked = [self._training(part, one, limits, None) for one in values]
+        return self._fetched(part, asked, asked)
+
+    @contextmanager
+    def _fetched(self, part: LazyPart, asked: Sequence[Wanted], by_group: Sequence[Wanted]) -> Iterator[None]:
+        """Count in one pass, and in another one add up by group, where bets are placed on groups."""
+        column = self.records.group_column if self.mechanism.expects_spread else None
+        with part.fetched(asked), nullcontext() if column is None else part.fetched(by_group, column):
+            yield
 
     @property
     def label(self) -> str:
@@ -303,6 +364,8 @@ class ColumnQueries:
 
     def values_of(self, metric: Metric, column: str) -> Any:
         """Return a metric of a column of predictions as an expression."""
+        if slack_of(metric):  # its errors may depend on other records, which no privacy loss counts
+            self.mechanism.shares_error_budget("a logarithm that an engine computes")
         label, train = self.label, self.records.train_part
         if train is not None and not labels_are_zero_or_one(metric, train, label):
             raise InputError("metric", f"{metric.name!r} of labels {label!r} that are not 0 and 1", "labels 0 and 1")
@@ -331,7 +394,9 @@ class ColumnQueries:
         expression = self.values_of(chosen, column)
         worst = chosen.bounds[0] if chosen.greater_is_better else chosen.bounds[1]
         train = expression if given is None else given
-        return self._column_query(train, expression, "estimator", chosen.bounds, chosen.name, key, None, worst)
+        query, read = self._column_query(train, expression, "estimator", chosen.bounds, chosen.name, key, None, worst)
+        query.slack = slack_of(chosen)
+        return query, read
 
     def checked(
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
@@ -339,7 +404,7 @@ class ColumnQueries:
         """Return a score, or refuse one that is not asked about columns."""
         chosen = get_score(metric)
         if isinstance(chosen, Statistic):
-            check_statistic(self.mechanism, chosen)
+            check_statistic(self.mechanism, chosen, self.declared)
         if sample_weight is not None:
             expected = "ask(expression, bounds=...) of weighted values"
             raise InputError("sample_weight", "weights beside lazy frames", expected)
@@ -372,6 +437,35 @@ class ColumnQueries:
         most = metric.bounds[1] - metric.bounds[0]
         return Wanted(b.cast(nw.Float64) - a.cast(nw.Float64), (-most, most), 0.0, argument=argument)
 
+    def _differing(self, b: object, a: object) -> int:
+        """Return on how many records of the holdout two columns say something else: public, as the features are.
+
+        It is 1 where there is none, as in memory: the claim is then that the difference is at most that of one record.
+        """
+        import narwhals as nw
+
+        found = self.records.part.totals(nw.col(b) != nw.col(a), argument="b")  # type: ignore[arg-type]
+        return max(1, found.total >> found.bits)
+
+    def _where_they_differ(
+        self, metric: Metric, trained: Joint, differing: int, right_or_wrong: bool, key: str | None
+    ) -> Query:
+        """Return the query about two columns' difference on the records where they say something else."""
+        found, most = Gains.of_totals(trained.difference, None), metric.bounds[1] - metric.bounds[0]
+        share = differing / self.records.n
+        middle, square = min(1.0, max(-1.0, found.mean / share)), min(1.0, found.square / share)
+        binary = right_or_wrong and self._two_classes()
+        variance = None if binary else 0.25 * max(0.0, square - middle * middle)
+        part = Part(differing, None, found.records * differing / self.records.n)
+        known = Known(variance, binary, difference=True, part=part)
+        query = Query(0.5 * (middle + 1.0), (-most * share, most * share), f"{metric.name}, difference", key, known)
+        query.slack = 2.0 * slack_of(metric)
+        return query
+
+    def _two_classes(self) -> bool:
+        """Return whether the training part has two classes at most."""
+        return len(distinct_values(self.train_frame(), self.label, 3)) <= 2
+
     def contest(
         self,
         b: object,
@@ -397,6 +491,10 @@ class ColumnQueries:
             paired_counts = _paired_counts(trained, metric)
             known = Known(difference=True, paired_counts=paired_counts)
             query = Query(paired_counts.share, (0.0, 1.0), f"{metric.name}, win rate", key, known)
+        elif self.declared.fixed_features:
+            signs = all(frames.part.compiled(one, "b").kind == "boolean" for one in (first, second))
+            query = self._where_they_differ(metric, trained, self._differing(b, a), signs, key)
+            known = query.known
         else:
             mean, known = self.mechanism.trained(trained.difference, None, (-most, most), "train_values", False)
             # for other values it could turn out on the holdout only that they are not 0 and 1
@@ -405,12 +503,15 @@ class ColumnQueries:
             known = self._grouped(known, difference, trained.difference)
             known = replace(known, difference=True, trinomial=signs and self.declared.iid)
             query = Query(mean, (-most, most), f"{metric.name}, difference", key, known)
+            query.slack = 2.0 * slack_of(metric)
             if self.mechanism.needs_group_sums(known):
-                return query, Scan(
-                    lambda: frames.group_totals(difference), lambda sums: self.engine.read(sums, frames.n, query, "b")
-                )
+                sums = lambda: frames.group_totals(difference)  # noqa: E731
+                of_groups = lambda found: self.engine.read(found, frames.n, query, "b")  # noqa: E731
+                return query, Scan(sums, of_groups, frames.part, [difference], frames.group_column)
 
         def read(found: Joint) -> Any:
+            if known.part is not None:
+                return self.engine.read(found.among(known.part.records), known.part.records, query, "b")
             if about == "win_rate":
                 if not found.right_or_wrong:
                     raise InputError("b", "values that are neither 0 nor 1", "a metric that is right or wrong")
@@ -419,6 +520,13 @@ class ColumnQueries:
 
         asked = frames.part.joint_wanted(first, second, metric.bounds)
         return query, Scan(lambda: frames.part.joint(first, second, metric.bounds), read, frames.part, asked)
+
+
+def _check_no_logarithm(compiled: Compiled, argument: str) -> None:
+    """Refuse a logarithm of which nobody says how much what is made of it may be off."""
+    if compiled.logarithm:
+        seen = f"{compiled.text}, whose last digits differ between engines"
+        raise InputError(argument, seen, "score(column, metrics.log_loss(clip=...)), or a column of values")
 
 
 def _is_share(compiled: Compiled, limits: tuple[float, float]) -> bool:

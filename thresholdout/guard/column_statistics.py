@@ -98,7 +98,7 @@ def _share_query(
     (total,) = train.totals_of([wanted])
     check_predicted(total, "estimator", "predictions of all of them, or train_values= their score")
     mean = total.mean.mean()
-    distance = (wanted.value / wanted.bounds[1] - mean) ** 2  # type: ignore[operator]
+    distance: Any = (wanted.value / wanted.bounds[1] - mean) ** 2  # type: ignore[operator]
     (square,) = train.totals_of([Wanted(distance, squares=True, argument="train_values")])
     moments = square.mean.mean(), math.sqrt(max(0.0, square.variance()))
     found = statistic.combined((share.estimate_of_shares(mean, moments, total.n),))

@@ -12,7 +12,7 @@ from thresholdout.data.identity import handed_out
 from thresholdout.data.parts.lazy_part import Wanted
 from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
-from thresholdout.guard.column_queries import ColumnQueries
+from thresholdout.guard.column_queries import ColumnQueries, slack_of
 from thresholdout.guard.query_engine import Scan
 from thresholdout.guard.training_values import check_refit, without_fits
 from thresholdout.mechanisms.claims.gate_states import Gains
@@ -159,6 +159,11 @@ class ColumnSides:
     champion_again = ("the column that is the champion", "another column of predictions")
 
     def __init__(self, queries: ColumnQueries, metric: Metric) -> None:
+        if slack_of(metric):
+            seen = f"{metric.name!r}, of which engines differ in the last digits, at a gate of lazy frames"
+            raise InputError(
+                "metric", seen, "'brier_score'; or compare(new, champion, metric), whose interval says how much"
+            )
         self._queries = queries
         self._metric = metric
 

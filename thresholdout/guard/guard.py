@@ -180,7 +180,7 @@ class Thresholdout:
             queries=None if queries is None else check_count("queries", queries),
             confidence=declared_confidence(confidence),
             mechanism=check_choice(mechanism, epsilon),
-            sampling=check_sampling(sampling, model, len(records.holdout)),
+            sampling=check_sampling(sampling, model, records.pieces),
             final_check=check_final(final_check),
             development=share,
             dependence=fingerprint,

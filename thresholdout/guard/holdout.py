@@ -206,6 +206,11 @@ class Records:
         self.blocked = blocked_records(dependence)
 
     @property
+    def pieces(self) -> int:
+        """Arrays of the holdout: features, and labels where there are some."""
+        return len(self.holdout)
+
+    @property
     def in_groups(self) -> bool:
         """Whether the records' groups are known."""
         return self.grouped is not None

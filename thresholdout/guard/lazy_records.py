@@ -282,9 +282,19 @@ class LazyRecords(Records):
         return (self.train_part.frame.to_native(),)
 
     @property
+    def pieces(self) -> int:
+        """Features, and labels where there is a column of them."""
+        return 1 if self.label is None else 2
+
+    @property
     def in_groups(self) -> bool:
         """Whether a column says which groups the records are in."""
         return self._group_column is not None
+
+    @property
+    def group_column(self) -> str | None:
+        """The name of that column, where some group has several records."""
+        return None if self._group_column is None else self._group_column[0]
 
     @property
     def train_size(self) -> int | None:

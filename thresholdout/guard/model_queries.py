@@ -232,11 +232,7 @@ class ModelQueries:
         self.parameters.check_direction(chosen.name, chosen.greater_is_better)
         self.records.labelled()
         if isinstance(chosen, Statistic):
-            check_statistic(self.mechanism, chosen)
-            if self.declared.fixed_features:
-                seen = f"{chosen.name!r}, which is no mean over records, of a guard with sampling='fixed_features'"
-                expected = "a metric that is a mean, such as 'accuracy'; or sampling='independent'"
-                raise InputError("metric", seen, expected)
+            check_statistic(self.mechanism, chosen, self.declared)
             if sample_weight is not None:
                 seen = f"weights beside {chosen.name!r}"
                 raise InputError("sample_weight", seen, "a metric that is a mean over records")
@@ -280,7 +276,7 @@ class ModelQueries:
 
         return query, self.reading("estimator", query, on_holdout, worst)
 
-    together = staticmethod(lambda *models: nullcontext())  # models of a list are scored one by one
+    together = together_asked = staticmethod(lambda *asked: nullcontext())  # models of a list are scored one by one
 
     def _statistic(self, statistic: Statistic, estimator: Any, found: Estimate, key: str | None) -> Read:
         """Return the query about a statistic that is no mean."""
@@ -515,11 +511,14 @@ def check_mean(metric: str | Metric | Statistic) -> Metric:
     return chosen
 
 
-def check_statistic(mechanism: Mechanism[Any, Any], statistic: Statistic) -> None:
-    """Refuse a statistic that is no mean where a mechanism answers only means."""
+def check_statistic(mechanism: Mechanism[Any, Any], statistic: Statistic, declared: Declaration) -> None:
+    """Refuse a statistic that is no mean where a mechanism answers only means, or features are given."""
     if not mechanism.statistics:
         seen = f"{statistic.name!r}, which is no mean over records, asked of {mechanism.name}"
         raise InputError("metric", seen, "a guard with mechanism='claims'")
+    if declared.fixed_features:
+        seen = f"{statistic.name!r}, which is no mean over records, of a guard with sampling='fixed_features'"
+        raise InputError("metric", seen, "a metric that is a mean, such as 'accuracy'; or sampling='independent'")
 
 
 def _both(n: int, b: Side, a: Side) -> tuple[NDArray[np.float64], bool]:

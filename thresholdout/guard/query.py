@@ -47,6 +47,8 @@ class Query:
         How many queries whoever asks may have asked after this one; see `asked_by`.
     since : float or None
         From which time on these count.
+    slack : float
+        By how much values may be off, in the user's units: it is added to the interval at both ends.
     corrected : str
         Which labels the holdout's values are computed with, as `GuardState` says it.
     """
@@ -62,6 +64,7 @@ class Query:
         "quota",
         "shown",
         "since",
+        "slack",
         "train",
     )
 
@@ -85,6 +88,7 @@ class Query:
         self.quota: int | None = None
         self.since: float | None = None
         self.corrected = ""
+        self.slack = 0.0
         self.shown = train if limits == _UNIT else limits[0] + (limits[1] - limits[0]) * train
 
     def asked_by(self, client: str, quota: int | None, since: float | None = None) -> Query:
@@ -102,7 +106,13 @@ class Query:
     def about(self, candidate: str) -> Query:
         """Return the same query, about a candidate that the history names."""
         other = Query(self.train, self.limits, self.name, self.key, self.known, self.estimand)
-        other.candidate, other.corrected = candidate, self.corrected
+        other.candidate, other.corrected, other.slack = candidate, self.corrected, self.slack
+        return other
+
+    def standing_for(self, name: str, key: str | None) -> Query:
+        """Return the query of another name that stands for a list of which this is the first."""
+        other = Query(self.train, self.limits, name, key, self.known)
+        other.slack = self.slack
         return other
 
     def without_key(self) -> Query:
@@ -118,7 +128,7 @@ class Query:
         assert interval is not None
         lower, upper = self.limits
         width = upper - lower
-        rounding = 0.0 if self.limits == _UNIT else 2.0 * math.ulp(max(abs(lower), abs(upper)))
+        rounding = self.slack + (0.0 if self.limits == _UNIT else 2.0 * math.ulp(max(abs(lower), abs(upper))))
         value = self.shown if outcome.source == "failed" else lower + width * outcome.value
         low = max(lower, lower + width * interval[0] - rounding)
         high = min(upper, lower + width * interval[1] + rounding)

@@ -110,21 +110,19 @@ class Move(Protocol[State, T_contra]):
 Read: TypeAlias = "tuple[Query, Callable[[], Any]]"
 """A query, and what reads the holdout's values for it."""
 
-
 TotalsT = TypeVar("TotalsT")
 
 
 class Scan(Generic[TotalsT]):
-    """What computes a query on the holdout, in two steps.
+    """What computes a query on the holdout: an engine counts, and then comes a function of the counts.
 
-    The first one lets an engine count. Queries are made of operations that no value of a record can make fail
-    (`thresholdout.data.parts.expressions`), so whether it fails is no function of the records, and nothing is charged;
-    but for a second pass, which only some values need, and which is charged where it fails. The second step is a
-    function of the counts; where it fails, that is charged like any failure on the holdout. PROOFS.md, "Failures".
-    Scans of a list are counted in one pass, as far as `wanted` says what totals of a part they need.
+    Queries are made of operations that no value can make fail (`thresholdout.data.parts.expressions`), so whether the
+    count fails is no function of the records, and nothing is charged; but for a second pass, which only some values
+    need, and which is charged where it fails, like the function of the counts. PROOFS.md, "Failures". Scans of a list
+    are counted in one pass, as far as `wanted` says what totals of a part they need, of all records or `by` group.
     """
 
-    __slots__ = ("_count", "_counted", "_late", "_read", "part", "wanted")
+    __slots__ = ("_count", "_counted", "_late", "_read", "by", "part", "wanted")
 
     def __init__(
         self,
@@ -132,9 +130,9 @@ class Scan(Generic[TotalsT]):
         read: Callable[[TotalsT], Any],
         part: LazyPart | None = None,
         wanted: Sequence[Wanted] = (),
+        by: str | None = None,
     ) -> None:
-        self._count, self._read = count, read
-        self.part, self.wanted = part, wanted
+        self._count, self._read, self.part, self.wanted, self.by = count, read, part, wanted, by
         self._counted: TotalsT | None = None
         self._late: EngineFailed | None = None
 
@@ -162,8 +160,9 @@ def scanned(*queries: Callable[[], Any]) -> None:
     """Run the scans among what computes queries, before anything can be charged."""
     scans = [query for query in queries if isinstance(query, Scan)]
     with ExitStack() as passes:
-        for part in {scan.part for scan in scans if scan.part is not None} if len(scans) > 1 else ():
-            passes.enter_context(part.fetched([one for scan in scans if scan.part is part for one in scan.wanted]))
+        for part, by in {(one.part, one.by) for one in scans if one.part is not None} if len(scans) > 1 else ():
+            wanted = [one for scan in scans if (scan.part, scan.by) == (part, by) for one in scan.wanted]
+            passes.enter_context(part.fetched(wanted, by))
         for scan in scans:
             scan.run()
 
@@ -597,4 +596,4 @@ def _whole(how: str, asked: Sequence[Read]) -> Query:
     first = asked[0][0]
     names = [query.candidate for query, _ in asked]
     key = key_of_list(how, [query.key for query, _ in asked], names)
-    return Query(first.train, first.limits, f"{how} of {len(asked)}: {first.name}", key, first.known)
+    return first.standing_for(f"{how} of {len(asked)}: {first.name}", key)

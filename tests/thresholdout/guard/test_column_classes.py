@@ -132,9 +132,10 @@ def test_balanced_accuracy_is_bet_on_by_counts(engine: Engine, table: pd.DataFra
     """Sums of weights come in another order than in memory, so that last digits may differ."""
     lazy, eager = guards(engine, table, label, mechanism=Claims(noise=0.0))
     model = Column(said, table[label])
-    for how in ({}, {"train_values": 0.7}):
-        found = lazy.score(said, "balanced_accuracy", **how)
-        expected = eager.score(model, "balanced_accuracy", **(how or {"cv": "training"}))
+    for given in (None, 0.7):
+        found = lazy.score(said, "balanced_accuracy", train_values=given)
+        cv = "training" if given is None else None
+        expected = eager.score(model, "balanced_accuracy", cv=cv, train_values=given)
         assert found.interval == pytest.approx(expected.interval, abs=1e-11)
         assert found.value == pytest.approx(expected.value, abs=1e-11)
         assert (found.source, found.name, found.estimand) == (expected.source, expected.name, expected.estimand)

@@ -95,7 +95,7 @@ def test_evidence_from_moments_is_never_more_than_that_of_the_values() -> None:
     """The slack pays for a mean that is too large; its twin without slack says more than the values do."""
     rng, more = np.random.default_rng(0), 0
     for _ in range(200):
-        values = rng.beta(*rng.uniform(0.3, 3.0, size=2), size=200)
+        values = rng.beta(rng.uniform(0.3, 3.0), rng.uniform(0.3, 3.0), size=200)
         exact = Bets(values, np.ones(200), (1.0, 1.0))
         by = 2.0**-8
         known = moved(np.minimum(values, 1.0 - by), by)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -37,7 +38,7 @@ from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.errors import EngineFailed, InputError, InputTypeError, LedgerMismatch, OverlapError
 from thresholdout.guard.holdout import origin
 from thresholdout.mechanisms import SparseVectorParameters
-from thresholdout.scoring.metrics import absolute_error, squared_error
+from thresholdout.scoring.metrics import absolute_error, log_loss, squared_error
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,48 @@ def test_a_list_takes_one_pass_of_each_part_and_has_the_answers_of_single_querie
     found = listed(lambda guard: guard.compare_all(["good", "bad"], "good"), 1)
     assert found[0].value == 0.0
     assert found[1].value < 0.0
+    asked = [(nw.col(name) == nw.col("y"),) * 2 for name in ("good", "bad")]
+    found = listed(lambda guard: guard.ask_all([*asked, (0.5, nw.col("good") == 1)]), 1)
+    assert [one.value for one in found[:2]] != [found[2].value] * 2
+
+
+def test_a_list_of_groups_takes_one_pass_of_each_part_too(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[tuple[str, str]] = []
+    row, by_group = LazyPart.row, LazyPart._by_group
+
+    def noted(part: LazyPart, asked: Any, column: str) -> Any:
+        passes.append((part.name, column))
+        return by_group(part, asked, column)
+
+    def rows(part: LazyPart, plan: Callable[[], Any]) -> Any:
+        passes.append((part.name, ""))
+        return row(part, plan)
+
+    columns = ["good", "bad"]
+    asked = [(nw.col(name) == nw.col("y"),) * 2 for name in columns]
+    for ask in (
+        lambda guard: guard.ask_all(asked),
+        lambda guard: guard.score_all(columns),
+        lambda guard: guard.compare_all(columns, "p", squared_error(1.0)),
+    ):
+        guard, single = (lazy_guard(of_polars, table, groups="g", mechanism=Claims(noise=0.0)) for _ in range(2))
+        monkeypatch.setattr(LazyPart, "row", rows)
+        monkeypatch.setattr(LazyPart, "_by_group", noted)
+        part = guard._records.train_part  # type: ignore[attr-defined]
+        assert part.n == N
+        passes.clear()
+        found = ask(guard)
+        assert sorted(passes) == [("holdout", "g"), ("train", ""), ("train", "g")], ask
+        monkeypatch.undo()
+        alone = one_by_one(single, ask, monkeypatch)
+        assert [one.interval for one in found] == [one.interval for one in alone]
+
+
+def one_by_one(guard: Thresholdout, ask: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Ask the same with a pass for each query."""
+    with monkeypatch.context() as patch:
+        patch.setattr(LazyPart, "fetched", lambda part, queries, by=None: nullcontext())
+        return ask(guard)
 
 
 def test_a_second_pass_that_fails_in_a_list_is_charged_once(
@@ -427,7 +470,7 @@ def test_parts_that_share_records_are_refused(engine: Engine, table: pd.DataFram
         ({"dependence": Independent(3)}, "dependence: a model of 3 records"),
         ({"mechanism": "ladder"}, "'ladder' for lazy frames"),
         ({"mechanism": "leaderboard"}, "'leaderboard' for lazy frames"),
-        ({"sampling": "fixed_features"}, "sampling"),
+        ({"sampling": "fixed_features", "groups": "g"}, "sampling: 'fixed_features' for"),
     ],
 )
 def test_what_needs_places_or_single_values_is_refused(
@@ -468,7 +511,9 @@ def test_labels_are_the_name_of_one_column(
         (lambda guard: guard.ask("nr"), "no column 'nr'"),
         (lambda guard: guard.score(Column("good")), "estimator: a Column, beside lazy frames"),
         (lambda guard: guard.score("nr"), "no column 'nr'"),
-        (lambda guard: guard.score("good", "log_loss"), "'log_loss.* of columns"),
+        (lambda guard: guard.ask(nw.col("p").clip(0.1, 1.0).log()), "whose last digits differ between engines"),
+        (lambda guard: guard.score("p", log_loss(clip=701.0)), "clip: 701 nats"),
+        (lambda guard: guard.gate("p", "log_loss"), "'log_loss.* at a gate of lazy frames"),
         (lambda guard: guard.score("good", "roc_auc"), "'roc_auc' of columns that are not in memory"),
         (lambda guard: guard.compare("good", "bad", "f1"), "a mean over records"),
         (lambda guard: guard.score("good", cv=5), "cv: a way"),

@@ -31,6 +31,8 @@ Schema: TypeAlias = "dict[str, DType]"
 _EXACT: Final = 1 << 53
 _MOST: Final = 200
 """Operations in an expression, at most."""
+_HELD: Final = 127
+"""The largest integer of the narrowest type."""
 _LISTED: Final = 100
 """Entries of a list, at most."""
 
@@ -71,6 +73,10 @@ class Compiled:
         Whether engines that have missing values make a missing value of missing ones here, and of nothing else.
     computed : bool
         Whether it comes from arithmetic, so that a value may be no number though no column's is.
+    positive : bool
+        Whether it was clipped to numbers above 0.
+    logarithm : bool
+        Whether a logarithm is in it, of which engines differ in the last digits.
     """
 
     expression: nw.Expr = field(repr=False, compare=False)
@@ -83,6 +89,8 @@ class Compiled:
     bare: str = ""
     strict: bool = False
     computed: bool = False
+    positive: bool = False
+    logarithm: bool = False
 
     def as_real(self) -> Compiled:
         """Return a number as a 64-bit float."""
@@ -247,6 +255,8 @@ class _Reader:
             return self._cast(left, node.kwargs["dtype"])
         if name in ("clip", "clip_lower", "clip_upper"):
             return self._clipped(name, left, others)
+        if name == "log":
+            return self._logarithm(left, node.kwargs["base"])
         if name == "is_between":
             return self._between(left, others, node.kwargs["closed"])
         if name == "is_in":
@@ -285,8 +295,8 @@ class _Reader:
         if a.kind == "text" and sign not in ("==", "!=") and not self._whole:
             raise self._refused(f"{sign} of texts in Dask", "== or != of texts")
         first, second = a.expression, b.expression
-        if a.kind == "integer" and a.bare and b.bare and self._schema[a.bare] == self._schema[b.bare]:
-            first, second = nw.col(a.bare), nw.col(b.bare)  # of one type, which need not be widened
+        if a.kind == "integer" and self._of_one_type(a, b):
+            first, second = (nw.col(one.bare) if one.bare else one.expression for one in (a, b))  # need not be widened
         found = getattr(first, name)(second)
         for one in (a, b):
             if one.computed:
@@ -294,6 +304,13 @@ class _Reader:
         # columns of floats have what is missing and what is no number, and only the one is missing in a comparison
         strict = a.strict and b.strict and not (a.kind == "real" and a.needed | b.needed)
         return replace(_joined(found, "boolean", f"({left.text} {sign} {right.text})", a, b), strict=strict)
+
+    def _of_one_type(self, a: Compiled, b: Compiled) -> bool:
+        """Return whether two integers are columns of one type, or one of them is a number that all types hold."""
+        if a.bare and b.bare:
+            return self._schema[a.bare] == self._schema[b.bare]
+        number = a.number if a.number is not None else b.number
+        return bool(a.bare or b.bare) and number is not None and 0 <= number <= _HELD
 
     def _logic(self, name: str, left: Compiled, right: Compiled) -> Compiled:
         sign = _LOGIC[name]
@@ -356,7 +373,17 @@ class _Reader:
             above = (found > limits[-1]) & ~found.is_nan()
             found = nw.when(above).then(nw.lit(limits[-1])).otherwise(found)
         text = f"{name}({', '.join([left.text, *(other.text for other in others)])})"
-        return replace(_joined(found, "real", text, one), computed=one.computed, strict=one.strict)
+        positive = name != "clip_upper" and limits[0] > 0.0
+        return replace(_joined(found, "real", text, one), computed=one.computed, strict=one.strict, positive=positive)
+
+    def _logarithm(self, left: Compiled, base: float) -> Compiled:
+        """Return the natural logarithm of what was clipped above 0: of 0 and less some engines fail."""
+        if not left.positive or base != math.e:
+            raise self._refused(
+                f"the logarithm of {left.text}", f"logarithms in metrics.log_loss(clip=...) alone; {_ALLOWED}"
+            )
+        made = _joined(left.expression.log(), "real", f"log({left.text})", left)
+        return replace(made, computed=left.computed, strict=left.strict, logarithm=True)
 
     def _between(self, left: Compiled, others: Sequence[Compiled], closed: str) -> Compiled:
         lower = "__ge__" if closed in ("both", "left") else "__gt__"
@@ -408,7 +435,8 @@ class _Reader:
 def _joined(expression: nw.Expr, kind: Kind, text: str, *parts: Compiled) -> Compiled:
     """Return what was made of some parts."""
     needed = frozenset[str]().union(*(one.needed for one in parts))
-    return Compiled(expression, kind, text, needed, frozenset[str]().union(*(one.columns for one in parts)))
+    columns = frozenset[str]().union(*(one.columns for one in parts))
+    return Compiled(expression, kind, text, needed, columns, logarithm=any(one.logarithm for one in parts))
 
 
 def _named(kind: Kind) -> str:

@@ -15,11 +15,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from thresholdout.data.parts.engines import Result, as_lazy, collected, knows_missing, map_batches
+from thresholdout.data.parts.engines import Result, adds_booleans, as_lazy, collected, knows_missing, map_batches
 from thresholdout.data.parts.expressions import Compiled, Schema, compiled, present
 from thresholdout.data.parts.totals import GroupTotals, Joint, Totals, grid_steps
 from thresholdout.data.values import half_bits, record_bits, square_sum
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["GridSum", "LazyPart", "Wanted", "counted", "to_grid"]
+Found = TypeVar("Found", Totals, GroupTotals)
+
+__all__ = ["LOGARITHM", "GridSum", "LazyPart", "Wanted", "counted", "to_grid"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class GridSum:
         What names of its columns start with.
     known : bool
         Whether the engine knows by itself where a value is missing.
+    whole : bool
+        Whether it adds up what is true or false as it is.
     careful : bool
         Whether values out of range, and those that are no numbers, are told from the others. Without, the sums may
         mean nothing, and say so.
@@ -65,6 +69,7 @@ class GridSum:
     n: int
     mark: str
     known: bool
+    whole: bool
     careful: bool
 
     def layers(self, schema: Schema) -> list[dict[str, nw.Expr]]:
@@ -87,8 +92,9 @@ class GridSum:
         value = self._column("value")
         if self.counts:
             masked = not self.known and self.value.needed
-            values = self._column("here").cast(nw.Int64).sum() if masked else value.count()
-            found = {"values": values, "ones": value.cast(nw.Int64).sum()}
+            here = self._column("here")
+            values = (here if self.whole else here.cast(nw.Int64)).sum() if masked else value.count()
+            found = {"values": values, "ones": (value if self.whole else value.cast(nw.Int64)).sum()}
         else:
             inside, unit = self._column("inside" if self.careful else "value"), self._column("unit")
             found = {"values": inside.count(), "total": unit.sum()}
@@ -240,11 +246,20 @@ _PANIC: Final = "PanicException"
 _TOGETHER: Final = 256
 """Queries in one pass of a list, at most: engines plan each of their sums."""
 
-_FETCHED: ContextVar[Mapping[tuple[Any, ...], Totals] | None] = ContextVar("fetched totals", default=None)
+_BY_GROUP: Final = 32
+"""The same of sums by group: a row comes back for each group, with four numbers for each query."""
+
+_FETCHED: ContextVar[Mapping[tuple[Any, ...], Any] | None] = ContextVar("fetched totals", default=None)
 
 _PROBED: Final = 20
 _PROBES: Final = [(k * 2.0**-23, round(k / 8) * 2.0**-20) for k in (1, 3, 4, 5, 8, 11, 12, 13, 20)]
 """Numbers and what they are on a grid of 20 digits: below, at and above the middle between two steps."""
+
+LOGARITHM: Final = 2.0**-40
+"""By how much an engine's logarithm may be off, in units of the larger of 1 and its absolute value: 2^12 times what
+libraries of mathematics are."""
+_OF: Final = (2.0**-1000, math.exp(-5.0), 0.1, 0.5, 0.75, 0.999, 1.0 - 2.0**-20, 1.0)
+"""Numbers whose logarithm is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +285,11 @@ class Wanted:
     missing: float | None = None
     squares: bool = False
     argument: str = "query"
+
+    @property
+    def absent(self) -> float:
+        """What a record without a value counts as."""
+        return self.bounds[0] if self.missing is None else self.missing
 
 
 class LazyPart:
@@ -324,8 +344,13 @@ class LazyPart:
 
         zero = nw.col("n").cast(nw.Float64) * 0.0  # unknown before the engine computes it
         probes = {f"probe {place}": to_grid(zero + number, _PROBED) for place, (number, _) in enumerate(_PROBES)}
-        row = self.row(lambda: self.frame.select(nw.len().alias("n")).with_columns(**probes))
-        if any(row[f"probe {place}"] != wanted for place, (_, wanted) in enumerate(_PROBES)):
+        logs = {f"log {place}": (zero + number).log() for place, number in enumerate(_OF)}
+        row = self.row(lambda: self.frame.select(nw.len().alias("n")).with_columns(**probes, **logs))
+        wrong = [row[f"probe {place}"] != wanted for place, (_, wanted) in enumerate(_PROBES)]
+        for place, number in enumerate(_OF):
+            exact = math.log(number)
+            wrong.append(not abs(row[f"log {place}"] - exact) <= 0.25 * LOGARITHM * max(1.0, -exact))
+        if any(wrong):
             raise InputError(self.name, "an engine that rounds otherwise", "64-bit floats that follow IEEE 754")
         if not row["n"]:
             raise InputError(self.name, "no records", "at least one")
@@ -366,23 +391,31 @@ class LazyPart:
         >>> [found.mean.mean() for found in part.totals_of([Wanted("a"), Wanted("b"), Wanted(nw.col("a") < 0.4)])]
         [0.375, 0.5, 0.5]
         """
-        keys, told = [], _FETCHED.get() or {}
-        new: dict[tuple[Any, ...], GridSum] = {}
-        for one in queries:
-            value, missing = self._numeric(one), one.bounds[0] if one.missing is None else one.missing
-            key = id(self), value.text, one.bounds, missing, one.squares
-            keys.append(key)
+        return self._all(queries, None, self._counted)
+
+    def _all(
+        self, queries: Sequence[Wanted], by: str | None, compute: Callable[[list[GridSum]], Sequence[Found]]
+    ) -> list[Found]:
+        """Return what is known of queries already, and the rest in one pass."""
+        told = _FETCHED.get() or {}
+        keys, new = [self._key(one, by) for one in queries], dict[tuple[Any, ...], GridSum]()
+        for key, one in zip(keys, queries, strict=True):
             if key not in told and key not in new:
-                known = value.strict and knows_missing(self.frame)
-                mark = f"{len(new)} "
-                new[key] = GridSum(value, one.bounds, missing, one.squares, self.n, mark, known=known, careful=False)
+                value, careful, mark = self._numeric(one), by is not None, f"{len(new)} "
+                engine = value.strict and knows_missing(self.frame), adds_booleans(self.frame)
+                squares = one.squares and not careful
+                new[key] = GridSum(value, one.bounds, one.absent, squares, self.n, mark, *engine, careful)
         if new:
-            told = {**told, **dict(zip(new, self._counted(list(new.values())), strict=True))}
+            told = {**told, **dict(zip(new, compute(list(new.values())), strict=True))}
         return [told[key] for key in keys]
 
+    def _key(self, one: Wanted, by: str | None) -> tuple[Any, ...]:
+        """Return what a query is known by in a pass, of all records or by the groups of a column."""
+        return id(self), by, self._numeric(one).text, one.bounds, one.absent, one.squares and by is None
+
     @contextmanager
-    def fetched(self, queries: Sequence[Wanted]) -> Iterator[None]:
-        """Count several queries in one pass, from which `totals_of` takes them in this context.
+    def fetched(self, queries: Sequence[Wanted], by: str | None = None) -> Iterator[None]:
+        """Count several queries in one pass, from which `totals_of` or `group_totals` takes them in this context.
 
         A second pass that fails is left to the query that needs it: such a failure is charged.
 
@@ -397,17 +430,16 @@ class LazyPart:
         found = dict(_FETCHED.get() or {})
         before = _FETCHED.set(found)
         try:
-            for start in range(0, len(queries), _TOGETHER):
-                some = queries[start : start + _TOGETHER]
+            step = _TOGETHER if by is None else _BY_GROUP
+            for start in range(0, len(queries), step):
+                some = queries[start : start + step]
                 try:
-                    totals = self.totals_of(some)
+                    totals = self.totals_of(some) if by is None else self.group_totals_of(some, by)
                 except EngineFailed as error:
                     if not error.late:
                         raise
                     continue
-                for one, total in zip(some, totals, strict=True):
-                    missing = one.bounds[0] if one.missing is None else one.missing
-                    found[id(self), self._numeric(one).text, one.bounds, missing, one.squares] = total
+                found |= zip([self._key(one, by) for one in some], totals, strict=True)
             yield
         finally:
             _FETCHED.reset(before)
@@ -435,18 +467,18 @@ class LazyPart:
         >>> found, found.sums.tolist(), found.sizes.tolist()
         (<GroupTotals groups=2>, [1.0, 0.75], [1.0, 3.0])
         """
+        return self.group_totals_of([wanted], column)[0]
+
+    def group_totals_of(self, queries: Sequence[Wanted], column: str) -> list[GroupTotals]:
+        """Return the same of several queries, in one pass."""
+        return self._all(queries, column, lambda asked: self._by_group(asked, column))
+
+    def _by_group(self, asked: Sequence[GridSum], column: str) -> list[GroupTotals]:
+        """Add up values by group, in one pass."""
         import narwhals as nw
 
-        value = self._numeric(wanted)
-        missing = wanted.bounds[0] if wanted.missing is None else wanted.missing
-        known = value.strict and knows_missing(self.frame)
-        asked = GridSum(value, wanted.bounds, missing, False, self.n, "0 ", known, careful=True)
         try:
-            first, *others = asked.layers(self.schema)
-            frame = self.frame.select(nw.col(column).alias("group"), **first)
-            for layer in others:
-                frame = frame.with_columns(**layer)
-            summands = asked.summands()
+            frame, summands = self._layered(asked, group=nw.col(column)), _merged(one.summands() for one in asked)
             groups = frame.select(nw.col("group"), **summands).group_by("group")
             table = groups.agg(nw.len().alias("size"), *(nw.col(name).sum() for name in summands)).collect()
             rows = {
@@ -462,9 +494,17 @@ class LazyPart:
         sizes = rows["size"]
         if sizes.sum() != self.n:
             raise EngineFailed(self.name, f"{sizes.sum():.0f} records where there were {self.n}")
-        sums = asked.group_sums(rows, sizes)
-        order = np.lexsort((sums, sizes))
-        return GroupTotals(sums[order], sizes[order], record_bits(self.n))
+        sums = [one.group_sums(rows, sizes) for one in asked]
+        orders = [np.lexsort((one, sizes)) for one in sums]
+        return [GroupTotals(one[at], sizes[at], record_bits(self.n)) for one, at in zip(sums, orders, strict=True)]
+
+    def _layered(self, asked: Sequence[GridSum], **own: nw.Expr) -> nw.LazyFrame[Any]:
+        """Return the frame of columns that are added up, of all queries, one layer made of the other."""
+        first, *others = zip_longest(*(one.layers(self.schema) for one in asked), fillvalue={})
+        frame = self.frame.select(**own, **_merged(first))
+        for layer in others:
+            frame = frame.with_columns(**_merged(layer))
+        return frame
 
     def joint(
         self, b: nw.Expr | str, a: nw.Expr | str, bounds: tuple[float, float] = (0.0, 1.0), *, argument: str = "b"
@@ -535,10 +575,7 @@ class LazyPart:
         import narwhals as nw
 
         def plan() -> nw.LazyFrame[Any]:
-            first, *others = zip_longest(*(one.layers(self.schema) for one in asked), fillvalue={})
-            frame = self.frame.select(**_merged(first))
-            for layer in others:
-                frame = frame.with_columns(**_merged(layer))
+            frame = self._layered(asked)
             return frame.select(nw.len().alias("records"), **_merged(one.sums() for one in asked))
 
         row = self.row(plan)

@@ -136,6 +136,24 @@ class Joint:
     def __repr__(self) -> str:
         return f"<Joint n={self.difference.n}>"
 
+    def among(self, records: int) -> Joint:
+        """Return the same of so many records, where the difference is 0 on all others.
+
+        Examples
+        --------
+        >>> whole = Joint(2, 1, True, Totals(8, 1, 9, squares=11))  # two ones, a zero, and five halves
+        >>> found = whole.among(3).difference
+        >>> found.mean.mean() == 2 / 3, found.sum_of_squares, found.ends
+        (True, 8, True)
+        """
+        found, others = self.difference, self.difference.n - records
+        total = found.mean.total - (others << found.bits - 1)
+        squares = found.sum_of_squares - (others << 2 * found.bits - 2)
+        ends = squares == total << found.bits  # of numbers in [0, 1] none else equals its square
+        return Joint(
+            self.more, self.less, self.right_or_wrong, Totals(records, found.bits, total, ends, squares=squares)
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupTotals:

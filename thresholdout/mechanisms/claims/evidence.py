@@ -216,8 +216,8 @@ class MomentBets(Evidence):
     >>> evidence.value, evidence.mirrored().value
     (0.95, 0.050000000000000044)
     >>> values = np.repeat([0.5, 1.0], [100, 900])
-    >>> 0.9 < evidence.against(0.93, 0.5) / Bets(values, np.ones(1000), (1.0, 1.0)).against(0.93, 0.5) < 1.0
-    True
+    >>> round(evidence.against(0.9, 0.5), 2), round(Bets(values, np.ones(1000), (1.0, 1.0)).against(0.9, 0.5), 2)
+    (20.44, 21.6)
     """
 
     moments: Moments = field(repr=False)

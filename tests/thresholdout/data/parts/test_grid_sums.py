@@ -198,6 +198,14 @@ def test_an_engine_that_rounds_otherwise_is_refused(engine: str, monkeypatch: py
 
 
 @engines
+def test_an_engine_whose_logarithm_is_off_is_refused(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = nw.Expr.log
+    monkeypatch.setattr(nw.Expr, "log", lambda expr: log(expr) * (1.0 + 2.0**-40))
+    with pytest.raises(InputError, match="holdout: an engine that rounds otherwise"):
+        assert part_of(engine, p=[0.25]).n
+
+
+@engines
 def test_what_is_found_is_not_shown(engine: str) -> None:
     part = part_of(engine, p=[0.25, 0.5, 0.125])
     assert repr(part.totals("p", squares=True)) == "<Totals n=3>"

@@ -1,0 +1,64 @@
+"""Comparisons of columns given the features: only records about which two columns differ, as in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.thresholdout.guard.lazy_guards import Column, Engine, N, hit, lazy_guard, of_polars
+from thresholdout import Claims, Thresholdout
+from thresholdout.errors import InputError
+from thresholdout.scoring.metrics import squared_error
+
+
+def guards(engine: Engine, table: pd.DataFrame, **declared: Any) -> tuple[Thresholdout, Thresholdout]:
+    top, rest = table[:N], table[N:]
+    declared = {"sampling": "fixed_features", **declared}
+    eager = Thresholdout((top, top.y), train=(rest, rest.y), random_state=3, **declared)
+    return lazy_guard(engine, table, **declared), eager
+
+
+@pytest.mark.parametrize("declared", [{}, {"mechanism": Claims(noise=0.0)}], ids=["claims", "exact"])
+def test_answers_are_those_of_arrays(engine: Engine, table: pd.DataFrame, declared: Any) -> None:
+    """To the bit where values are right or wrong: by a count for two classes, by bets on three values for three."""
+    rng = np.random.default_rng(2)
+    three = table.assign(y=table.y + (rng.random(2 * N) < 0.1))
+    for data, kind in ((table, "two"), (three, "three")):
+        lazy, eager = guards(engine, data, **declared)
+        assert lazy.certificate.about == eager.certificate.about
+        values = tuple(hit(data[N:], name) for name in ("good", "bad"))
+        found = lazy.compare("good", "bad")
+        expected = eager.compare(Column("good"), Column("bad"), train_values=values)
+        assert (found.value, found.interval, found.verdict) == (expected.value, expected.interval, expected.verdict), (
+            kind
+        )
+        found = lazy.score("good")
+        assert found.interval == eager.score(Column("good"), train_values=values[0]).interval
+
+
+def test_other_values_and_lists(engine: Engine, table: pd.DataFrame) -> None:
+    part = table.assign(q=np.where(np.arange(2 * N) % 4 == 0, 0.5 * table.p + 0.5 * table.y, table.p), same=table.p)
+    metric, top, rest = squared_error(1.0), part[:N], part[N:]
+    lazy, eager = guards(engine, part, mechanism=Claims(noise=0.0))
+    values = tuple(((rest[name] - rest.y) ** 2).to_numpy() for name in ("q", "p"))
+    found = lazy.compare("q", "p", metric)
+    expected = eager.compare(Column("q"), Column("p"), metric, train_values=values)
+    assert found.verdict == expected.verdict == "better"
+    assert found.interval == pytest.approx(expected.interval, abs=1e-9)
+    truth = float(((top.q - top.y) ** 2 - (top.p - top.y) ** 2).mean())
+    for answer in lazy.compare_all(["q", "q"], "p", metric):
+        assert answer.interval[0] <= truth <= answer.interval[1]
+    same = lazy.compare("same", "p", metric)
+    assert abs(same.interval[0]) <= 1.0 / N + 1e-9
+    assert abs(same.interval[1]) <= 1.0 / N + 1e-9
+
+
+def test_statistics_that_are_no_means_are_refused(table: pd.DataFrame) -> None:
+    guard = lazy_guard(of_polars, table, sampling="fixed_features")
+    with pytest.raises(InputError, match="no mean over records, of a guard with sampling='fixed_features'"):
+        guard.score("good", "recall")
+    with pytest.raises(InputError, match="'fixed_features' for a holdout that is no pair"):
+        Thresholdout(of_polars(table[:N]), train=of_polars(table[N:]), sampling="fixed_features")
