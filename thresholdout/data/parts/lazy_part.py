@@ -481,11 +481,8 @@ class LazyPart:
             frame, summands = self._layered(asked, group=nw.col(column)), _merged(one.summands() for one in asked)
             groups = frame.select(nw.col("group"), **summands).group_by("group")
             table = groups.agg(nw.len().alias("size"), *(nw.col(name).sum() for name in summands)).collect()
-            rows = {
-                name: np.nan_to_num(np.asarray(table[name].to_numpy(), dtype=np.float64))
-                for name in table.columns
-                if name != "group"
-            }
+            names = "size", *summands
+            rows = {name: np.nan_to_num(np.asarray(table[name].to_numpy(), dtype=np.float64)) for name in names}
         except BaseException as error:
             if isinstance(error, Exception) or type(error).__name__ == _PANIC:
                 reason = f"{type(error).__name__} while its groups were added up"
