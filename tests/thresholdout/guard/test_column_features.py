@@ -35,15 +35,15 @@ def test_answers_are_those_of_arrays(engine: Engine, table: pd.DataFrame, declar
         assert (found.value, found.interval, found.verdict) == (expected.value, expected.interval, expected.verdict), (
             kind
         )
-        found = lazy.score("good")
-        assert found.interval == eager.score(Column("good"), train_values=values[0]).interval
+        answer = lazy.score("good")
+        assert answer.interval == eager.score(Column("good"), train_values=values[0]).interval
 
 
 def test_other_values_and_lists(engine: Engine, table: pd.DataFrame) -> None:
     part = table.assign(q=np.where(np.arange(2 * N) % 4 == 0, 0.5 * table.p + 0.5 * table.y, table.p), same=table.p)
     metric, top, rest = squared_error(1.0), part[:N], part[N:]
     lazy, eager = guards(engine, part, mechanism=Claims(noise=0.0))
-    values = tuple(((rest[name] - rest.y) ** 2).to_numpy() for name in ("q", "p"))
+    values = ((rest.q - rest.y) ** 2).to_numpy(), ((rest.p - rest.y) ** 2).to_numpy()
     found = lazy.compare("q", "p", metric)
     expected = eager.compare(Column("q"), Column("p"), metric, train_values=values)
     assert found.verdict == expected.verdict == "better"

@@ -50,8 +50,8 @@ def test_answers_are_those_of_arrays(engine: Engine, table: pd.DataFrame, clip: 
     slack = LOGARITHM * clip
     assert found.source == expected.source
     assert found.value == pytest.approx(expected.value, abs=slack)
-    for own, other, sign in zip(found.interval, expected.interval, (-1.0, 1.0), strict=True):
-        assert 0.0 < sign * (own - other) < 2.0 * slack + 1e-9  # wider by the bound, and variances in another order
+    for own, theirs, sign in zip(found.interval, expected.interval, (-1.0, 1.0), strict=True):
+        assert 0.0 < sign * (own - theirs) < 2.0 * slack + 1e-9  # wider by the bound, and variances in another order
     assert lazy.score("p", metric).repeated
     compared = lazy.compare("q", "p", metric)
     other = eager.compare(Probable("q"), Probable("p"), metric, train_values=(values["q"], values["p"]))

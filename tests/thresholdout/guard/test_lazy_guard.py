@@ -121,16 +121,17 @@ def test_a_list_of_groups_takes_one_pass_of_each_part_too(table: pd.DataFrame, m
 
     columns = ["good", "bad"]
     asked = [(nw.col(name) == nw.col("y"),) * 2 for name in columns]
-    for ask in (
+    asks: list[Callable[[Any], Any]] = [
         lambda guard: guard.ask_all(asked),
         lambda guard: guard.score_all(columns),
         lambda guard: guard.compare_all(columns, "p", squared_error(1.0)),
-    ):
+    ]
+    for ask in asks:
         guard, single = (lazy_guard(of_polars, table, groups="g", mechanism=Claims(noise=0.0)) for _ in range(2))
         monkeypatch.setattr(LazyPart, "row", rows)
         monkeypatch.setattr(LazyPart, "_by_group", noted)
-        part = guard._records.train_part  # type: ignore[attr-defined]
-        assert part.n == N
+        records: Any = guard._records
+        assert records.train_part.n == N
         passes.clear()
         found = ask(guard)
         assert sorted(passes) == [("holdout", "g"), ("train", ""), ("train", "g")], ask
