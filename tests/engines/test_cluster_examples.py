@@ -33,10 +33,11 @@ def address() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("engine", "library"), [("dask", "distributed"), ("spark", "pyspark")])
-def test_a_search_on_a_cluster(engine: str, library: str, address: str, tmp_path: Path) -> None:
+def test_a_search_on_a_cluster(engine: str, library: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     pytest.importorskip(library, reason=f"{library} is not installed: make test-engines")
     if engine == "spark" and shutil.which("java") is None:
         pytest.skip("Spark needs Java: make test-engines")
+    address: str = request.getfixturevalue("address")
     from tests.thresholdout.ledger.postgres_server import KEY
 
     script = ROOT / "examples" / f"on_{engine}.py"
