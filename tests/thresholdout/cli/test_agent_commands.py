@@ -61,7 +61,8 @@ def test_an_agent_submits_over_standard_input_and_output(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("bob-key\n")
-    (tmp_path / "candidate").write_text(CSV)
+    candidate = CSV + "d1,1\nd2,1\n"
+    (tmp_path / "candidate").write_text(candidate)
     service, script = ServiceDouble(), tmp_path / "eval.sh"
     command = [
         sys.executable,
@@ -71,7 +72,12 @@ def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_
         "evaluate-server",
         "--command",
         "cp {candidate} {predictions}",
+        "--development",
+        str(tmp_path / "open.csv"),
+        "--label",
+        "y",
     ]
+    (tmp_path / "open.csv").write_text("id,y\nd1,1\nd2,0\n")
     with served(service) as url:
         process = subprocess.Popen(
             [*command, "--url", url, "--token-file", tmp_path / "key", "--holdout", "digits", "--script", script],
@@ -82,13 +88,14 @@ def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_
         assert process.stdout is not None
         try:
             address = process.stdout.readline().strip()
-            told = httpx.post(address, json={"candidate": CSV}, trust_env=False, timeout=PATIENCE).json()
+            told = httpx.post(address, json={"candidate": candidate}, trust_env=False, timeout=PATIENCE).json()
             ran = subprocess.run([script, tmp_path / "candidate"], capture_output=True, text=True, check=True)
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE) == 0
             process.stdout.close()
-    assert (told["score"], json.loads(ran.stdout)["info"]["repeated"]) == (0.86, True)
+    assert (told["score"], told["info"]["development"]) == (0.86, 0.5)  # which the holdout corrects upwards
+    assert json.loads(ran.stdout)["score"] == 0.5  # free: the best is 0.86
     assert stat.S_IMODE(script.stat().st_mode) == 0o700
     assert {request.headers["Authorization"] for request in service.requests} == {"Bearer bob-key"}
 
@@ -101,6 +108,10 @@ def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_
             "An API token is needed: pass --token-file, or set THRESHOLDOUT_SERVICE_TOKEN",
         ),
         (["mcp", "--url", "ftp://h"], "--url: ftp://h; expected"),
+        (
+            ["mcp", "--url", "http://h", "--holdout", "digits"],
+            "--holdout and --development go together: pass both, or neither",
+        ),
         (
             ["evaluate-server", "--url", "http://h", "--holdout", "digits", "--command", "run"],
             "--command: run; expected",
