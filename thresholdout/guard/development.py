@@ -245,8 +245,8 @@ def warn_of_another_division(records: Records) -> None:
             _divided[records.identity] = records
         return
     if own is not None:
-        opened = (np.sort(record_keys(one.part)) for one in (own, earlier.development))
-        if np.array_equal(*opened):
+        opened, before = (np.sort(record_keys(one.part)) for one in (own, earlier.development))
+        if np.array_equal(opened, before):
             return
     warnings.warn(
         "Another guard of these records, in this process, opened other ones: by another share, order or groups. A "

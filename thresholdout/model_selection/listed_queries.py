@@ -192,12 +192,14 @@ def ask_together(
         if not keys:
             return found
         some = [asked[places[key][0]] for key in keys]
-        models, own = {one.name: one.model for one in some}, {"keys": keys, "reserve": reserve, "report": report}
+        models, values = {one.name: one.model for one in some}, [one.value for one in some]
         try:
             if isinstance(guard, KFoldGuard):
-                answers = guard.score_all(models, metric, n_jobs=n_jobs, **own)
+                answers = guard.score_all(models, metric, keys=keys, reserve=reserve, report=report, n_jobs=n_jobs)
             else:
-                answers = guard.score_all(models, metric, train_values=[one.value for one in some], **own)
+                answers = guard.score_all(
+                    models, metric, train_values=values, keys=keys, reserve=reserve, report=report
+                )
         except BudgetExhausted as error:
             found.refusal = error
             if policy == "raise":

@@ -190,11 +190,12 @@ class LeaderboardMechanism(ClaimsMechanism):
         guess = _guess(client, newcomers, train, known)
         cells = self.cells(state, train, known, claim.steps)
         cell = cells.holding(value)
-        level = state.log_error_budget + cells.log_shares[cell]
+        level, stated = state.log_error_budget + cells.log_shares[cell], claim
         if isinstance(claim, GroupBetTest):
             level += math.log(_WIDE) if wide else _NARROW
+            stated = claim.by_sizes(value) if wide else claim
         level = lowered(level)
-        low, high = self._interval(claim.by_sizes(value) if wide else claim, cells, cell, level)
+        low, high = self._interval(stated, cells, cell, level)
         right = cell == cells.middle
         told = min(max(guess if right else 0.5 * sum(cells.limits(cell)) / claim.steps, low), high)
         off, distance = told - guess, abs(cell - cells.middle)
