@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from graphs.numerics.arguments import IntArray
     from thresholdout.guard.holdout import Records
 
-__all__ = ["Declared", "check_meaning", "checked_names", "declared_dependence"]
+__all__ = ["Declared", "among_known", "check_meaning", "checked_names", "declared_dependence"]
 
 _MOST_FACTORS: Final = 8
 """Most names of columns that are groups at once."""
@@ -188,7 +188,7 @@ def _in_order(records: Records, order: TimeOrder) -> DependenceModel:
         model = series_model(keys, order.window, records.n)
     except InputError as error:
         raise InputError("by" if error.argument == "order" else error.argument, error.seen, error.expected) from None
-    return model if train_keys is None else _among_known(model, train_keys, keys, order.window)
+    return model if train_keys is None else among_known(model, train_keys, keys, order.window)
 
 
 def _check_sorted(keys: Any, part: str) -> None:
@@ -215,7 +215,7 @@ def _joined(*keys: Any) -> Any:
     return pd.concat([pd.Series(column).reset_index(drop=True) for column in keys], ignore_index=True)
 
 
-def _among_known(model: DependenceModel, train_keys: Any, keys: Any, window: object) -> DependenceModel:
+def among_known(model: DependenceModel, train_keys: Any, keys: Any, window: object) -> DependenceModel:
     """Return the model of the holdout, unless training records between its records join some that it keeps apart."""
     both = _joined(train_keys, keys)
     _ranks(both)

@@ -13,9 +13,9 @@ from thresholdout.data.parts.engines import is_lazy
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.data.parts.part_groups import group_sizes, largest_multiplicity, shared_groups
 from thresholdout.data.parts.part_identity import check_parts_disjoint, part_identity
-from thresholdout.data.record_structure import TimeOrder
+from thresholdout.data.record_structure import TimeOrder, series_model
 from thresholdout.errors import EngineFailed, InputError, InputTypeError, OverlapError
-from thresholdout.guard.declared_dependence import Declared, check_meaning, declared_dependence
+from thresholdout.guard.declared_dependence import Declared, among_known, check_meaning, declared_dependence
 from thresholdout.guard.holdout import Records
 from thresholdout.guard.registration import check_dependence
 from thresholdout.guard.training_values import TrainingFolds
@@ -39,7 +39,7 @@ _ASK: Final = (
     "collect() makes"
 )
 _MODELS: Final = (
-    "None for independent records, groups= the name of a column, or a model in which no record has a place: "
+    "None for independent records, groups= the name of a column, TimeOrder of a column, or a model without places: "
     "graphs.Independent(n), graphs.models.law_free.GroupSizes(sizes)"
 )
 
@@ -172,8 +172,9 @@ class LazyRecords(Records):
         """
         check_meaning(dependence)
         if isinstance(dependence, TimeOrder):
-            seen = "a TimeOrder of a lazy frame, whose records are in no order"
-            raise InputError("dependence", seen, _MODELS)
+            if groups is not None:
+                raise InputError("dependence", "a TimeOrder beside groups", "one of them")
+            return Declared(self._in_order(dependence), ordered=True)
         if groups is not None:
             if dependence is not None:
                 seen = "a model beside groups"
@@ -211,6 +212,31 @@ class LazyRecords(Records):
         if model.effective_records() != model.n:
             self._group_column = groups, SizesOfGroups.of(model.independent_groups())
         return model
+
+    def _in_order(self, order: TimeOrder) -> DependenceModel:
+        """Return the model of records at times: sums of values are the same in every order, also in that of time."""
+        if order.window is None or order.model is not None or not isinstance(order.by, str):
+            seen = "a TimeOrder of a lazy frame without a column or a window"
+            raise InputError("dependence", seen, "TimeOrder('day', window=7), with the name of a column of both parts")
+        keys = [self._times(part, order.by) for part in self._parts()]
+        model = series_model(keys[0], order.window, self.n)
+        return model if self.train_part is None else among_known(model, keys[1], keys[0], order.window)
+
+    def _times(self, part: LazyPart, column: str) -> NDArray[Any]:
+        """Return the times of a part's records, in order; they are all that is in memory of a record."""
+        _check_name("by", column, part)
+        kind = part.compiled(column, "by").kind
+        if kind not in ("integer", "real", "time"):
+            raise InputTypeError("by", f"column {column!r} of type {part.schema[column]}", "numbers or times")
+        try:
+            found = np.asarray(part.frame.select(column).collect()[column].to_numpy())
+        except Exception as error:
+            raise EngineFailed(part.name, f"{type(error).__name__} while its times were read") from error
+        lost = int(np.count_nonzero(found != found))  # neither is what is no number or no time itself
+        if lost or found.dtype.kind not in "iufM":
+            seen = f"{lost or 'some'} records of the {part.name} part without a {column!r}"
+            raise InputError("by", seen, "a time for each record")
+        return np.sort(found)
 
     def known_groups(self, train: Wanted | None, found: Totals | None) -> Grouped | None:
         """Return what is public of the groups of a query; ``None`` where no column says them.

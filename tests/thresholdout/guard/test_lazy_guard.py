@@ -461,7 +461,10 @@ def test_parts_that_share_records_are_refused(engine: Engine, table: pd.DataFram
 @for_each(
     ("declared", "message"),
     [
-        ({"dependence": TimeOrder("nr", window=3)}, "a TimeOrder of a lazy frame, whose records are in no order"),
+        ({"dependence": TimeOrder("nr", window=3)}, "by: no column 'nr'"),
+        ({"dependence": TimeOrder(window=3)}, "a TimeOrder of a lazy frame without a column or a window"),
+        ({"dependence": TimeOrder("g")}, "a TimeOrder of a lazy frame without a column or a window"),
+        ({"dependence": TimeOrder("g", window=3), "groups": "g"}, "a TimeOrder beside groups"),
         ({"dependence": DependencyGraph(([[0, 1]], N))}, "in which each record has its place"),
         ({"dependence": nx.path_graph(3)}, "which can mean two things"),
         ({"groups": ["g", "y"]}, "groups: a list"),
