@@ -119,7 +119,8 @@ UNEVEN = [1] * 200 + [5] * 120 + [20] * 20
 def test_guards_with_normal_limits_are_as_wide_as_planned(
     sizes: list[int], train: list[int], alike: float, score: float, queries: int, kind: Kind
 ) -> None:
-    normal, _, error = beside(sizes, train, alike, score, queries, kind, 16 if kind == "adaptive" else 8)
+    sessions = {"adaptive": 16, "batch": 8, "single": 24}[kind]
+    normal, _, error = beside(sizes, train, alike, score, queries, kind, sessions)
     assert LEAST - ERRORS * error < normal < MOST + ERRORS * error
     assert ERRORS * error < 0.3  # few answers of a session are several times as wide as the others
 
