@@ -209,8 +209,9 @@ def test_groups_of_unequal_sizes_are_not_all_as_large_as_the_largest() -> None:
     groups = Groups([*range(900), *[900] * 100])
     guard = Thresholdout(np.arange(1000), dependence=groups, mechanism="ladder")
     answer = guard.ask(0.9, np.arange(1000) < 900, binary=True)
-    assert guard.parameters.sizes == ((1, 900), (100, 1))  # type: ignore[attr-defined]
-    bare = Ladder(replace(guard.parameters, sizes=None), 1000)  # type: ignore[type-var]
+    assert isinstance(guard.parameters, LadderParameters)
+    assert guard.parameters.sizes == ((1, 900), (100, 1))
+    bare = Ladder(replace(guard.parameters, sizes=None), 1000)
     reading = bare.read(np.arange(1000) < 900, 1000, (0.0, 1.0), "v", BINARY)
     _, before = bare.step(bare.start(SeededNoise(0)), 0.9, reading, SeededNoise(0))
     assert before.interval is not None
