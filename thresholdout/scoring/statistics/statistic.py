@@ -173,7 +173,7 @@ class Statistic:
     @property
     def mean_share(self) -> MeanShare | None:
         """The only part, where that is a mean of squared errors."""
-        parts = () if self.classifies else self.parts(None)
+        parts = () if self._labelled() else self.parts(None)
         return parts[0] if len(parts) == 1 and isinstance(parts[0], MeanShare) else None
 
     def evidence(
