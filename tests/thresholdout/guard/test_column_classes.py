@@ -26,7 +26,6 @@ from thresholdout.scoring.statistics import (
     jaccard,
     matthews_corrcoef,
     precision,
-    r2,
     recall,
     roc_auc,
     sliced,
@@ -189,7 +188,6 @@ def test_what_is_missing_is_of_no_class(engine: Engine, table: pd.DataFrame) -> 
     ("metric", "message"),
     [
         ("roc_auc", "'roc_auc' of columns that are not in memory"),
-        (r2(4.0), "of columns that are not in memory"),
         (roc_auc(), "others need single values"),
         (sliced("accuracy", ("g", 3)), "of columns that are not in memory"),
         (bounded_difference("own", lambda y, said: 0.5, difference=1.0), "'own' of columns"),
