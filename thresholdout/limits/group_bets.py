@@ -73,8 +73,8 @@ def difference_bets(
     (6, 1.8, 1.0, 1.8)
     """
     halvings = math.ceil(0.5 * math.log2(max(2, groups)) + 0.5 * math.log2(max(2.0, largest)))
-    bets = (_BOLDEST / mean) * 0.5 ** np.arange(halvings + 1)
+    bets = np.ldexp(_BOLDEST / mean, -np.arange(halvings + 1))
     # a bet of l on (z + 1) / 2 is one of l/2 on z
     likely = 2.0 * largest * math.sqrt(2.0 * _USUAL_EVIDENCE / (max(1.0, n) * _USUAL_VARIANCE))
-    weights = 1.0 / (1.0 + np.log2(bets / min(likely, float(bets[0]))) ** 2)
-    return bets, weights / weights.sum()
+    weights: NDArray[np.float64] = 1.0 / (1.0 + np.log2(bets / min(likely, float(bets[0]))) ** 2)
+    return bets, weights / float(weights.sum())

@@ -13,6 +13,7 @@ from tests.cases import for_each
 from thresholdout import Thresholdout, TimeOrder, plan
 from thresholdout.limits.entropy import entropy_lower, entropy_upper
 from thresholdout.mechanisms.claims.kinds import list_width
+from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 
 N, WINDOW = 1200, 5
 pytestmark = pytest.mark.filterwarnings("ignore::thresholdout.errors.WideAnswersWarning")
@@ -74,6 +75,8 @@ def test_lists_are_as_wide_as_planned(correlation: float, length: int) -> None:
         for given in (correlation, None)
     )
     mean = float(np.mean(found))
+    assert isinstance(planned, ClaimsParameters)
+    assert isinstance(unknown, ClaimsParameters)
     assert 0.9 * (mean - error) < list_width(planned, N, 1, 0.9) < 1.15 * (mean + error)
     if not correlation:  # the side that must fail
         assert list_width(unknown, N, 1, 0.9) > 1.15 * (mean + error)
