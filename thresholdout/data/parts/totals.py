@@ -141,7 +141,7 @@ class Joint:
 
         Examples
         --------
-        >>> whole = Joint(2, 1, True, Totals(8, 1, 9, squares=11))  # two ones, a zero, and five halves
+        >>> whole = Joint(2, 1, True, Totals(8, 1, 9, squares=13))  # two ones, a zero, and five halves
         >>> found = whole.among(3).difference
         >>> found.mean.mean() == 2 / 3, found.sum_of_squares, found.ends
         (True, 8, True)

@@ -174,7 +174,7 @@ class GroupBetting(DifferenceTest):
     >>> from thresholdout.noise.sources import SeededNoise
     >>> values = unit_records([0.5] * 900 + [1.0] * 80 + [0.0] * 20, 1000, (0, 1), "values")
     >>> round(GroupBetting(1000, np.arange(1000) // 5).log_p(values, SeededNoise(0)), 1)
-    -5.4
+    -2.5
     """
 
     index: NDArray[np.int64] = field(repr=False, compare=False)
