@@ -299,7 +299,7 @@ SCRIPTS = [
 #: End with answers as they come, which no document quotes and no test compares.
 ENDING_WITH_ANSWERS = ["grunfeld", "ratings", "sunspots", "wells"]
 
-#: Their guards draw no noise, and their engines are in another environment: `make test-engines` compares what they print.
+#: Their guards draw no noise. `make test-engines` runs them, in the environment of their engines.
 ON_CLUSTERS = ["on_dask", "on_spark"]
 
 

@@ -6,12 +6,14 @@ PROOFS.md, "A development part", says why no guarantee changes.
 from __future__ import annotations
 
 import hashlib
+import math
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 import numpy as np
+from scipy.special import gammaln
 
 from graphs.numerics.arguments import as_real
 from graphs.numerics.rounding import shown_above, shown_below
@@ -46,9 +48,11 @@ __all__ = [
     "open_records",
     "warn_of_another_division",
     "warn_of_overfit",
+    "warn_of_sorted",
 ]
 
 _PUBLIC: Final = "00" * 16  # one key for all guards: each of the same records opens the same ones, in any ledger
+_RARE: Final = math.log(1e-9)  # of a false warning
 _KINDS: Final = "independent records, or one kind of groups; for others pass the open records as train="
 
 
@@ -252,6 +256,38 @@ def warn_of_another_division(records: Records) -> None:
         "Another guard of these records, in this process, opened other ones: by another share, order or groups. A "
         "model that was fitted to its open records, or chosen by them, may have seen records that this guard protects. "
         "Its scores here are not guaranteed. Make guards of the same records with the same development= and order",
+        LikelyMistakeWarning,
+        stacklevel=outside(),
+    )
+
+
+def warn_of_sorted(development: Development | None) -> None:
+    """Warn where each class of a share's open labels stands in one piece, as in a file that is sorted by its labels.
+
+    If the order says nothing of the labels, the chance of this is k! n_1! ... n_k! / n! for k classes of n_c records,
+    and 2 in place of k! for labels that rise or fall. Of a group, the first record counts.
+    """
+    import pandas as pd
+
+    if development is None or not development.split_off or len(development.part) != 2:
+        return
+    y = np.asarray(development.part[1])
+    if y.ndim != 1:
+        return
+    if development.groups is not None:
+        y = y[np.sort(np.unique(development.groups, return_index=True)[1])]
+    codes = pd.factorize(y, use_na_sentinel=False)[0]
+    counts = np.bincount(codes)
+    if counts.size < 2 or 1 + np.count_nonzero(np.diff(codes)) != counts.size:
+        return
+    rises = y.dtype.kind in "biuf" and (np.all(y[1:] >= y[:-1]) or np.all(y[1:] <= y[:-1]))
+    log_orders = math.log(2.0) if rises else gammaln(counts.size + 1.0)
+    if log_orders + gammaln(counts + 1.0).sum() - gammaln(codes.size + 1.0) > _RARE:
+        return
+    warnings.warn(
+        "The records are sorted by their labels, and a share of them is open. Open labels then tell how many records "
+        "of each class are guarded, and intervals do not hold for the population. Shuffle the records once, before the "
+        "first guard, and keep that order",
         LikelyMistakeWarning,
         stacklevel=outside(),
     )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Said", "check_sampling", "check_served", "described", "said_by"]
 
+_EXACT: Final = 2.0**53  # smaller integers are floats without an error
 _OTHERWISE: Final = "sampling='independent'"
 
 
@@ -110,7 +111,12 @@ class Said:
         if b.shape != a.shape or b.shape[:1] != (n,):
             seen = f"outputs of shapes {b.shape} and {a.shape}"
             raise InputError("b", seen, f"those of two models that say the same kind of thing about {n} records")
-        differ: NDArray[np.bool_] = (b != a).reshape(n, -1).any(axis=1)
+        unlike = b != a
+        if b.dtype.kind != a.dtype.kind and {b.dtype.kind, a.dtype.kind} <= set("iuf"):
+            # Numbers of two kinds are compared as floats, in which integers from 2**53 on may be equal to others; a
+            # metric compares each with the labels.
+            unlike |= (np.abs(b.astype(np.float64)) >= _EXACT) | (np.abs(a.astype(np.float64)) >= _EXACT)
+        differ: NDArray[np.bool_] = unlike.reshape(n, -1).any(axis=1)
         differ |= not self.same_classes(other)
         if not differ.any():
             differ[0] = True

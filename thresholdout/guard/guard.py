@@ -76,8 +76,8 @@ class Thresholdout:
         record and no group with the holdout.
     development : tuple (X, y), or float, optional
         Open records to climb on, whose free and exact scores (`development_score`) take the place of cross-validation.
-        A number splits off that share of the holdout, whole groups together, alike in every ledger. Another share, seed
-        or order of the records divides anew, and a second division of the same records voids the guarantee.
+        A number splits off that share of the holdout, whole groups together, alike in every ledger. Shuffle sorted
+        records first, once: a second division (another share, seed or order) voids the guarantee.
     groups : str or list of str, optional
         The name of a column or index level of both parts with the group of each record. A column stays among the
         features, so keep identifiers in the index (``X.set_index("patient")``). Several names, ``["user", "item"]``,

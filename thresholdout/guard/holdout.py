@@ -29,7 +29,7 @@ from thresholdout.data.record_structure import TimeOrder, series_model
 from thresholdout.data.row_hashes import membership_keys, record_hashes, row_hashes
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
-from thresholdout.guard.development import Development, warn_of_another_division
+from thresholdout.guard.development import Development, warn_of_another_division, warn_of_sorted
 from thresholdout.guard.label_check import beyond_declared
 from thresholdout.guard.likely_mistakes import check_pair, warn_of_classes, warn_of_columns, warn_of_labels
 from thresholdout.guard.training_values import TrainingFolds, is_series
@@ -238,6 +238,7 @@ class Records:
     def warn_of_mistakes(self, declared: object, model: DependenceModel) -> None:
         """Warn of declared classes without training records, of hints at more dependence, and of another division."""
         warn_of_another_division(self)
+        warn_of_sorted(self.development)
         part = self._train if self.development is None or self._train is not None else self.development.part
         if part is None:
             return

@@ -494,3 +494,27 @@ def test_true_differences_are_covered() -> None:
         broken, narrow = broken + wrong, narrow + short
     assert beta.ppf(1e-9, max(broken, 1), 601 - broken) <= 0.05
     assert beta.ppf(1e-9, max(narrow, 1), 601 - narrow) > 0.05
+
+
+def test_large_integers_are_not_taken_for_the_floats_next_to_them() -> None:
+    """2**53 as an integer is not 2**53 + 1, and as a float it is: models that say one and the other differ."""
+    large = 2**53
+    y = np.where(np.arange(1000) % 3 > 0, large + 1, 5)
+    X = np.column_stack([np.arange(1000), y])
+
+    class Says:
+        classes_ = np.array([5])
+
+        def __init__(self, kind: type) -> None:
+            self.kind = kind
+
+        def fit(self, X: object, y: object) -> Says:
+            return self
+
+        def predict(self, X: NDArray[np.int64]) -> NDArray[Any]:
+            return np.where(X[:, 1] == 5, 5, large).astype(self.kind)
+
+    guard = Thresholdout((X[:500], y[:500]), train=(X[500:], y[500:]), sampling="fixed_features", random_state=1)
+    found = guard.compare(Says(int), Says(float), "accuracy", cv="training")
+    low, high = found.interval
+    assert low <= -np.mean(y[:500] != 5) <= high

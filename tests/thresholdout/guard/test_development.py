@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 
-from graphs import MovingWindow
+from graphs import Groups, MovingWindow
 from tests.cases import for_each
 from thresholdout import (
     DevelopmentOverfitWarning,
@@ -313,3 +313,25 @@ def test_intervals_hold_after_a_climb_on_the_open_records() -> None:
     most = binom.isf(1e-9, 40, 0.05)
     assert misses(leak=False) <= most
     assert misses(leak=True) > most
+
+
+def test_sorted_records_with_an_open_share_are_warned_of() -> None:
+    """A warning by mistake has the probability 1e-9 at most: 2 (12! 13!)/25! = 3.8e-7 for 25 records is not enough."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), rng.integers(0, 2, 400)
+
+    def warned(order: Any, labels: Any = y, **given: Any) -> bool:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            Thresholdout((X[order], labels[order]), development=0.5, **given)
+        return any("sorted by their labels" in str(one.message) for one in seen)
+
+    drawn, by_class = np.arange(400), np.argsort(y, kind="stable")
+    assert not warned(drawn)
+    assert warned(by_class)
+    assert warned(by_class[::-1])
+    assert warned(np.argsort(X[:, 0]), X[:, 0])  # a regression
+    names = np.array(["b", "c", "a"])[rng.integers(0, 3, 400)]
+    assert warned(np.argsort(names, kind="stable"), names)
+    assert not warned(by_class[175:225])  # of 25 open records
+    assert not warned(by_class, dependence=Groups(np.arange(400) // 50))  # four groups are open
