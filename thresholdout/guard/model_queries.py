@@ -443,7 +443,7 @@ class ModelQueries:
             training, mean = z.size, 0.5 * (middle + 1.0)
             binary = two and _right_or_wrong(*((_trained(one) - metric.bounds[0]) / most for one in (b, a)))
             variance = None if binary else 0.25 * max(0.0, square - middle * middle)
-            groups = self._groups(z, (-1.0, 1.0), differ, b.tested)
+            groups = self._groups(z, (-1.0, 1.0), differ, b.tested, differences=True)
         part = described(differ, self.dependence, training)
         vague = expected is not None and expected.difference is None
         known = Known(
@@ -465,10 +465,12 @@ class ModelQueries:
         bounds: tuple[float, float],
         among: NDArray[np.bool_] | None = None,
         tested: NDArray[np.intp] | None = None,
+        *,
+        differences: bool = False,
     ) -> Grouped | None:
         """Return what is public of the groups of a query about some records."""
         grouped = self.records.grouped
-        return None if grouped is None else grouped.known(values, bounds, tested, among)
+        return None if grouped is None else grouped.known(values, bounds, tested, among, differences)
 
     def _wins(self, metric: Metric, b: Side, a: Side, key: str | None) -> tuple[Query, Callable[[], Any]]:
         """Return the query about the win rate."""

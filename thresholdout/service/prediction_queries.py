@@ -163,7 +163,11 @@ class AsksAboutPredictions:
         def ask(labels: Labels) -> Answer:
             part = labels.part(self.guard, len(self._records.train_labels))
             known_as, called = self._known_by(labels, key, said, [read], title, client)
-            about = Query(mean, chosen.bounds, called, known_as, replace(known, part=part))
+            groups = known.groups
+            if part is not None and groups is not None:
+                own = self.guard._models._groups
+                groups = None if part.effective is None else own(read.train, chosen.bounds, labels.counted)
+            about = Query(mean, chosen.bounds, called, known_as, replace(known, part=part, groups=groups))
             query = labels.asked(about.asked_by(client, quota, since))
             among = None if part is None else part.records
             values = lambda: labels.among(self._on_holdout(chosen, read, labels))  # noqa: E731

@@ -144,6 +144,38 @@ def test_withdrawn_records_do_not_count_and_intervals_are_for_those_that_are_lef
     assert wide.half_width > 2 * half.half_width
 
 
+@for_each("mechanism", ["claims", "leaderboard"])
+@for_each(("gone", "groups"), [([0, 1, 17], True), ([k for k in range(N) if k % 4], False)])
+def test_withdrawn_records_do_not_count_in_their_groups(mechanism: str, gone: list[int], groups: bool) -> None:
+    """Some groups are smaller then, or all have one record, and are independent records."""
+    service = made(groups="patient", sampling="fixed_features", mechanism=mechanism)
+    both = TABLE[["id"]].assign(prediction=np.where(np.arange(2 * N) % 5 == 0, 1 - LABELS, LABELS))
+    some = both.assign(prediction=np.where(np.arange(2 * N) % 3 == 0, 1 - LABELS, LABELS))
+    right = TABLE[["id"]].assign(prediction=LABELS)
+    kept = np.setdiff1d(np.arange(N), gone)
+
+    def share(predictions: pd.DataFrame) -> float:
+        return float((predictions["prediction"].to_numpy()[N:] == LABELS[N:])[kept].mean())
+
+    answer = service.ask(both, client="ann")
+    assert answer.interval[0] < 0.8 < answer.interval[1]
+    service.correct(changed(gone, lambda old: None), "consent was withdrawn", basis="public")
+    scored = service.ask(some, client="bob")
+    assert scored.interval[0] < share(some) < scored.interval[1]
+    assert scored.half_width < 0.25
+    alone = service.ask(both[N:], client="bob", expected=0.8)
+    assert alone.interval[0] < share(both) < alone.interval[1]
+    listed = [service.ask(one, client="eve", name=f"{k}") for k, one in enumerate((both, some))]
+    assert all(one.interval[0] < share(two) < one.interval[1] for one, two in zip(listed, (both, some), strict=True))
+    compared = service.compare(both, some, client="eve")
+    assert compared.interval[0] < share(both) - share(some) < compared.interval[1]
+    decision = service.propose(right, some, client="eve")
+    assert (bool(decision), decision.test) == (True, "bets on groups" if groups else "sign test")
+    assert "failed" not in set(service.guard.history["source"])
+    assert service.guard.status.error_budget_left is not None
+    assert service.guard.status.error_budget_left > 1e-4
+
+
 def test_withdrawn_records_count_in_no_comparison() -> None:
     service = made()
     service.correct(changed(range(100), lambda old: None), "at the owners' wish", basis="public")

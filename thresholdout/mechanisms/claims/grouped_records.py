@@ -80,8 +80,9 @@ class GroupedRecords:
         bounds: tuple[float, float],
         tested: NDArray[np.intp] | None = None,
         among: NDArray[np.bool_] | None = None,
+        differences: bool = False,
     ) -> Grouped:
-        """Return what is public of the groups of a query."""
+        """Return what is public of the groups of a query; of differences, the training records with one count."""
         index, sizes, holdout = self._index, self._sizes, self._holdout
         if among is not None:
             index = np.unique(index[among], return_inverse=True)[1].astype(np.int64)
@@ -102,7 +103,7 @@ class GroupedRecords:
         units = np.asarray(values, dtype=np.float64)
         if bounds != (0.0, 1.0):
             units = (units - bounds[0]) / (bounds[1] - bounds[0])
-        if among is not None:
+        if differences:
             there = units != 0.5
             train, units = train[there], units[there]
             counts = np.bincount(train, minlength=counts.size).astype(np.float64)
