@@ -21,6 +21,7 @@ from thresholdout.certificates.prior_queries import PriorQueries
 from thresholdout.data.arguments import check_word
 from thresholdout.data.parts.engines import is_lazy
 from thresholdout.data.record_labels import is_name, record_column, record_labels
+from thresholdout.data.values import checked_values
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.asking import checked_reserve, class_and_parameters, first_places, listed, repeats
@@ -56,21 +57,41 @@ __all__ = ["FoldPredictions", "KFoldGuard", "OutOfFoldGuard", "check_estimator",
 
 @dataclass(frozen=True, slots=True)
 class FoldPredictions:
-    """What one fold's model says about its fold."""
+    """What one fold's model says about records of its fold."""
 
+    records: NDArray[np.intp]
     output: NDArray[Any]
     classes: NDArray[Any] | None
 
 
-def fold_predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) -> FoldPredictions:
-    """Fit a clone to a fold's complement, and apply it to the fold."""
+def fold_predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) -> list[FoldPredictions]:
+    """Fit a clone to a fold's complement, and apply it to the fold: nothing for records that it cannot predict.
+
+    What is missing is a function of what the model is: of the complement, and of each record alone.
+    """
     from sklearn.base import clone
     from sklearn.utils import _safe_indexing
 
+    def told(records: NDArray[np.intp]) -> list[FoldPredictions]:
+        try:
+            output = np.asarray(getattr(model, response)(_safe_indexing(X, records)))
+        except Exception:  # for one of them: the others, which do not depend on it, have their predictions
+            half = len(records) // 2
+            return told(records[:half]) + told(records[half:]) if half else []
+        if output.shape[:1] != records.shape:
+            raise InputError("estimator", "more or fewer predictions than a fold has records", "one for each record")
+        if output.dtype.kind == "f":
+            known = np.isfinite(output).reshape(len(records), -1).all(axis=1)
+            records, output = records[known], output[known]
+        return [FoldPredictions(records, output, getattr(model, "classes_", None))]
+
     with suppress_warnings():  # a warning may show records
-        model = clone(estimator).fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
-        output = np.asarray(getattr(model, response)(_safe_indexing(X, fold.test)))
-    return FoldPredictions(output, getattr(model, "classes_", None))
+        unfitted = clone(estimator)
+        try:
+            model = unfitted.fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
+        except Exception:
+            return []
+        return told(fold.test)
 
 
 def check_estimator(estimator: Any, response: str) -> None:
@@ -228,6 +249,8 @@ class KFoldGuard:
     ) -> Answer:
         """Ask for an estimator's cross-validated score: one query, K fits.
 
+        Records that a model cannot predict, and all of a fold whose model cannot be fitted, have the worst value.
+
         An estimator is known again by its class, its code and its parameters: asked again with the same ``expected``
         it has the same answer, which is about the models that were fitted then. Give it another ``random_state`` for
         other models.
@@ -256,8 +279,8 @@ class KFoldGuard:
         Raises
         ------
         InputError
-            When an argument cannot be used (nothing is spent), or when the estimator fails on these records, which is
-            charged.
+            When an argument cannot be used (nothing is spent), or when predictions are none of these records' labels,
+            or not one for each record, which is charged.
         BudgetExhausted
             When the answers that may differ, or the declared number of queries, are used up; nothing is fitted then.
         """
@@ -363,20 +386,22 @@ class KFoldGuard:
 
         folds = progress_bar(self._folds, doing="cross-validating", unit="fits")  # as they are started
         fitted = Parallel(n_jobs=n_jobs)(delayed(fold_predictions)(estimator, metric.response, X, y, f) for f in folds)
-        if any(one.output.shape[:1] != fold.test.shape for one, fold in zip(fitted, self._folds, strict=True)):
-            raise InputError("estimator", "more or fewer predictions than a fold has records", "one for each record")
-        if len({one.output.dtype.kind for one in fitted}) > 1:  # together, some would be changed by the others' type
+        told = [piece for pieces in fitted for piece in pieces]
+        if len({one.output.dtype.kind for one in told}) > 1:  # together, some would be changed by the others' type
             raise InputTypeError("estimator", "predictions of another type in each fold", "predictions of one type")
-        labels, order = np.asarray(y), np.argsort(np.concatenate([fold.test for fold in self._folds]))
-        if metric.response != "predict":
-            parts = [
-                metric.values(labels[fold.test], one.output, one.classes)
-                for fold, one in zip(self._folds, fitted, strict=True)
-            ]
-            return np.concatenate(parts)[order]
-        known = [one.classes for one in fitted if one.classes is not None]
-        classes = np.unique(np.concatenate(known)) if len(known) == len(fitted) else None
-        return metric.values(labels, np.concatenate([one.output for one in fitted])[order], classes)
+        if metric.response == "predict" and told:
+            known = [one.classes for one in told if one.classes is not None]
+            classes = np.unique(np.concatenate(known)) if len(known) == len(told) else None
+            records, output = (np.concatenate([getattr(one, name) for one in told]) for name in ("records", "output"))
+            order = np.argsort(records)
+            told = [FoldPredictions(records[order], output[order], classes)]
+        labels, worst = np.asarray(y), metric.bounds[0 if metric.greater_is_better else 1]
+        values = np.full(self.n, worst)  # of records without a prediction
+        for one in told:
+            if len(one.records):
+                found = metric.values(labels[one.records], one.output, one.classes)
+                values[one.records] = checked_values(found, len(one.records), "metric")
+        return values
 
     @property
     def certificate(self) -> Certificate:

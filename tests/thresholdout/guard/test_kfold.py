@@ -45,7 +45,7 @@ from thresholdout.guard.holdout import origin
 from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.limits.entropy import entropy_lower
 from thresholdout.mechanisms import ClaimsParameters, FoldClaimsParameters
-from thresholdout.scoring.metrics import brier_score, squared_error, top_k_accuracy
+from thresholdout.scoring.metrics import Metric, accuracy, brier_score, squared_error, top_k_accuracy
 
 X, Y = load_digits(return_X_y=True)
 SPLITS = list(KFold(3, shuffle=True, random_state=0).split(X))
@@ -290,6 +290,73 @@ class Broken(GaussianNB):  # type: ignore[misc]
         raise RuntimeError(f"the first label is {y[0]}")
 
 
+class Short(GaussianNB):  # type: ignore[misc]
+    """It leaves the last prediction out."""
+
+    def predict(self, X: Any) -> Any:
+        return super().predict(X)[:-1]
+
+
+class Partial(DummyClassifier):  # type: ignore[misc]
+    """It is fitted to later records only, predicts no multiples of 7, and has NaN for multiples of 5."""
+
+    def fit(self, X: Any, y: Any) -> "Partial":
+        if X[0, 0] < 50.0:
+            raise RuntimeError("too early")
+        super().fit(X, y)
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        if (X[:, 0] % 7 == 0).any():
+            raise ValueError(f"a record: {X[0, 0]}")
+        found = np.tile([0.75, 0.25], (len(X), 1))
+        found[X[:, 0] % 5 == 0] = np.nan
+        return found
+
+    def predict(self, X: Any) -> Any:
+        return self.predict_proba(X)[:, 1] * 4.0
+
+
+@for_each(("metric", "value", "worst"), [(brier_score(), 0.5625, 1.0), (accuracy(), 1.0, 0.0)])
+def test_what_cannot_be_fitted_or_predicted_has_the_worst_value(metric: Metric, value: float, worst: float) -> None:
+    """Whatever else is in its fold: a record's value is a function of it and the other folds."""
+    labels = np.ones(100)
+    labels[[49, 99]] = 0.0  # the models know both
+    for places in (
+        np.arange(100.0),
+        np.where(np.arange(100) % 50 < 25, np.arange(100.0), 1.0 + np.arange(100) // 50 * 50),
+    ):
+        guard = KFoldGuard((places[:, None], labels), cv=PredefinedSplit(np.arange(100) // 50))
+        found = guard._values(Partial(), metric, places[:, None], labels, None)
+        told = (places % 5 != 0) & (places % 7 != 0) & (np.arange(100) < 50)  # by the model of the later records
+        expected = np.where(
+            told, np.where(labels == 1.0, value, 0.0625 if metric.name == "brier_score" else 0.0), worst
+        )
+        assert found.tolist() == expected.tolist()
+
+
+@for_each("report", ["all", "best"])
+def test_models_that_fail_leave_a_list_its_answers(report: Any) -> None:
+    guard = make(queries=20, mechanism=None)
+    answers = guard.score_all([GaussianNB(), Broken()], report=report)
+    average = (cross_val_predict(GaussianNB(), X, Y, cv=SPLITS) == Y).mean()
+    assert answers[0].interval[0] < average < answers[0].interval[1]
+    assert (answers[0].interval[0] > 0.5, answers[-1].interval[0] == 0.0) == (True, report == "all")
+    assert "failed" not in set(guard.history["source"])
+    assert guard.status.exhausted is None
+    later = guard.score(GaussianNB(var_smoothing=1e-3), expected=0.85)
+    assert later.half_width < 0.2
+    assert guard.score(Broken(), "zero_one_loss").interval[1] == 1.0
+
+
+def test_values_of_a_fold_are_one_for_each_record() -> None:
+    """A metric that returns a fold's mean would make its records depend on each other."""
+    mean = Metric("mean", "predict_proba", lambda y, told, classes: np.float64(told[:, 1].mean()), (0.0, 1.0), True)
+    guard = make()
+    with pytest.raises(InputError, match="could show records"):
+        guard.score(GaussianNB(), mean)
+
+
 def test_refusals_come_before_charges_and_failures_are_charged_without_their_message() -> None:
     guard = make()
     refused: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
@@ -308,8 +375,8 @@ def test_refusals_come_before_charges_and_failures_are_charged_without_their_mes
             guard.score(estimator, metric, **changes)
     assert guard.history.empty
     with pytest.raises(InputError, match="could show records") as caught:
-        guard.score(Broken())
-    assert "first label" not in str(caught.value)
+        guard.score(Short())
+    assert "predictions" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert guard.status.answers_left == 3
     assert guard.answers == []
@@ -376,10 +443,10 @@ def test_a_list_is_narrower_than_its_queries_one_by_one_and_known_again() -> Non
         make(mechanism="ladder").score_all(models)
     before = guard.status
     with pytest.raises(InputError, match="could show records"):
-        guard.score_all([Broken(), GaussianNB(var_smoothing=1.0)])
+        guard.score_all([Short(), GaussianNB(var_smoothing=1.0)])
     assert guard.status.asked == before.asked + 1  # charged once
     with pytest.raises(InputError, match="failed"):
-        guard.score_all([Broken(), GaussianNB(var_smoothing=1.0)])
+        guard.score_all([Short(), GaussianNB(var_smoothing=1.0)])
     assert guard.status.asked == before.asked + 1
 
 

@@ -583,12 +583,24 @@ class TestWithKFoldGuard:
         assert again.best_interval_ == guarded.best_interval_
         assert len(guard.history) == 1
 
-    def test_an_estimator_that_fails_is_charged_once_for_the_list(self) -> None:
+    @for_each("report", ["all", "best"])
+    def test_a_candidate_that_fails_leaves_the_others_their_answers(self, report: Any) -> None:
         guard = KFoldGuard((X, Y), cv=2)
-        search = GridSearchCV(tree(), {"max_depth": [3, -1]})
-        with pytest.raises(InputError, match="an error on the folds"):
-            GuardedSearchCV(search, guard).fit(X, Y)
-        assert list(guard.history["source"]) == ["failed"]
+        search = GridSearchCV(tree(), {"max_depth": [3, -1, 6]})  # no tree has a depth of -1
+        guarded = GuardedSearchCV(search, guard, report=report).fit(X, Y)
+        splits = [(fold.train, fold.test) for fold in guard._folds]
+        scores = [cross_val_score(tree().set_params(max_depth=depth), X, Y, cv=splits) for depth in (3, 6)]
+        truths = [float(np.mean(one)) for one in scores]
+        assert guarded.best_params_ == {"max_depth": 6}
+        assert guarded.best_interval_[0] < truths[1] < guarded.best_interval_[1]
+        if report == "all":
+            first, failing, _ = guarded.answers_
+            assert first.interval[0] < truths[0] < first.interval[1]
+            assert failing.interval[0] == 0.0
+            assert failing.interval[1] < first.value
+        assert "failed" not in set(guard.history["source"])
+        assert guard.status.exhausted is None
+        assert guard.score(tree().set_params(max_depth=8)).half_width < 0.2
 
     @for_each(
         ("search", "rows", "changes", "expected"),
