@@ -351,7 +351,7 @@ def test_models_that_fail_leave_a_list_its_answers(report: Any) -> None:
 
 def test_values_of_a_fold_are_one_for_each_record() -> None:
     """A metric that returns a fold's mean would make its records depend on each other."""
-    mean = Metric("mean", "predict_proba", lambda y, told, classes: np.float64(told[:, 1].mean()), (0.0, 1.0), True)
+    mean = Metric("mean", "predict_proba", lambda y, told, classes: np.asarray(told[:, 1].mean()), (0.0, 1.0), True)
     guard = make()
     with pytest.raises(InputError, match="could show records"):
         guard.score(GaussianNB(), mean)
