@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 import numpy as np
-from scipy.special import gammaln
 
 from graphs.numerics.arguments import as_real
 from graphs.numerics.rounding import shown_above, shown_below
@@ -281,8 +280,8 @@ def warn_of_sorted(development: Development | None) -> None:
     if counts.size < 2 or 1 + np.count_nonzero(np.diff(codes)) != counts.size:
         return
     rises = y.dtype.kind in "biuf" and (np.all(y[1:] >= y[:-1]) or np.all(y[1:] <= y[:-1]))
-    log_orders = math.log(2.0) if rises else gammaln(counts.size + 1.0)
-    if log_orders + gammaln(counts + 1.0).sum() - gammaln(codes.size + 1.0) > _RARE:
+    log_orders = math.log(2.0) if rises else math.lgamma(counts.size + 1.0)
+    if log_orders + sum(math.lgamma(count + 1.0) for count in counts) - math.lgamma(codes.size + 1.0) > _RARE:
         return
     warnings.warn(
         "The records are sorted by their labels, and a share of them is open. Open labels then tell how many records "
