@@ -49,7 +49,7 @@ PROMPTFOO := promptfoo@0.121.20
 # The packages whose guarantees others build on; `make coverage` fails below COVERED percent of their lines and branches.
 CORE := graphs thresholdout/guard thresholdout/mechanisms thresholdout/certificates thresholdout/limits thresholdout/ledger
 # Measured: 94 % of lines and branches.
-COVERED ?= 90
+COVERED ?= 92
 
 # Slow files are processes of their own, and many tests start others: each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE

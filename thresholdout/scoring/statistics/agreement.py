@@ -80,6 +80,7 @@ class _Table(NamedTuple):
     weights: NDArray[np.float64]
 
     def shares(self, of: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the share of each class among labels or predictions."""
         return np.bincount(of, minlength=len(self.weights)) / of.size
 
     def observed(self) -> NDArray[np.float64]:
