@@ -72,12 +72,12 @@ def fold_predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) 
     from sklearn.base import clone
     from sklearn.utils import _safe_indexing
 
-    def told(records: NDArray[np.intp]) -> list[FoldPredictions]:
+    def predicted(records: NDArray[np.intp]) -> list[FoldPredictions]:
         try:
             output = np.asarray(getattr(model, response)(_safe_indexing(X, records)))
         except Exception:  # for one of them: the others, which do not depend on it, have their predictions
             half = len(records) // 2
-            return told(records[:half]) + told(records[half:]) if half else []
+            return predicted(records[:half]) + predicted(records[half:]) if half else []
         if output.shape[:1] != records.shape:
             raise InputError("estimator", "more or fewer predictions than a fold has records", "one for each record")
         if output.dtype.kind == "f":
@@ -91,7 +91,7 @@ def fold_predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) 
             model = unfitted.fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
         except Exception:
             return []
-        return told(fold.test)
+        return predicted(fold.test)
 
 
 def check_estimator(estimator: Any, response: str) -> None:
@@ -347,8 +347,8 @@ class KFoldGuard:
         names = [one.name or f"{class_and_parameters(one.model)}, number {k}" for k, one in enumerate(candidates, 1)]
         first = first_places(known)
         places = sorted(set(first))
-        told = {place: self._guard.stored(known[place], chosen) for place in places if report == "all"}
-        found = {place: answer for place, answer in told.items() if answer is not None}
+        stored = {place: self._guard.stored(known[place], chosen) for place in places if report == "all"}
+        found = {place: answer for place, answer in stored.items() if answer is not None}
 
         def read(model: Any) -> Callable[[Any, Any], NDArray[Any]]:
             return lambda X, y: self._values(model, chosen, X, y, n_jobs)
@@ -386,18 +386,18 @@ class KFoldGuard:
 
         folds = progress_bar(self._folds, doing="cross-validating", unit="fits")  # as they are started
         fitted = Parallel(n_jobs=n_jobs)(delayed(fold_predictions)(estimator, metric.response, X, y, f) for f in folds)
-        told = [piece for pieces in fitted for piece in pieces]
-        if len({one.output.dtype.kind for one in told}) > 1:  # together, some would be changed by the others' type
+        parts = [piece for pieces in fitted for piece in pieces]
+        if len({one.output.dtype.kind for one in parts}) > 1:  # together, some would be changed by the others' type
             raise InputTypeError("estimator", "predictions of another type in each fold", "predictions of one type")
-        if metric.response == "predict" and told:
-            known = [one.classes for one in told if one.classes is not None]
-            classes = np.unique(np.concatenate(known)) if len(known) == len(told) else None
-            records, output = (np.concatenate([getattr(one, name) for one in told]) for name in ("records", "output"))
+        if metric.response == "predict" and parts:
+            known = [one.classes for one in parts if one.classes is not None]
+            classes = np.unique(np.concatenate(known)) if len(known) == len(parts) else None
+            records, output = (np.concatenate([getattr(one, name) for one in parts]) for name in ("records", "output"))
             order = np.argsort(records)
-            told = [FoldPredictions(records[order], output[order], classes)]
+            parts = [FoldPredictions(records[order], output[order], classes)]
         labels, worst = np.asarray(y), metric.bounds[0 if metric.greater_is_better else 1]
         values = np.full(self.n, worst)  # of records without a prediction
-        for one in told:
+        for one in parts:
             if len(one.records):
                 found = metric.values(labels[one.records], one.output, one.classes)
                 values[one.records] = checked_values(found, len(one.records), "metric")
