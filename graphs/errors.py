@@ -10,9 +10,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 __all__ = ["ArgumentError", "RouteUnavailable", "TooWide"]
+
+# Names of types follow "a" in most messages.
+_ARTICLE = re.compile(r"^a (?=[aeioAEIO]|nd|un(?!i))")
 
 
 class ArgumentError(ValueError):
@@ -23,30 +27,37 @@ class ArgumentError(ValueError):
     argument : str
         Name of the argument.
     seen : object
-        What was given, in few words.
+        The value in few words; "nothing" for an argument that is missing.
     expected : str
-        What would have been accepted, and what to do.
+        The values that are accepted, as a noun phrase.
+    advice : str, default ""
+        Sentences that say how to get such a value.
 
     Attributes
     ----------
-    argument, seen, expected
+    argument, seen, expected, advice
         As given.
 
     Examples
     --------
-    >>> raise ArgumentError("transition", "row 2 sums to 0.97", "each row must sum to 1")
+    >>> raise ArgumentError("transition", "row 2, whose sum is 0.97", "a table whose rows have the sum 1")
     Traceback (most recent call last):
-    graphs.errors.ArgumentError: transition: row 2 sums to 0.97; expected: each row must sum to 1
+    graphs.errors.ArgumentError: transition must be a table whose rows have the sum 1; got row 2, whose sum is 0.97.
     """
 
-    def __init__(self, argument: str, seen: object, expected: str) -> None:
+    def __init__(self, argument: str, seen: object, expected: str, advice: str = "") -> None:
         self.argument = argument
         self.seen = seen
         self.expected = expected
-        super().__init__(f"{argument}: {seen}; expected: {expected}")
+        self.advice = advice
+        if seen == "nothing":
+            fault = f"{argument} is missing: pass {expected}."
+        else:
+            fault = f"{argument} must be {expected}; got {_ARTICLE.sub('an ', str(seen))}."
+        super().__init__(f"{fault} {advice}" if advice else fault)
 
-    def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, object, str]]:
-        return (type(self), (self.argument, self.seen, self.expected))
+    def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, object, str, str]]:
+        return (type(self), (self.argument, self.seen, self.expected, self.advice))
 
 
 class RouteUnavailable(ArgumentError):
@@ -81,7 +92,7 @@ class RouteUnavailable(ArgumentError):
         self.reason = reason
         self.alternatives = tuple(alternatives)
         hint = f"one of {', '.join(map(repr, self.alternatives))}" if self.alternatives else "another model"
-        super().__init__("method", f"{method!r} is not available: {reason}", hint)
+        super().__init__("method", f"{method!r}, which is not available: {reason}", hint)
 
     def __reduce__(self) -> tuple[type[RouteUnavailable], tuple[str, str, tuple[str, ...]]]:  # type: ignore[override]
         return (type(self), (self.method, self.reason, self.alternatives))
@@ -108,7 +119,7 @@ class TooWide(ArgumentError):
     --------
     >>> error = TooWide(2**40, 2**24)
     >>> print(error)
-    factors: a network that needs a table of 2^40.0 entries; expected: at most 2^24.0: ...
+    factors must be a network whose tables have at most 2^24.0 entries; got one that needs 2^40.0. Use ...
     >>> error.width
     40.0
     """
@@ -117,9 +128,11 @@ class TooWide(ArgumentError):
         self.entries = entries
         self.limit = limit
         self.width = math.log2(entries)
-        seen = f"a network that needs a table of 2^{self.width:.1f} entries"
         super().__init__(
-            "factors", seen, f"at most 2^{math.log2(limit):.1f}: fewer loops, smaller factors, or messages"
+            "factors",
+            f"one that needs 2^{self.width:.1f}",
+            f"a network whose tables have at most 2^{math.log2(limit):.1f} entries",
+            "Use fewer loops, smaller factors, or the route by messages.",
         )
 
     def __reduce__(self) -> tuple[type[TooWide], tuple[int, int]]:  # type: ignore[override]

@@ -59,7 +59,7 @@ def for_each(
 
         others = [parameter for name, parameter in signature.parameters.items() if name not in arguments]
         if len(others) + len(arguments) != len(signature.parameters):
-            raise ValueError(f"names: {names}; expected arguments of {test.__name__}")
+            raise ValueError(f"names must be arguments of {test.__name__}; got {names}.")
         loop.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]  # fixtures, for pytest
         return loop
 

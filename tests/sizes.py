@@ -18,7 +18,7 @@ def corners(cases: Iterable[Any], *places: int) -> list[Any]:
         for case in cases
     ]
     if not set(places) <= set(range(len(sets))):
-        raise ValueError(f"places: {places}, of {len(sets)} cases; expected numbers from 0 on")
+        raise ValueError(f"places must be numbers from 0 on, below {len(sets)}; got {places}.")
     return [
         case if place in places else pytest.param(*case.values, id=case.id, marks=(*case.marks, pytest.mark.slow))
         for place, case in enumerate(sets)

@@ -3,7 +3,7 @@
 ::
 
     ThresholdoutError
-    ├── InputError (ValueError)         an argument that cannot be used: .argument, .seen, .expected
+    ├── InputError (ValueError)         an argument that cannot be used: .argument, .seen, .expected, .advice
     │   ├── InputTypeError (TypeError)      its type cannot be used
     │   └── OverlapError                    training and holdout part share records or groups
     ├── BudgetExhausted                 the guard answers no more: .spent, .limit, .what
@@ -80,7 +80,7 @@ class ThresholdoutError(Exception):
     ...     plan(0, queries=100)
     ... except ThresholdoutError as error:
     ...     print(type(error).__name__, error)
-    InputError records: 0; expected: an integer of at least 1
+    InputError records must be an integer of at least 1; got 0.
     """
 
 
@@ -91,7 +91,7 @@ class InputError(ThresholdoutError, ArgumentError):
     --------
     >>> error = InputError("confidence", 1.5, "a number between 0 and 1")
     >>> print(error)
-    confidence: 1.5; expected: a number between 0 and 1
+    confidence must be a number between 0 and 1; got 1.5.
     >>> error.argument, isinstance(error, ValueError)
     ('confidence', True)
     """
@@ -105,7 +105,7 @@ class InputTypeError(InputError, TypeError):
     >>> from thresholdout.ledger import open_ledger
     >>> open_ledger(3)
     Traceback (most recent call last):
-    thresholdout.errors.InputTypeError: ledger: a int; expected: a path, a Ledger, or None for one in memory
+    thresholdout.errors.InputTypeError: ledger must be a path, a Ledger, or None for one in memory; got an int.
     """
 
 

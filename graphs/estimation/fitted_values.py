@@ -88,7 +88,7 @@ def check_failure(failure: object) -> float:
     --------
     >>> check_failure(1.5)
     Traceback (most recent call last):
-    graphs.errors.ArgumentError: fit_failure: 1.5; expected: a probability of at least 1e-9 and below 1
+    graphs.errors.ArgumentError: fit_failure must be a probability of at least 1e-9 and below 1; got 1.5.
     """
     value = as_real(failure)
     if value is None or not _LEAST_FAILURE <= value < 1.0:
@@ -136,7 +136,7 @@ def level_numbers(name: str, labels: list[Any]) -> IntArray:
     try:
         return Groups(labels).groups
     except ArgumentError as error:
-        raise ArgumentError(name, error.seen, error.expected) from None
+        raise ArgumentError(name, error.seen, error.expected, error.advice) from None
 
 
 def _numbers(items: list[Any], expected: str) -> FloatArray:

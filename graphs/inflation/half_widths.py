@@ -24,7 +24,7 @@ def check_confidence(confidence: object) -> float:
     --------
     >>> check_confidence(95)
     Traceback (most recent call last):
-    graphs.errors.ArgumentError: confidence: 95; expected: a number between 0 and 1
+    graphs.errors.ArgumentError: confidence must be a number between 0 and 1; got 95.
     """
     value = as_real(confidence)
     if value is None or not 0.0 < value < 1.0:

@@ -98,7 +98,7 @@ def check_word(
     --------
     >>> check_word("reduce", "sum", ("max", "mean"))
     Traceback (most recent call last):
-    graphs.errors.ArgumentError: reduce: 'sum'; expected: 'max' or 'mean'
+    graphs.errors.ArgumentError: reduce must be 'max' or 'mean'; got 'sum'.
     """
     if not isinstance(value, str) or value not in words:
         raise error(argument, repr(value), expected or " or ".join(map(repr, words)))
@@ -158,7 +158,7 @@ def check_probabilities(argument: str, value: Any, ndim: int) -> FloatArray:
     --------
     >>> check_probabilities("transition", [[0.5, 0.5], [0.97, 0.0]], 2)
     Traceback (most recent call last):
-    graphs.errors.ArgumentError: transition: row 1 sums to 0.97; expected: each row must sum to 1
+    graphs.errors.ArgumentError: transition must be each row must sum to 1; got row 1 sums to 0.97.
     """
     shape = "a square matrix of probabilities" if ndim == 2 else "a vector of probabilities"
     if hasattr(value, "columns") and hasattr(value, "index"):

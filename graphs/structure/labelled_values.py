@@ -87,7 +87,7 @@ def refuse_unordered(argument: str, values: Any, expected: str) -> None:
     --------
     >>> refuse_unordered("labels", {"ann": 1}, "one label for each record")
     Traceback (most recent call last):
-    graphs.errors.ArgumentError: labels: a mapping (1 key); expected: one label for each record: list(labels.values...
+    graphs.errors.ArgumentError: labels must be one label for each record: list(labels.values()) if they are in ...
     """
     if isinstance(values, Mapping):
         keys = f"{len(values)} key{'s' if len(values) != 1 else ''}"
@@ -234,7 +234,7 @@ def align(columns: Sequence[Listed], labels: Sequence[Hashable] | None = None) -
     [[1, 2], [4, 3]]
     >>> align([one, read("three", [5, 6], "values")])
     Traceback (most recent call last):
-    graphs.errors.ArgumentError: three: values without labels beside `one`, which has labels; expected: ...
+    graphs.errors.ArgumentError: three must be labels for both (a pandas Series), or for neither: one.to_numpy(), ...
     """
     named = [column for column in columns if column.labels is not None]
     bare = [column for column in columns if column.labels is None]

@@ -187,7 +187,7 @@ def test_a_guard_has_the_answers_that_polars_has(scan: Scan, table: pl.DataFrame
 
 
 def test_an_order_of_texts_is_refused_where_some_may_be_objects(dask: Scan, files: Path) -> None:
-    with pytest.raises(InputError, match="query: < of texts in Dask; expected: == or != of texts"):
+    with pytest.raises(InputError, match="query must be == or != of texts; got < of texts in Dask"):
         LazyPart(dask(files), "holdout").totals(c("s") < "a")
 
 

@@ -245,7 +245,7 @@ def test_chains_of_graphs() -> None:
         (nx.Graph([("b", "a"), ("b", "c")]), {"transition": [[0.9, 0.1], [0.2, 0.8]]}, "'c' after 'a'"),
         (nx.DiGraph([(0, 1)]), {"n": 5}, "without a step out of it"),
         (nx.DiGraph([(0, 1, {"weight": -1.0}), (1, 0, {})]), {"n": 5}, "negative"),
-        (3, {"n": 5}, "a int"),
+        (3, {"n": 5}, "an int"),
     ],
 )
 def test_graphs_that_are_no_chains(graph: Any, options: dict[str, Any], words: str) -> None:

@@ -83,7 +83,7 @@ MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
     ),
     "y before X": (made((Y[N:], X[N:]), (Y[:N], X[:N])), "holdout", "the features first: (X, y)"),
     "no records": (made((X[:0], Y[:0])), "holdout", "at least one record"),
-    "other columns": (made(train=(X[:N, :3], Y[:N])), "train", "records of shape (3,); expected: shape (5,)"),
+    "other columns": (made(train=(X[:N, :3], Y[:N])), "train", "got records of shape (3,)"),
     "a table with other columns": (
         made((TABLE[N:], Y[N:]), (TABLE[:N].drop(columns="a"), Y[:N])),
         "train",
@@ -96,8 +96,8 @@ MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "holdout",
         "a label for every record",
     ),
-    "rows in both parts": (made(train=(X[: N + 50], Y[: N + 50])), "train", "drop them from one part"),
-    "a generator": (made(row for row in X[N:]), "holdout", "a generator; expected: arrays or data frames"),
+    "rows in both parts": (made(train=(X[: N + 50], Y[: N + 50])), "train", "Drop these records from one part"),
+    "a generator": (made(row for row in X[N:]), "holdout", "got a generator"),
     "a dictionary": (made({"X": X[N:], "y": Y[N:]}), "holdout", "a tuple (X, y)"),
     "a list of two arrays": (made([X[N:], Y[N:]]), "holdout", "a tuple (X, y)"),
     "tensors": (made((Tensor(X[N:]), Y[N:])), "holdout", "tensor.detach().cpu().numpy()"),
@@ -149,7 +149,11 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "a function that returns a table": (lambda guard: guard.ask(lambda X, y: X), "train_values", "shape (n,)"),
     "values of the holdout alone": (lambda guard: guard.ask(RIGHT), "holdout_values", "200 values, one per holdout"),
     "a score for values": (lambda guard: guard.ask(0.8, 0.85), "holdout_values", "one value per record"),
-    "too few values": (lambda guard: guard.ask(0.8, RIGHT[1:]), "holdout_values", "199 values; expected: 200"),
+    "too few values": (
+        lambda guard: guard.ask(0.8, RIGHT[1:]),
+        "holdout_values",
+        "200 values, one per record; got 199 values",
+    ),
     "values in per cent": (lambda guard: guard.ask(0.8, 100.0 * RIGHT), "holdout_values", "bounds=(lower, upper)"),
     "a training value in per cent": (lambda guard: guard.ask(80, RIGHT), "train_values", "bounds=(lower, upper)"),
     "losses with their sign turned": (lambda guard: guard.ask(0.2, -1.0 * RIGHT), "holdout_values", "values in [0, 1]"),
@@ -165,7 +169,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "values in a generator": (
         lambda guard: guard.ask(0.8, (v for v in RIGHT)),
         "holdout_values",
-        "a generator; expected",
+        "got a generator",
     ),
     "values in a tensor": (
         lambda guard: guard.ask(0.8, Tensor(RIGHT)),
@@ -225,7 +229,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "predictions as a column": (
         lambda guard: guard.score(Saying(lambda p: p[:, None]), cv="training"),
         "estimator",
-        "expected: shape (200,)",
+        "shape (200,)",
     ),
     "too few predictions": (lambda guard: guard.score(Saying(lambda p: p[1:]), cv="training"), "estimator", "(199,)"),
     "a class for a model": (
@@ -303,7 +307,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
 def check_message(caught: InputError, argument: str, expected: str) -> None:
     """Check that an error names its argument and says what to do, in one line of its own words."""
     message = str(caught)
-    assert message.startswith(f"{argument}: ")
+    assert message.startswith((f"{argument} must be ", f"{argument} is missing: pass "))
     assert expected in message
     assert "\n" not in message
     assert len(message) < 420

@@ -344,7 +344,7 @@ def check_confidence(confidence: object) -> float:
     --------
     >>> check_confidence(95)
     Traceback (most recent call last):
-    thresholdout.errors.InputError: confidence: 95; expected: a probability between 0 and 1
+    thresholdout.errors.InputError: confidence must be a probability between 0 and 1; got 95.
     """
     expected = "a probability between 0 and 1"
     value = as_float(confidence)
@@ -362,7 +362,7 @@ def declared_confidence(confidence: object) -> float:
     --------
     >>> declared_confidence(0.05)
     Traceback (most recent call last):
-    thresholdout.errors.InputError: confidence: 0.05; expected: a probability of at least 0.5, and below 1; 0.95?
+    thresholdout.errors.InputError: confidence must be a probability of at least 0.5, and below 1; 0.95?; got 0.05.
     """
     value = check_confidence(confidence)
     if value < 0.5:

@@ -104,7 +104,9 @@ def _error(refused: ServiceRefused) -> ThresholdoutError:
     if refused.code == "not_found":
         return ThresholdoutError("There is no holdout or API token of this name; `list` shows them.")
     if "argument" in details and "expected" in details:
-        return InputError(details["argument"], details.get("seen", "not one that can be used"), details["expected"])
+        return InputError(
+            details["argument"], details.get("seen", "another value"), details["expected"], details.get("advice", "")
+        )
     more = "; ".join(f"{name}: {value}" for name, value in details.items())
     return ThresholdoutError(f"{refused}{f' ({more})' if more else ''}")
 

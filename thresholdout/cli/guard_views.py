@@ -153,7 +153,7 @@ def history(
         figure = plot_history(frame).figure
         kinds = figure.canvas.get_supported_filetypes()
         if plot.suffix[1:].lower() not in kinds:
-            raise Misuse(f"{plot}: no kind of picture; expected: a name ending in .png, .svg or .pdf")
+            raise Misuse(f"The name of a picture must end in .png, .svg or .pdf; got {plot}.")
         figure.savefig(in_folder(plot), dpi=150)
         lines.append(f"drawn to {plot}")
     show(data | {"answers": [dict(zip(columns, row, strict=True)) for row in rows]}, *lines)

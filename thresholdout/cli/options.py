@@ -134,5 +134,5 @@ def metric_of(name: str, clip: float | None) -> Metric:
         return metrics.log_loss()
     if name not in plain:
         expected = ", ".join([*plain, "log_loss", *(f"{n} with --clip" for n in clipped)])
-        raise Misuse(f"--metric: {name!r}; expected: {expected}")
+        raise Misuse(f"--metric must be {expected}; got {name!r}.")
     return plain[name]()

@@ -159,7 +159,7 @@ def _field(edges: Path, coupling: float) -> DependenceModel:
 
     table = read_table(edges)
     if table.shape[1] < 2:
-        raise Misuse(f"{edges}: one column; expected: two columns, the names of both ends of an edge")
+        raise Misuse(f"{edges} must have two columns, the names of both ends of an edge; got one column.")
     ends = [table.iloc[:, place].astype(str) for place in (0, 1)]
     return MarkovField.ising(nx.Graph(list(zip(*ends, strict=True))), coupling)
 
@@ -174,7 +174,9 @@ def _chain(transition: Path, records: int | None) -> DependenceModel | Family:
     rows = table.iloc[:, 0].astype(str).tolist()
     if sorted(rows) != sorted(states) or len(set(rows)) < len(rows):
         expected = "a first column of labels, and for each label a column with its probability to be next"
-        raise Misuse(f"{transition}: rows for {', '.join(rows)}, columns for {', '.join(states)}; expected: {expected}")
+        raise Misuse(
+            f"{transition} must have {expected}; got rows for {', '.join(rows)} and columns for {', '.join(states)}."
+        )
     matrix = table.iloc[[rows.index(state) for state in states], 1:].to_numpy(dtype=float)
 
     def family(n: int) -> DependenceModel:

@@ -150,7 +150,7 @@ def _from_file(path: Path) -> tuple[Composed, dict[str, Any]]:
     happened, settings = read_events(path)
     unknown = sorted(set(settings) - {"delta", "adjacency"})
     if unknown:
-        raise Failure(f"{path}: {unknown[0]!r} beside the events; expected: delta, adjacency")
+        raise Failure(f"{path}: the keys beside the events must be delta and adjacency; got {unknown[0]!r}.")
     return happened, settings
 
 
@@ -321,5 +321,5 @@ def _outputs(path: Path) -> NDArray[np.float64]:
         else:
             found = np.loadtxt(path, delimiter="," if path.suffix.lower() == ".csv" else None, ndmin=2)
     except (OSError, ValueError) as error:
-        raise Failure(f"{path}: {error}; expected: rows of numbers without a header, or a NumPy array") from None
+        raise Failure(f"{path} must hold rows of numbers without a header, or a NumPy array: {error}.") from None
     return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found

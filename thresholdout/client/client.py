@@ -334,14 +334,14 @@ def _read(answer: httpx.Response) -> Any:
     try:
         return answer.json()
     except (json.JSONDecodeError, UnicodeDecodeError):
-        raise ServiceUnavailable("", "the service's answer is not as documented; expected: JSON") from None
+        raise ServiceUnavailable("", "the service's answer must be JSON") from None
 
 
 def _listed(sent: Any, name: str) -> list[Any]:
     """Return the member of that name, a list."""
     found = sent.get(name) if isinstance(sent, Mapping) else None
     if not isinstance(found, list):
-        raise ServiceUnavailable("", f"the service's answer is not as documented; expected: a list of {name}")
+        raise ServiceUnavailable("", f"the service's answer must be a list of {name}")
     return found
 
 

@@ -68,7 +68,7 @@ class EvaluateServer(LocalServer):
         """Answer a request: predictions of the candidate, submitted."""
         candidate = candidate_of(sent)
         if candidate is None:
-            return HTTPStatus.BAD_REQUEST, {"error": "expected: a JSON object with 'candidate', a text"}
+            return HTTPStatus.BAD_REQUEST, {"error": "The body must be a JSON object with 'candidate', a text."}
         with self._one_at_a_time:
             try:
                 return self._evaluated(candidate)

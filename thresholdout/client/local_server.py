@@ -94,15 +94,15 @@ def _handler(server: LocalServer, path: str) -> type[BaseHTTPRequestHandler]:
                 return self._send(HTTPStatus.NOT_FOUND, {"error": "there is nothing here"})
             length = self.headers.get("Content-Length", "")
             if not (length.isascii() and length.isdigit()):
-                return self._send(HTTPStatus.LENGTH_REQUIRED, {"error": "expected: a Content-Length"})
+                return self._send(HTTPStatus.LENGTH_REQUIRED, {"error": "The request must have a Content-Length."})
             if len(length) > 12 or int(length) > _MOST_BYTES:
                 self.close_connection = True
-                told = {"error": f"expected: {_MOST_BYTES} bytes at most"}
+                told = {"error": f"The body must have at most {_MOST_BYTES} bytes."}
                 return self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
             try:
                 sent = json.loads(self.rfile.read(int(length)))
             except (ValueError, RecursionError):
-                return self._send(HTTPStatus.BAD_REQUEST, {"error": "expected: JSON"})
+                return self._send(HTTPStatus.BAD_REQUEST, {"error": "The body must be JSON."})
             return self._send(*server.evaluate(sent))
 
         def do_GET(self) -> None:

@@ -196,4 +196,4 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _unread(expected: str) -> ServiceUnavailable:
-    return ServiceUnavailable("", f"the service's answer is not as documented; expected: {expected}")
+    return ServiceUnavailable("", f"the service's answer must be {expected}")

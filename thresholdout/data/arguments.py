@@ -40,7 +40,7 @@ def check_count(argument: str, count: object) -> int:
     --------
     >>> check_count("budget", 0)
     Traceback (most recent call last):
-    thresholdout.errors.InputError: budget: 0; expected: an integer of at least 1
+    thresholdout.errors.InputError: budget must be an integer of at least 1; got 0.
     """
     expected = "an integer of at least 1"
     number = as_integer(count)
@@ -60,7 +60,7 @@ def check_number(argument: str, value: object, above: float, most: float, expect
     --------
     >>> check_number("threshold", 0.0, 0.0, 1.0, "a positive number up to 1")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: threshold: 0.0; expected: a positive number up to 1
+    thresholdout.errors.InputError: threshold must be a positive number up to 1; got 0.0.
     """
     number = math.nan if isinstance(value, (bool, str)) else as_float(value)
     if number is None:
@@ -77,7 +77,7 @@ def check_unit(argument: str, value: float) -> None:
     --------
     >>> check_unit("train", 1.5)
     Traceback (most recent call last):
-    thresholdout.errors.InputError: train: 1.5; expected: a number in [0, 1]
+    thresholdout.errors.InputError: train must be a number in [0, 1]; got 1.5.
     """
     if not 0.0 <= value <= 1.0:
         raise InputError(argument, value, "a number in [0, 1]")
@@ -90,7 +90,7 @@ def check_word(argument: str, value: object, words: Sequence[str], expected: str
     --------
     >>> check_word("about", "losses", ("difference", "win_rate"))
     Traceback (most recent call last):
-    thresholdout.errors.InputError: about: 'losses'; expected: 'difference' or 'win_rate'
+    thresholdout.errors.InputError: about must be 'difference' or 'win_rate'; got 'losses'.
     """
     return check_graph_word(argument, value, words, expected, InputError)
 

@@ -51,7 +51,7 @@ def check_disjoint(train: Part, holdout: Part, keys: NDArray[np.uint64] | None =
     >>> X, y = np.random.default_rng(0).normal(size=(10, 3)), np.arange(10)
     >>> check_disjoint((np.float32(X[:6]), y[:6]), (X[5:], y[5:]))
     Traceback (most recent call last):
-    thresholdout.errors.OverlapError: train: 1 of 5 holdout records occur in the training part too, rounded to single...
+    thresholdout.errors.OverlapError: train must be a part without records of the holdout; got 1 of 5...
     """
     if len(train) != len(holdout):
         return
@@ -94,10 +94,10 @@ def check_groups(
         records = int(np.isin(own.groups, shared).sum())
         raise OverlapError(
             "groups",
-            f"{len(shared)} of {len(protected)} groups of the holdout occur in the training part too, where they have "
-            f"{records} of {own.n} records",
-            "parts without common groups: with keep = ~np.isin(train_groups, holdout_groups) take "
-            "train=(X_train[keep], y_train[keep], train_groups[keep])",
+            f"{len(shared)} of its {len(protected)} groups, with {records} of {own.n} training records",
+            "a column without groups of the holdout",
+            "With keep = ~np.isin(train_groups, holdout_groups), pass train=(X_train[keep], y_train[keep], "
+            "train_groups[keep]).",
         )
     kinds = _kinds(own.names), _kinds(tuple(protected))
     if not kinds[0] <= kinds[1]:
@@ -109,9 +109,9 @@ def check_groups(
 def _refuse(shared: int, size: int, how: str) -> None:
     raise OverlapError(
         "train",
-        f"{shared} of {size} holdout records occur in the training part too{how}",
-        "parts without common records; drop them from one part, or, if equal rows are different records here, say "
-        "allow_duplicates=True",
+        f"{shared} of {size} holdout records{how}",
+        "a part without records of the holdout",
+        "Drop these records from one part or, if equal rows are different records here, pass allow_duplicates=True.",
     )
 
 

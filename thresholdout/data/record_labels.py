@@ -30,7 +30,7 @@ def record_labels(data: Part, name: str) -> pd.Index[Any] | None:
     ([7, 5], [7, 5])
     >>> record_labels((X, y), "train")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: train: a y whose index has the labels of X in another order; expected: (X, y.loc...
+    thresholdout.errors.InputError: train must be (X, y.loc[X.index]) to take y by label, or (X, y.to_numpy()) if ...
     """
     labels = None
     for piece in data:
@@ -108,7 +108,7 @@ def record_column(given: Any, data: Part, labels: pd.Index[Any] | None, argument
     [7, 9]
     >>> record_column("Patient", (X,), X.index, "groups", "holdout")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: groups: 'Patient', which is no column or index level of the holdout; expected: on...
+    thresholdout.errors.InputError: groups must be one of 'patient', 'age', 'scan', or the values themselves; got ...
     """
     if not is_name(given):
         return aligned(given, labels, argument)

@@ -82,7 +82,7 @@ def one_structure(**given: object) -> str | None:
     (True, 'groups')
     >>> one_structure(groups=["a"], graph=3)
     Traceback (most recent call last):
-    thresholdout.errors.InputError: graph: given beside groups; expected: one of them, or dependence= a model of both
+    thresholdout.errors.InputError: graph must be one of them, or dependence= a model of both; got given beside groups.
     """
     there = [name for name, value in given.items() if value is not None]
     if len(there) > 1:
@@ -103,7 +103,7 @@ def check_window(window: object, structure: str | None) -> None:
     --------
     >>> check_window(3, "groups")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: window: 3; expected: order=True beside it for records in order of time, order=a c...
+    thresholdout.errors.InputError: window must be order=True beside it for records in order of time, order=a ...
     """
     if window is not None and structure not in ("order", "graph"):
         expected = "order=True beside it for records in order of time, order=a column of times, or graph="
@@ -258,4 +258,4 @@ def _renamed(**names: str) -> Iterator[None]:
     except InputError:
         raise
     except ArgumentError as error:
-        raise InputError(names.get(error.argument, error.argument), error.seen, error.expected) from None
+        raise InputError(names.get(error.argument, error.argument), error.seen, error.expected, error.advice) from None

@@ -132,7 +132,7 @@ def _declared_chain(parts: list[NDArray[Any]], transition: pd.DataFrame) -> dict
     try:
         model = MarkovChain(matrix, len(labels[1]), matrix[states.index(labels[0][-1])])
     except ArgumentError as error:
-        raise InputError("transition", error.seen, error.expected) from None
+        raise InputError("transition", error.seen, error.expected, error.advice) from None
     return {"kind": "chain", "transition": model.transition.tolist(), "initial": model.initial.tolist()}
 
 
@@ -144,7 +144,7 @@ def _window(n: int, window: int) -> int:
     try:
         MovingWindow(n, window)
     except ArgumentError as error:
-        raise InputError("window", error.seen, error.expected) from None
+        raise InputError("window", error.seen, error.expected, error.advice) from None
     return int(window)
 
 

@@ -110,7 +110,7 @@ def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argume
     0.25
     >>> unit_mean([0.5, 1.5], 2, (0, 1), "train_values")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: train_values: 1.5 at position 1; expected: values in [0, 1]...
+    thresholdout.errors.InputError: train_values must be values in [0, 1]; name another range with bounds=(lower, ...
     """
     array = checked_values(values, n, argument)
     size = array.size

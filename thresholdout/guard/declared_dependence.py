@@ -187,7 +187,9 @@ def _in_order(records: Records, order: TimeOrder) -> DependenceModel:
     try:
         model = series_model(keys, order.window, records.n)
     except InputError as error:
-        raise InputError("by" if error.argument == "order" else error.argument, error.seen, error.expected) from None
+        raise InputError(
+            "by" if error.argument == "order" else error.argument, error.seen, error.expected, error.advice
+        ) from None
     return model if train_keys is None else among_known(model, train_keys, keys, order.window)
 
 
@@ -203,7 +205,7 @@ def _ranks(*keys: Any) -> IntArray:
     try:
         return sort_ranks("by", _joined(*keys))
     except ArgumentError as error:
-        raise InputError("dependence", error.seen, error.expected) from None
+        raise InputError("dependence", error.seen, error.expected, error.advice) from None
 
 
 def _joined(*keys: Any) -> Any:

@@ -196,7 +196,7 @@ def _given(records: Records, model: DependenceModel, given: Any, groups: Any, al
             numbers = check_groups(aligned(own, labels, "groups"), model, record_count(found), labels)
         except OverlapError as error:
             raise OverlapError(
-                "development", str(error.seen).replace("training", "development"), error.expected
+                "development", str(error.seen).replace("training", "development"), error.expected, error.advice
             ) from None
     if not allow_duplicates:
         _check_apart(found, records.holdout)
@@ -223,7 +223,7 @@ def _check_apart(first: Part, second: Part, one: str = "development", other: str
         check_disjoint(first, second)
     except OverlapError as error:
         seen = str(error.seen).replace("holdout", other).replace("training", one)
-        raise OverlapError("development", seen, error.expected) from None
+        raise OverlapError("development", seen, error.expected, error.advice) from None
 
 
 def development_score(records: Records, estimator: Any, metric: Metric | Statistic) -> float:

@@ -73,7 +73,7 @@ def make_folds(
     >>> from sklearn.model_selection import StratifiedKFold
     >>> make_folds(10, StratifiedKFold(2))
     Traceback (most recent call last):
-    thresholdout.errors.InputError: cv: StratifiedKFold...; expected: folds that are formed without looking at labels...
+    thresholdout.errors.InputError: cv must be folds that are formed without looking at labels: ...
     """
     from graphs import Groups
 

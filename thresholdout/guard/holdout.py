@@ -77,7 +77,7 @@ def applied(query: Callable[..., object], train: Part) -> object:
     >>> import numpy as np
     >>> applied(lambda X, y: np.mean(X == y), (np.arange(3), np.arange(3)))
     Traceback (most recent call last):
-    thresholdout.errors.InputTypeError: train_values: a function that returns one number, 1.0, ...
+    thresholdout.errors.InputTypeError: train_values must be a function of X and y that returns ...
     """
     try:
         inspect.signature(query).bind(*train)

@@ -59,7 +59,7 @@ def check_own(key: object) -> None:
     >>> check_own("monday")
     >>> check_own("content:0")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: key: a text that begins with 'content:'; expected: another text, ...
+    thresholdout.errors.InputError: key must be another text, or no key: such keys are made from queries ...
     """
     if isinstance(key, str) and key.startswith(MADE) and not isinstance(key, ContentKey):
         expected = "another text, or no key: such keys are made from queries themselves, and asking again finds them"

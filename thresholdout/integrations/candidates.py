@@ -458,7 +458,7 @@ def _written(candidate: Any) -> str:
     '{"a": "text", "b": 1}'
     >>> _written({1: "one"})
     Traceback (most recent call last):
-    thresholdout.errors.InputTypeError: candidate: a dict that JSON does not give back; expected: ...
+    thresholdout.errors.InputTypeError: candidate must be a text, or texts and numbers in dicts (with texts as ...
     """
     try:
         text = json.dumps(candidate, sort_keys=True)

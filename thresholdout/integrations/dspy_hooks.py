@@ -82,7 +82,7 @@ class DSPyHoldout:
     >>> from thresholdout.integrations import DSPyHoldout
     >>> DSPyHoldout(None, "exact match", train=[], holdout=[])
     Traceback (most recent call last):
-    thresholdout.errors.InputTypeError: metric: a str; expected: a function metric(example, pred, trace=None)
+    thresholdout.errors.InputTypeError: metric must be a function metric(example, pred, trace=None); got a str.
     """
 
     def __init__(

@@ -175,7 +175,7 @@ def _place(name: object) -> tuple[str, int]:
     ('holdout', 12)
     >>> _place(7)
     Traceback (most recent call last):
-    thresholdout.errors.InputError: dataset: a sample 7; expected: those of guarded_samples(train, holdout)
+    thresholdout.errors.InputError: dataset must be those of guarded_samples(train, holdout); got a sample 7.
     """
     part, _, place = str(name).partition(" ")
     if part not in _PARTS or not place.isdecimal():

@@ -210,7 +210,7 @@ class _Server(LocalServer):
         """Judge the program of a request."""
         program = candidate_of(sent)
         if program is None:
-            return HTTPStatus.BAD_REQUEST, {"error": "expected: a JSON object with 'candidate', a text"}
+            return HTTPStatus.BAD_REQUEST, {"error": "The body must be a JSON object with 'candidate', a text."}
         return self._programs.evaluate(program)
 
     def status(self) -> Answer:

@@ -166,7 +166,7 @@ class LadderParameters(Parameters):
         --------
         >>> LadderParameters().check_tells_each()
         Traceback (most recent call last):
-        thresholdout.errors.InputError: guard: a ladder, which tells the best score so far and not each candidate's...
+        thresholdout.errors.InputError: guard must be a guard with mechanism='claims'; ...
         """
         seen = "a ladder, which tells the best score so far and not each candidate's"
         raise InputError(

@@ -121,7 +121,7 @@ class SparseVectorParameters(Parameters):
     101
     >>> SparseVectorParameters(threshold=0.04, noise_scale=0.01, budget=10, queries=1000, grid=0.3)
     Traceback (most recent call last):
-    thresholdout.errors.InputError: grid: 0.3; expected: 1/(K-1) for an integer K between 2 and 2**30 + 1
+    thresholdout.errors.InputError: grid must be 1/(K-1) for an integer K between 2 and 2**30 + 1; got 0.3.
     """
 
     words: ClassVar[str] = (

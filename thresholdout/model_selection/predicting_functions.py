@@ -156,7 +156,7 @@ def check_kind(kind: object) -> Kind:
     --------
     >>> check_kind("logits")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: kind: 'logits'; expected: 'probabilities' or 'values'
+    thresholdout.errors.InputError: kind must be 'probabilities' or 'values'; got 'logits'.
     """
     if kind == "probabilities":
         return "probabilities"

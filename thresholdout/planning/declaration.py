@@ -194,7 +194,7 @@ class SparseVectorBudget:
     --------
     >>> SparseVectorBudget(method="spectrum")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: method: 'spectrum'; expected: 'best', 'group', 'quilt', 'spectral' or 'messages'
+    thresholdout.errors.InputError: method must be 'best', 'group', 'quilt', 'spectral' or 'messages'; got 'spectrum'.
     """
 
     epsilon: float = 0.5
@@ -233,7 +233,7 @@ def declared_epsilon(epsilon: object) -> float:
     --------
     >>> declared_epsilon(0)
     Traceback (most recent call last):
-    thresholdout.errors.InputError: epsilon: 0; expected: a positive number
+    thresholdout.errors.InputError: epsilon must be a positive number; got 0.
     """
     number = check_number("epsilon", epsilon, 0.0, 1e6, "a positive number")
     # A fraction between two floats becomes the lower one: no declared limit is exceeded.

@@ -28,7 +28,7 @@ def check_applies(estimator: Any, X: Any, y: Any, response: str) -> None:
     >>> from sklearn.linear_model import LogisticRegression
     >>> check_applies(LogisticRegression(), np.ones((4, 2)), np.ones(4), "predict")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: estimator: a LogisticRegression that is not fitted; expected: a fitted one: ...
+    thresholdout.errors.InputError: estimator must be a fitted one: model.fit(X_train, y_train) comes first; got ...
     """
     from sklearn.utils import _safe_indexing
 

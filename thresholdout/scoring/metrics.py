@@ -305,7 +305,7 @@ def get_metric(metric: str | Metric) -> Metric:
     (0.0, 1.0)
     >>> get_metric("roc_auc")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: metric: 'roc_auc'; expected: 'accuracy', 'brier_score', 'log_loss', ...
+    thresholdout.errors.InputError: metric must be 'accuracy', 'brier_score', 'log_loss', 'zero_one_loss', ...
     """
     if isinstance(metric, Metric):
         return metric
@@ -338,7 +338,7 @@ def needed_range(argument: str, seen: str, name: str) -> InputError | None:
     True
     >>> raise needed_range("metric", "'mae'", "mae")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: metric: 'mae', whose errors have no limit; expected: the largest that counts, ...
+    thresholdout.errors.InputError: metric must be the largest that counts, from the training part: ...
     """
     plain = name.removeprefix("neg_")
     call = _RANGES.get(_ALIASES.get(plain, plain))

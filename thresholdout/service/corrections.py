@@ -257,7 +257,7 @@ class CorrectedLabels:
             found = predicted_labels(column, self._first)
         except InputError as error:
             seen = str(error.seen).replace("'prediction'", repr(_LABEL))
-            raise InputError("corrections", seen, error.expected) from None
+            raise InputError("corrections", seen, error.expected, error.advice) from None
         if self._first.dtype.kind == "i":
             if (found != np.round(found)).any():
                 raise InputError("corrections", "a label that is no integer", "integers, as the labels are")

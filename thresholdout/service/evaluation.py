@@ -27,7 +27,7 @@ from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.readiness import readiness
 from thresholdout.service.receipts.issuing import Receipts
 from thresholdout.service.receipts.rollback_detection import check_newest
-from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.refusals import ServiceRefused, details_of
 from thresholdout.service.schemas import Feedback, Holdout, Leaderboard, Outlook, Principal, Role, Submission, Token
 from thresholdout.service.settings import check_name, check_phase, check_size, check_text, checked_settings
 from thresholdout.service.store.holdouts import Facts, HoldoutRow, Holdouts
@@ -300,9 +300,7 @@ class EvaluationService:
             )
             guard.check_metric(chosen)
         except InputError as error:
-            raise ServiceRefused(
-                "bad_table", argument=error.argument, seen=error.seen, expected=error.expected
-            ) from None
+            raise ServiceRefused("bad_table", **details_of(error)) from None
         except LedgerMismatch:
             raise ServiceRefused("name_taken") from None
         if there is None:
@@ -369,9 +367,7 @@ class EvaluationService:
             self._guards.get(found.identity).correct(corrections, reason, basis=basis)
         except InputError as error:
             self._keep_facts(found.name)
-            raise ServiceRefused(
-                "bad_table", argument=error.argument, seen=error.seen, expected=error.expected
-            ) from None
+            raise ServiceRefused("bad_table", **details_of(error)) from None
         self._keep_facts(found.name)
         self._proofs.heed(found)
         return self._shown(self._find(by, name))

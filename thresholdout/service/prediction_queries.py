@@ -284,7 +284,7 @@ class AsksAboutPredictions:
             try:
                 mean, known = records.train_mean(read.train, metric.bounds, mechanism)
             except InputError as error:
-                raise InputError("metric", error.seen, error.expected) from None
+                raise InputError("metric", error.seen, error.expected, error.advice) from None
         if expected is not None:
             if as_real(expected) is None:
                 raise InputTypeError("expected", repr(expected), "a number, or nothing")

@@ -141,7 +141,7 @@ class PredictionReader:
             return Reading(self._guard, metric.name, np.array(output), classes, train)  # nobody else can change it
         except InputError as error:
             if error.argument == "predictions" != argument:
-                raise type(error)(argument, error.seen, error.expected) from None
+                raise type(error)(argument, error.seen, error.expected, error.advice) from None
             raise
 
     def _again(self, reading: Reading, metric: Metric, argument: str) -> Reading:
@@ -216,7 +216,7 @@ class PredictionReader:
             return np.asarray(metric.values(np.resize(self._records.train_labels, len(output)), output, classes))
         except ThresholdoutError as error:
             if isinstance(error, InputError) and error.argument == "estimator":
-                raise InputError("predictions", error.seen, error.expected) from None
+                raise InputError("predictions", error.seen, error.expected, error.advice) from None
             raise
         except Exception as error:
             seen = f"{type(error).__name__} from {metric.name} (its message could show labels)"

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from graphs.errors import ArgumentError
 from thresholdout.errors import ThresholdoutError
 
-__all__ = ["REFUSALS", "Refusal", "ServiceRefused"]
+__all__ = ["REFUSALS", "Refusal", "ServiceRefused", "details_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,12 @@ class ServiceRefused(ThresholdoutError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_again, (self.code, self.retry_after, self.details))
+
+
+def details_of(error: ArgumentError) -> dict[str, Any]:
+    """Return the details of a refusal that an argument causes."""
+    found = {"argument": error.argument, "seen": error.seen, "expected": error.expected}
+    return found | ({"advice": error.advice} if error.advice else {})
 
 
 def _again(code: str, retry_after: int | None, details: dict[str, Any]) -> ServiceRefused:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from thresholdout.errors import BudgetExhausted, InputError, LedgerClosed, ThresholdoutError
 from thresholdout.service.chained_answers import ChainedAnswers, comparison_key
-from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.refusals import ServiceRefused, details_of
 from thresholdout.service.schemas import Principal, Submission
 from thresholdout.service.settings import check_request_key, check_text
 from thresholdout.service.standings import served_metric
@@ -300,9 +300,7 @@ class Desk:
             reading = guard.read(predictions, metric)
         except InputError as error:
             self._failures.count(request.by)
-            raise ServiceRefused(
-                "bad_table", argument=error.argument, seen=error.seen, expected=error.expected
-            ) from None
+            raise ServiceRefused("bad_table", **details_of(error)) from None
         row = SubmissionRow(
             id=request.id,
             holdout=request.holdout.number,

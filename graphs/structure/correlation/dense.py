@@ -242,7 +242,7 @@ def check_correlation(argument: str, value: Any) -> FloatArray:
     --------
     >>> check_correlation("correlation", [[1.0, 2.0], [2.0, 1.0]])
     Traceback (most recent call last):
-    graphs.errors.ArgumentError: correlation: entry (0, 1) is 2; expected: numbers from -1 to 1
+    graphs.errors.ArgumentError: correlation must be numbers from -1 to 1; got entry (0, 1) is 2.
     """
     matrix = real_array(argument, value, "a square matrix of correlations")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:

@@ -141,5 +141,5 @@ def test_arm_by_complex_numbers() -> None:
 def test_bad_input() -> None:
     with pytest.raises(InputError, match="labels"):
         conditional_mog_posterior(np.array([[1.0]]), np.array([1]), flat_prior(np.zeros((1, 1)), 1.0), 1.0)
-    with pytest.raises(InputError, match="n: "):
+    with pytest.raises(InputError, match="n must be"):
         make_kin8_standin(0)

@@ -15,5 +15,5 @@ from tests.cases import for_each
 )
 def test_groups_that_say_nothing_are_named(groups: list[int], seen: str) -> None:
     values = np.arange(len(groups), dtype=float)[:, None]
-    with pytest.raises(ArgumentError, match=f"^groups: {seen}"):
+    with pytest.raises(ArgumentError, match=f"^groups must be .*; got {seen}"):
         intraclass_correlation(values, np.array(groups), 9, np.random.default_rng(0))

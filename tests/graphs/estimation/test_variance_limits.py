@@ -119,7 +119,7 @@ def test_what_cannot_be_used_is_refused() -> None:
     for failure in (0.0, 1.0, "0.1", float("nan")):
         with pytest.raises(ArgumentError, match="fit_failure"):
             intraclass_limit(good, [0, 0, 1, 1], failure)  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="users: an effect that the other one explains"):
+    with pytest.raises(ArgumentError, match=r"users must be .*; got an effect that the other one explains"):
         crossed_limits(good, [0, 0, 1, 1], [0, 0, 1, 1])
 
 

@@ -97,13 +97,13 @@ def test_bic_counts_parameters() -> None:
 @for_each(
     ("arguments", "options", "match"),
     [
-        ((), {}, "sequences: none"),
+        ((), {}, "sequences must be .*; got none"),
         (([1.0],), {}, "different values"),
         (([1.0, 2.0], [1.0]), {}, "fewer than two"),
         (([1.0, np.nan],), {}, "record 1 is nan"),
-        (([1.0, 2.0],), {"states": 3}, "states: 3"),
-        (([1.0, 2.0],), {"states": 0}, "states: 0"),
-        (([1.0, 2.0],), {"restarts": 0}, "restarts: 0"),
+        (([1.0, 2.0],), {"states": 3}, "states must be .*; got 3"),
+        (([1.0, 2.0],), {"states": 0}, "states must be .*; got 0"),
+        (([1.0, 2.0],), {"restarts": 0}, "restarts must be .*; got 0"),
         (([1.0, 2.0],), {"emission": "poisson"}, "emission"),
         (([[1], [2]],), {"emission": "categorical"}, "cannot be hashed"),
         ((["a", None],), {"emission": "categorical"}, "missing"),

@@ -21,7 +21,7 @@ EVEN = [[3, 1], [1, 3]]
 @for_each(
     ("cardinalities", "factors", "latent", "words"),
     [
-        ([], [], [], "nothing"),
+        ([], [], [], "is missing"),
         ("ab", [], [], "mapping"),
         ([2, 0], [], [], "at least 1"),
         ([2, 2.5], [], [], "integer"),

@@ -55,10 +55,10 @@ def test_labels_of_any_kind(labels: Any) -> None:
 @for_each(
     ("labels", "message"),
     [
-        ([], "labels: nothing"),
-        ("patients", "labels: the text 'patients'"),
-        (7, "labels: 7"),
-        (np.array(7), "labels: "),
+        ([], "labels is missing"),
+        ("patients", "labels must be .*; got the text 'patients'"),
+        (7, "labels must be .*; got 7"),
+        (np.array(7), "labels must be"),
         ([1, None], "record 1 has no label"),
         ([float("nan"), 1], "record 0 has no label"),
         (pd.array([1, None], dtype="Int64"), "record 1 has no label"),
@@ -90,11 +90,11 @@ def test_fingerprints_tell_partitions_not_names() -> None:
 @for_each(
     ("make", "message"),
     [
-        (lambda: Independent(0), "n: 0"),
-        (lambda: Independent(-3), "n: -3"),
-        (lambda: Independent(float(2)), r"n: 2\.0"),  # type: ignore[arg-type]
-        (lambda: Independent("2"), "n: '2'"),  # type: ignore[arg-type]
-        (lambda: Independent(True), "n: True"),
+        (lambda: Independent(0), "n must be .*; got 0"),
+        (lambda: Independent(-3), "n must be .*; got -3"),
+        (lambda: Independent(float(2)), "n must be .*; got 2.0"),  # type: ignore[arg-type]
+        (lambda: Independent("2"), "n must be .*; got '2'"),  # type: ignore[arg-type]
+        (lambda: Independent(True), "n must be .*; got True"),
     ],
 )
 def test_counts_refuse(make: Any, message: str) -> None:

@@ -62,7 +62,7 @@ def test_different_numbers_of_states_and_isolated_nodes() -> None:
     graph: nx.Graph[Any] = nx.Graph([(0, 1), (1, 2)])
     graph.add_node(3)
     tables = {(0, 1): np.ones((2, 3)), (1, 2): np.arange(1.0, 13).reshape(3, 4)}
-    with pytest.raises(ArgumentError, match="states: nothing, for the node 3"):
+    with pytest.raises(ArgumentError, match=r"states must be .*; got nothing, for the node 3"):
         MarkovField(graph, tables)
     model = MarkovField(graph, tables, states=5)
     assert model.joint().shape == (2, 3, 4, 5)
@@ -177,10 +177,10 @@ PATH = nx.path_graph(3)
         (lambda: MarkovField(nx.Graph(), np.ones((2, 2))), "without nodes"),
         (lambda: MarkovField(nx.DiGraph([(0, 1)]), np.ones((2, 2))), "directed"),
         (lambda: MarkovField(nx.Graph([(0, 0)]), np.ones((2, 2))), "self-loop at 0"),
-        (lambda: MarkovField(42, np.ones((2, 2))), "a int"),
+        (lambda: MarkovField(42, np.ones((2, 2))), "an int"),
         (lambda: MarkovField((np.array([[0, 2]]), 2), np.ones((2, 2))), "between 0 and 2 for n = 2"),
         (lambda: MarkovField((np.array([[0.0, 1.0]]), 2), np.ones((2, 2))), "float64"),
-        (lambda: MarkovField(([], 0), np.ones((2, 2))), "graph: 0"),
+        (lambda: MarkovField(([], 0), np.ones((2, 2))), "graph must be .*; got 0"),
         (lambda: MarkovField(([], 2, 3), np.ones((2, 2))), "tuple of 3"),
         (lambda: MarkovField(PATH, [[1, -1], [1, 1]]), "entry -1"),
         (lambda: MarkovField(PATH, [[1, np.nan], [1, 1]]), "entry nan"),
@@ -198,20 +198,20 @@ PATH = nx.path_graph(3)
         (lambda: MarkovField(PATH, np.ones((2, 2)), {0: [1, 1]}), "nothing for the record 1"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), {0: [1, 1], 1: [1, 1], 2: [1, 1], 9: [1, 1]}), "9, which is no"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), "bias"), "without the attribute 'bias'"),
-        (lambda: MarkovField(PATH, np.ones((2, 2)), latent=[7]), "latent: 7, which is no node"),
+        (lambda: MarkovField(PATH, np.ones((2, 2)), latent=[7]), "latent must be .*; got 7, which is no node"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), latent=[0, 1, 2]), "every node"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), records=[0, 0]), "named twice"),
-        (lambda: MarkovField(PATH, np.ones((2, 2)), records=[0, 8]), "records: 8"),
+        (lambda: MarkovField(PATH, np.ones((2, 2)), records=[0, 8]), "records must be .*; got 8"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), records=[0], latent=[0]), "latent too"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), latent="0"), "a text"),
-        (lambda: MarkovField(PATH, np.ones((2, 2)), parallel="merge"), "parallel: 'merge'"),  # type: ignore[arg-type]
+        (lambda: MarkovField(PATH, np.ones((2, 2)), parallel="merge"), "parallel must be .*; got 'merge'"),  # type: ignore[arg-type]
         (lambda: MarkovField(PATH, [[0, 1], [0, 0]]), "possible state|positive weight"),
-        (lambda: MarkovField.ising(PATH, np.ones(3)), r"coupling: an array of shape \(3,\)"),
-        (lambda: MarkovField.ising(PATH, np.inf), "coupling: inf"),
-        (lambda: MarkovField.ising(PATH, 0.1, [1, 2]), r"field: an array of shape \(2,\)"),
+        (lambda: MarkovField.ising(PATH, np.ones(3)), r"coupling must be .*; got an array of shape \(3,\)"),
+        (lambda: MarkovField.ising(PATH, np.inf), "coupling must be .*; got inf"),
+        (lambda: MarkovField.ising(PATH, 0.1, [1, 2]), r"field must be .*; got an array of shape \(2,\)"),
         (lambda: MarkovField.ising(PATH, "J"), "attribute 'J'"),
-        (lambda: MarkovField.potts(PATH, 0.1, 1), "states: 1"),
-        (lambda: MarkovField.potts(PATH, 0.1, 3, [1, 2]), r"field: an array of shape \(2,\)"),
+        (lambda: MarkovField.potts(PATH, 0.1, 1), "states must be .*; got 1"),
+        (lambda: MarkovField.potts(PATH, 0.1, 3, [1, 2]), r"field must be .*; got an array of shape \(2,\)"),
     ],
 )
 def test_refusals(make: Any, match: str) -> None:

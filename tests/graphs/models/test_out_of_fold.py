@@ -156,7 +156,7 @@ def test_a_model_is_known_by_its_content() -> None:
 @for_each(
     ("folds", "groups", "expected"),
     [
-        ([0, 0], None, "folds: one fold"),
+        ([0, 0], None, "folds must be .*; got one fold"),
         ([0, 1], [1], "1 labels"),
         ([0, 0, 1], [1, 2, 2], r"two folds \(record 1"),
     ],

@@ -25,7 +25,7 @@ def test_no_integers(value: object) -> None:
     assert as_integer(value) is None
     with pytest.raises(ArgumentError) as error:
         check_count("n", value)
-    assert str(error.value) == f"n: {value!r}; expected: an integer of at least 1"
+    assert str(error.value) == f"n must be an integer of at least 1; got {value!r}."
 
 
 @for_each("value", [1, 1.0, np.float32(1), np.int8(1), Fraction(1)])

@@ -38,7 +38,7 @@ TWO = [[0.9, 0.1], [0.2, 0.8]]
 
 
 def test_groups_of_a_mapping_are_not_its_keys() -> None:
-    with pytest.raises(ArgumentError, match=r"labels: a mapping \(1000 keys\).*list\(labels\.values\(\)\)"):
+    with pytest.raises(ArgumentError, match=r"labels must be one label for each record: list\(labels\.values\(\)\)"):
         Groups(TEN)
     labels = TEN
     assert Groups(list(labels.values())).variance_inflation() == pytest.approx(10)
@@ -95,7 +95,9 @@ def test_folds_and_groups_are_aligned_by_label() -> None:
     wanted = OutOfFold([0, 1, 0, 1], groups=["a", "b", "a", "c"])
     assert OutOfFold(frame["fold"], groups=frame["patient"]).fingerprint() == wanted.fingerprint()
     assert OutOfFold(frame["fold"], groups=frame["patient"].sort_index()).fingerprint() == wanted.fingerprint()
-    with pytest.raises(ArgumentError, match=r"folds: .*groups.*to_numpy"):
+    with pytest.raises(
+        ArgumentError, match=r"folds must be labels for both \(a pandas Series\), or for neither: groups\.to_numpy"
+    ):
         OutOfFold([0, 1, 0, 1], groups=frame["patient"])
     groups = frame["patient"]
     assert OutOfFold([0, 1, 0, 1], groups=groups.to_numpy()).fingerprint() == wanted.fingerprint()
@@ -156,13 +158,15 @@ def test_a_mixture_of_labelled_and_unlabelled_is_refused(ring: Any) -> None:
     reordered = firms.sample(frac=1, random_state=2)
     again = diagnose(values, graph=ring, groups=reordered, permutations=49)
     assert again.table().equals(both.table())
-    with pytest.raises(ArgumentError, match=r"groups: .*`values`.*to_numpy"):
+    with pytest.raises(
+        ArgumentError, match=r"groups must be labels for both \(a pandas Series\), or for neither: values\.to_numpy"
+    ):
         diagnose(values, graph=ring, groups=firms.to_numpy())
-    with pytest.raises(ArgumentError, match=r"order: .*`values`"):
+    with pytest.raises(ArgumentError, match=r"order must be .*`values`"):
         diagnose(values, graph=ring, order=range(PEOPLE))
     with pytest.raises(ArgumentError, match=r"order: True"):
         diagnose(values, graph=ring, order=True)
-    with pytest.raises(ArgumentError, match=r"groups: .*`values`"):
+    with pytest.raises(ArgumentError, match=r"groups must be .*`values`"):
         diagnose(values, groups=firms.to_numpy())
     in_order = [values[node] for node in ring.nodes]
     bare = diagnose(in_order, graph=ring, groups=[firms[node] for node in ring.nodes], permutations=49)
@@ -206,7 +210,9 @@ def test_fields_of_nodes_follow_labels(ring: Any) -> None:
     by_row = MarkovField.potts(ring, 0.1, 2, np.array([rows[node] for node in ring.nodes]))
     assert MarkovField.potts(ring, 0.1, 2, rows).fingerprint() == by_row.fingerprint()
     edges = pd.Series(np.linspace(0, 1, PEOPLE), index=list(ring.edges)[::-1])
-    with pytest.raises(ArgumentError, match=r"coupling: .*to_numpy\(\)"):
+    with pytest.raises(
+        ArgumentError, match=r"coupling must be numbers in the order of graph\.edges: coupling\.to_numpy\(\)"
+    ):
         MarkovField.ising(ring, edges)
     coupling = edges
     assert MarkovField.ising(ring, coupling.to_numpy()).n == PEOPLE
@@ -258,9 +264,9 @@ def test_known_records_are_named_by_their_labels(model: Any) -> None:
     if not isinstance(model, DependencyGraph):
         assert rest.independent_groups().tolist() == [1, 1]  # the middle of a path cuts it
     assert rest.given([first]).known.tolist() == [0, 1]
-    with pytest.raises(ArgumentError, match="known: 'nobody'"):
+    with pytest.raises(ArgumentError, match=r"known must be .*; got 'nobody'"):
         model.given(["nobody"])
-    with pytest.raises(ArgumentError, match=r"known: \['no', 'hash'\]"):
+    with pytest.raises(ArgumentError, match=r"known must be .*; got \['no', 'hash'\]"):
         model.given([["no", "hash"]])
 
 
@@ -342,10 +348,13 @@ def test_the_hour_that_clocks_repeat_is_in_order() -> None:
         ([pd.Timestamp("2024"), pd.NaT, pd.Timestamp("2025")], "missing key, of record 1"),
         ([1.0, float("nan"), 2.0], "missing key, of record 1"),
         (pd.array([1, None, 2], dtype="Int64"), "missing key, of record 1"),
-        ([TIMES[0], TIMES[1].replace(tzinfo=BERLIN), TIMES[2]], r"with a time zone and times without.*tz_localize"),
+        (
+            [TIMES[0], TIMES[1].replace(tzinfo=BERLIN), TIMES[2]],
+            r"tz_localize.*with a time zone and times without",
+        ),
         ([TIMES[0], DAYS[0], TIMES[1]], "several kinds"),
         ([pd.Period("2024-01", "M"), pd.Period("2024", "Y"), pd.Period("2025", "Y")], "several kinds"),
-        (["10", "9", "8"], r"letter by letter.*pandas\.to_datetime\(order\).*pandas\.to_numeric\(order\)"),
+        (["10", "9", "8"], r"pandas\.to_datetime\(order\).*pandas\.to_numeric\(order\).*letter by letter"),
         (pd.Series(["2024-01-01", "2024-01-03", "2024-01-02"]), r"pandas\.to_datetime\(order\)"),
         (pd.Categorical(["a", "b", "c"]), "without an order"),
         ([[1, 2], [3, 4], [5, 6]], "shape"),
@@ -356,7 +365,7 @@ def test_the_hour_that_clocks_repeat_is_in_order() -> None:
     ],
 )
 def test_keys_without_an_order_are_refused(order: Any, message: str) -> None:
-    with pytest.raises(ArgumentError, match=f"order: .*({message})"):
+    with pytest.raises(ArgumentError, match=f"order must be .*({message})"):
         diagnose([0.0, 2.0, 1.0], order=order)
 
 

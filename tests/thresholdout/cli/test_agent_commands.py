@@ -107,14 +107,14 @@ def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_
             ["mcp", "--url", "http://127.0.0.1:1"],
             "An API token is needed: pass --token-file, or set THRESHOLDOUT_SERVICE_TOKEN",
         ),
-        (["mcp", "--url", "ftp://h"], "--url: ftp://h; expected"),
+        (["mcp", "--url", "ftp://h"], "--url must be"),
         (
             ["mcp", "--url", "http://h", "--holdout", "digits"],
             "--holdout and --development go together: pass both, or neither",
         ),
         (
             ["evaluate-server", "--url", "http://h", "--holdout", "digits", "--command", "run"],
-            "--command: run; expected",
+            "--command must be",
         ),
     ],
 )

@@ -175,7 +175,7 @@ def test_bad_predictions_leave_the_ledger_as_it_was(folder: Path) -> None:
     assert "is a label of the training part" in refused(good.assign(prediction=7))
     assert "a column 'p_2', which is no class" in refused(good.assign(p_2=0.0), "--metric", "log_loss")
     assert "do not sum to 1" in refused(good.assign(p_0=0.9), "--metric", "brier_score")
-    assert "'roc_auc'; expected" in refused(good, "--metric", "roc_auc", code=2)
+    assert "; got 'roc_auc'" in refused(good, "--metric", "roc_auc", code=2)
     assert "--metric squared_error needs --clip" in refused(good, "--metric", "squared_error", code=2)
     Path("bad.csv").write_text('id,prediction\n"unclosed,1\n')
     run("guard", "score", "guard.db", "bad.csv", code=4)
@@ -195,7 +195,7 @@ def test_bad_tables_make_no_ledger(folder: Path) -> None:
     assert "a column 'nobody' among them" in refused("--groups", "nobody")
     assert "a column 'row' among them" in refused("--id", "row")
     assert "given beside" in refused("--groups", "patient", "--window", "2", code=2)
-    assert "--window: -1; expected" in refused("--window", "-1", code=2)
+    assert "; got -1" in refused("--window", "-1", code=2)
     assert "holdout-answers: 0" in refused("--holdout-answers", "0", code=2)
     assert "order: an order without how far" in refused("--order", "day", code=2)
     Path("law.csv").write_text("from,0,1\n0,0.8,0.2\n1,0.2,0.8\n")
@@ -302,7 +302,7 @@ def test_what_cannot_be_read_or_written_is_told_in_one_line(folder: Path) -> Non
     for option, path, words in (
         ("--plot", "none/x.png", "no folder none"),
         ("--csv", "none/x.csv", "no folder none"),
-        ("--plot", "x.foo", "no kind of picture"),
+        ("--plot", "x.foo", "must end in .png, .svg or .pdf"),
         ("--csv", ".", "directory"),
     ):
         assert (

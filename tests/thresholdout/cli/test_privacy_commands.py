@@ -129,12 +129,12 @@ def test_account_says_what_is_missing(tmp_path: Path) -> None:
         ([], 2, "give a file of events, or --noise, --batch-size, --records and --steps"),
         (["--noise", "6", "--noise", "8", *LEARNER], 2, "give --noise and --steps equally often; seen: 2 and 1"),
         (["--noise", "6", *LEARNER, "--delta", "1e-5", "--epsilon", "1"], 2, "give --epsilon or --delta, not both"),
-        (["--noise", "-1", *LEARNER], 2, "--noise: -1.0; expected: a finite number above 0"),
-        (["--noise", "6", *LEARNER, "--delta", "2"], 2, "--delta: 2.0; expected: a number in [0, 1)"),
+        (["--noise", "-1", *LEARNER], 2, "--noise must be a finite number above 0; got -1.0"),
+        (["--noise", "6", *LEARNER, "--delta", "2"], 2, "--delta must be a number in [0, 1); got 2.0."),
         (
             ["--noise", "6", "--batch-size", "5", "--records", "5", "--steps", "1"],
             2,
-            "--batch-size: 5; expected: less than --records 5",
+            "--batch-size must be less than --records 5; got 5",
         ),
         ([str(path), "--noise", "6"], 2, "give a file, or the options of a learner, not both"),
         ([str(none)], 2, "none.toml' does not exist"),
@@ -154,7 +154,7 @@ def test_calibrate() -> None:
     alone = run("privacy", "calibrate", "--epsilon", "1.1", "--steps", "3", code=2).output
     assert "give --batch-size and --records" in alone
     negative = run("privacy", "calibrate", "--epsilon", "-1", *LEARNER, code=2).output
-    assert "--epsilon: -1.0; expected: a finite number above 0" in negative
+    assert "--epsilon must be a finite number above 0; got -1.0." in negative
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ class TestCheckCount:
 
     @for_each("count", [0, -1])
     def test_refuses_numbers(self, count: int) -> None:
-        with pytest.raises(InputError, match=f"budget: {count}; expected: an integer of at least 1"):
+        with pytest.raises(InputError, match=f"budget must be an integer of at least 1; got {count}"):
             check_count("budget", count)
 
     def test_refuses_what_no_ledger_stores(self) -> None:
@@ -45,18 +45,18 @@ class TestCheckNumber:
         with pytest.raises(InputError) as error:
             check_number("grid", value, 0.0, 1.0, "a positive number up to 1")
         assert type(error.value) is InputError
-        assert str(error.value) == f"grid: {value!r}; expected: a positive number up to 1"
+        assert str(error.value) == f"grid must be a positive number up to 1; got {value!r}."
 
     @for_each("value", [None, [0.5], 10**400, 1j])
     def test_refuses_types(self, value: object) -> None:
         with pytest.raises(InputTypeError) as error:
             check_number("grid", value, 0.0, 1.0, "a positive number up to 1")
-        assert str(error.value) == f"grid: {value!r}; expected: a positive number up to 1"
+        assert str(error.value) == f"grid must be a positive number up to 1; got {value!r}."
 
 
 @for_each("value", [0, -1.0, math.nan, math.inf])
 def test_positive_number_refuses(value: float) -> None:
-    with pytest.raises(InputError, match=f"clip: {value}; expected: a positive finite number"):
+    with pytest.raises(InputError, match=f"clip must be a positive finite number; got {value}"):
         positive_number(value, "clip")
 
 
@@ -70,7 +70,7 @@ def test_words(value: object) -> None:
     assert check_word("scheme", "wr", ("wor", "wr")) == "wr"
     with pytest.raises(InputError) as error:
         check_word("scheme", value, ("wor", "wr"))
-    assert str(error.value) == f"scheme: {value!r}; expected: 'wor' or 'wr'"
+    assert str(error.value) == f"scheme must be 'wor' or 'wr'; got {value!r}."
 
 
 @for_each("value", [-5e-324, 1.0000000000000002, math.nan, -math.inf])
@@ -79,4 +79,4 @@ def test_unit(value: float) -> None:
     check_unit("train", 1.0)
     with pytest.raises(InputError) as error:
         check_unit("train", value)
-    assert str(error.value) == f"train: {value}; expected: a number in [0, 1]"
+    assert str(error.value) == f"train must be a number in [0, 1]; got {value}."

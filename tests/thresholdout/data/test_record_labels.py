@@ -58,7 +58,7 @@ def test_what_has_no_index_is_in_order() -> None:
         assert make((x, y), mechanism="claims").n == N
     frame, labels = X.reset_index(drop=True), Y.reset_index(drop=True)
     assert make((frame[:N], labels[:N]), (frame[N:], labels[N:])).n == N
-    with pytest.raises(InputError, match="holdout: a y whose index has"):
+    with pytest.raises(InputError, match=r"holdout must be .*; got a y whose index has"):
         KFoldGuard((X, Y.sort_index()), cv=2, queries=5, mechanism=Claims(holdout_answers=1))
 
 
@@ -92,7 +92,7 @@ def test_records_get_their_own_values() -> None:
 @for_each(
     ("values", "message"),
     [
-        (pd.Series(np.ones(N)), r"another index than that of the 300 records; .* values\.to_numpy\(\)"),
+        (pd.Series(np.ones(N)), r"values\.to_numpy\(\).*another index than that of the 300 records"),
         (pd.Series(np.ones(N), index=X[N:].index), "another index than that of the 300 records"),
         (pd.Series(np.ones(N), index=np.zeros(N)), "another index than that of the 300 records"),
         (pd.Series(np.ones(N - 1), index=X[: N - 1].index), "another index than that of the 300 records"),
@@ -101,11 +101,11 @@ def test_records_get_their_own_values() -> None:
 )
 def test_other_labels_are_refused_before_anything_is_spent(values: Any, message: str) -> None:
     guard = make()
-    with pytest.raises(InputError, match=f"^holdout_values: .*{message}"):
+    with pytest.raises(InputError, match=f"^holdout_values must be .*{message}"):
         guard.ask(0.0, values)
-    with pytest.raises(InputError, match=r"^train_values: .*another index"):
+    with pytest.raises(InputError, match=r"^train_values must be .*another index"):
         guard.ask(pd.Series(np.ones(N)), np.ones(N))
-    with pytest.raises(InputError, match=r"^train_values: .*another index"):
+    with pytest.raises(InputError, match=r"^train_values must be .*another index"):
         guard.ask(lambda X, y: pd.Series(np.ones(len(X))))
     assert guard.history.empty
     assert guard.ask(0.0, np.ones(N)).value == pytest.approx(1.0, abs=0.01)
@@ -114,7 +114,7 @@ def test_other_labels_are_refused_before_anything_is_spent(values: Any, message:
 def test_labelled_values_for_records_without_labels_are_refused() -> None:
     arrays = (X[:N].to_numpy(), Y[:N].to_numpy()), (X[N:].to_numpy(), Y[N:].to_numpy())
     guard = make(*arrays)
-    with pytest.raises(InputError, match=r"holdout_values: values with an index, .* values\.to_numpy\(\)"):
+    with pytest.raises(InputError, match=r"holdout_values must be values\.to_numpy\(\)"):
         guard.ask(0.0, Y[:N] == 1)
     assert guard.history.empty
     share = float(Y[:N].mean())
@@ -132,7 +132,7 @@ def test_groups_of_a_cross_validation_are_those_of_their_records() -> None:
     for records in (X, X.to_numpy()):
         labels = Y if records is X else Y.to_numpy()
         other = patient.set_axis(np.arange(2 * N) + 1)
-        with pytest.raises(InputError, match=r"^groups: .* index.*values\.to_numpy\(\)"):
+        with pytest.raises(InputError, match=r"^groups must be .*values\.to_numpy\(\).*; got .* index"):
             KFoldGuard((records, labels, other), cv=3, queries=5, mechanism=Claims(holdout_answers=1))
         assert (
             KFoldGuard((records, labels, other.to_numpy()), cv=3, queries=5, mechanism=Claims(holdout_answers=1)).n

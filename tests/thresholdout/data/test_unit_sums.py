@@ -117,7 +117,7 @@ def test_ends_are_all_ends() -> None:
 def test_the_first_wrong_value_is_named_and_all_are_counted(wrong: float, bounds: tuple[float, float]) -> None:
     values = np.full(2 * SLICE, 0.5)
     values[[SLICE + 1, 2 * SLICE - 1]] = wrong
-    with pytest.raises(InputError, match=rf"^v: .* at position {SLICE + 1} \(and 1 more\)"):
+    with pytest.raises(InputError, match=rf"^v must be .* at position {SLICE + 1} \(and 1 more\)"):
         UnitSums(values, None, bounds, "v")
 
 

@@ -325,7 +325,9 @@ class TestTables:
         assert read(pd.DataFrame({"id": [1, 2], "error": [1.0, 0.0]}), "error").errors == 0
 
     def test_a_column_of_errors_has_to_be_there(self) -> None:
-        with pytest.raises(InputError, match="columns id, score; expected: the one that is filled by a failure"):
+        with pytest.raises(
+            InputError, match="the one that is filled by a failure; got the frame has the columns id, score"
+        ):
             read(pd.DataFrame({"id": [1], "score": [1]}), error="failure")
         with pytest.raises(InputError, match="a tool's log"):
             read(KEPT / "inspect_main.eval", "match", error="failure")

@@ -11,7 +11,7 @@ B = Answer(0.86, (0.80, 0.90), "train", 2, None)
 
 
 def test_a_difference_of_answers_says_to_compare_the_models() -> None:
-    with pytest.raises(TypeError, match=r"answer - answer, of which no interval is known; .*guard\.compare\(b, a\)"):
+    with pytest.raises(TypeError, match=r"guard\.compare\(b, a\)"):
         B - A
 
 

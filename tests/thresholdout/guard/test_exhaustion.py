@@ -172,7 +172,7 @@ def test_policies_are_checked_first() -> None:
     assert get_args(Exhausted) == POLICIES == ("raise", "train", "nan", "stop")
     assert [check_exhausted(policy) for policy in POLICIES] == list(POLICIES)
     for wrong in ("Raise", None, 3, ["raise"]):
-        with pytest.raises(InputError, match=r"exhausted: .*; expected: one of 'raise', 'train', 'nan', 'stop'"):
+        with pytest.raises(InputError, match=r"exhausted must be one of 'raise', 'train', 'nan', 'stop'; got .*"):
             make().scorer(exhausted=wrong, cv="training")  # type: ignore[arg-type]
 
 

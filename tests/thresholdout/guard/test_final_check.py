@@ -190,12 +190,12 @@ def test_a_key_of_an_earlier_query_is_not_that_of_a_final_check() -> None:
     """The earlier answer, which is wider, would be given again, and queries would go on."""
     guard = labelled(final_check=True, queries=5)
     earlier = guard.score(Constant(1), key="one", cv="training")
-    with pytest.raises(InputError, match=r"key: 'one' was used for 'accuracy'.*use another key, or None"):
+    with pytest.raises(InputError, match="key must be a key names one query; use another key, or None"):
         guard.final_check(Constant(1), key="one", cv="training")
     last = guard.final_check(Constant(1), key="another key", cv="training")
     assert last.half_width < 0.9 * earlier.half_width
     assert guard.history["name"].tolist() == ["accuracy", "accuracy, final check"]
-    with pytest.raises(InputError, match="key: 'another key' was used for 'accuracy, final check'"):
+    with pytest.raises(InputError, match=r"key must be .*; got 'another key' was used for 'accuracy, final check'"):
         guard.score(Constant(1), key="another key", cv="training")
 
 
@@ -269,7 +269,7 @@ def test_the_certificate_says_what_is_left_for_it() -> None:
 
 
 def test_what_has_no_final_check_is_refused_and_what_the_message_names_works() -> None:
-    with pytest.raises(InputError, match=r"final_check: True for another mechanism.*mechanism='claims'"):
+    with pytest.raises(InputError, match="final_check must be False beside it, or mechanism='claims'"):
         labelled(final_check=True, mechanism="ladder", queries=5)
     assert labelled(final_check=True, mechanism="claims", queries=5).certificate.final is not None
     with pytest.raises(InputError, match="a final check, asked of ladder"):

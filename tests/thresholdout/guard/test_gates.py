@@ -305,7 +305,7 @@ def test_a_last_look_certifies_what_is_on_the_way() -> None:
     assert not gate.on_the_way
     assert sources(guard) == ["step", "milestone"]
     for wrong in ([1], 5, ""):
-        with pytest.raises(InputError, match="key: "):
+        with pytest.raises(InputError, match="key must be"):
             gate.last_evaluation(key=wrong)  # type: ignore[arg-type]
     assert len(guard.history) == 2
 

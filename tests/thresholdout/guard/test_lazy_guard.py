@@ -461,20 +461,20 @@ def test_parts_that_share_records_are_refused(engine: Engine, table: pd.DataFram
 @for_each(
     ("declared", "message"),
     [
-        ({"dependence": TimeOrder("nr", window=3)}, "by: no column 'nr'"),
+        ({"dependence": TimeOrder("nr", window=3)}, "by must be .*; got no column 'nr'"),
         ({"dependence": TimeOrder(window=3)}, "a TimeOrder of a lazy frame without a column or a window"),
         ({"dependence": TimeOrder("g")}, "a TimeOrder of a lazy frame without a column or a window"),
         ({"dependence": TimeOrder("g", window=3), "groups": "g"}, "a TimeOrder beside groups"),
         ({"dependence": DependencyGraph(([[0, 1]], N))}, "in which each record has its place"),
         ({"dependence": nx.path_graph(3)}, "which can mean two things"),
-        ({"groups": ["g", "y"]}, "groups: a list"),
-        ({"groups": "nr"}, "groups: no column 'nr'"),
+        ({"groups": ["g", "y"]}, "groups must be .*; got a list"),
+        ({"groups": "nr"}, "groups must be .*; got no column 'nr'"),
         ({"groups": "g", "dependence": Independent(N)}, "a model beside groups"),
         ({"dependence": MarkovChain([[0.9, 0.1], [0.2, 0.8]], N)}, "in which each record has its place"),
-        ({"dependence": Independent(3)}, "dependence: a model of 3 records"),
+        ({"dependence": Independent(3)}, "dependence must be .*; got a model of 3 records"),
         ({"mechanism": "ladder"}, "'ladder' for lazy frames"),
         ({"mechanism": "leaderboard"}, "'leaderboard' for lazy frames"),
-        ({"sampling": "fixed_features", "groups": "g"}, "sampling: 'fixed_features' for"),
+        ({"sampling": "fixed_features", "groups": "g"}, "sampling must be .*; got 'fixed_features' for"),
     ],
 )
 def test_what_needs_places_or_single_values_is_refused(
@@ -488,10 +488,22 @@ def test_what_needs_places_or_single_values_is_refused(
 @for_each(
     ("parts", "kind", "message"),
     [
-        (lambda top, rest: ((top, "nr"), (rest, "nr")), InputError, "label: no column 'nr'"),
-        (lambda top, rest: ((top, 3), (rest, 3)), InputTypeError, r"a tuple with a lazy frame; expected: .*'label'"),
-        (lambda top, rest: ((top, "y"), rest), InputError, "train: None as the column of labels, beside 'y'"),
-        (lambda top, rest: ((top, "y"), (rest, "p")), InputError, "train: 'p' as the column of labels, beside 'y'"),
+        (lambda top, rest: ((top, "nr"), (rest, "nr")), InputError, "label must be .*; got no column 'nr'"),
+        (
+            lambda top, rest: ((top, 3), (rest, 3)),
+            InputTypeError,
+            r"one lazy frame with all columns, and the name of the column of labels: \(frame, 'label'",
+        ),
+        (
+            lambda top, rest: ((top, "y"), rest),
+            InputError,
+            "train must be .*; got None as the column of labels, beside 'y'",
+        ),
+        (
+            lambda top, rest: ((top, "y"), (rest, "p")),
+            InputError,
+            "train must be .*; got 'p' as the column of labels, beside 'y'",
+        ),
         (lambda top, rest: ((top, top), rest), InputTypeError, "a tuple with a lazy frame"),
     ],
 )
@@ -529,7 +541,7 @@ def test_labels_are_the_name_of_one_column(
         (lambda guard: guard.gate("good", train_values=np.ones(N)), "train_values: given beside lazy frames"),
         (lambda guard: guard.split(), "holdout: a lazy frame"),
         (lambda guard: guard.scorer(), "holdout: a lazy frame"),
-        (lambda guard: guard.score(np.ones(N)), "estimator: a ndarray, beside lazy frames; expected: the name"),
+        (lambda guard: guard.score(np.ones(N)), "estimator must be the name; got an ndarray, beside lazy frames"),
         (lambda guard: guard.score_all(["good", np.ones(3)]), "estimator: a ndarray, beside lazy frames"),
         (lambda guard: origin(guard, np.ones((3, 2))), "X: rows"),
     ],
@@ -581,19 +593,22 @@ def test_a_model_of_dependence_is_named_by_what_declares_it(tmp_path: Path, tabl
 
 
 def test_both_parts_are_lazy_or_none_is(table: pd.DataFrame) -> None:
-    with pytest.raises(InputTypeError, match=r"train: the text or path 'train.parquet'.*scan_parquet"):
+    with pytest.raises(InputTypeError, match=r"train must be the records: a lazy frame, such as polars.scan_parquet"):
         Thresholdout((of_polars(table[:N]), "y"), train=("train.parquet", "y"))
-    with pytest.raises(InputTypeError, match=r"holdout: the text or path 'a.parquet'.*scan_parquet"):
+    with pytest.raises(InputTypeError, match=r"holdout must be the records: a lazy frame, such as polars.scan_parquet"):
         Thresholdout(Path("a.parquet"), train=of_polars(table[N:]))
-    with pytest.raises(InputTypeError, match=r"holdout: a tuple with a lazy frame; expected: .*\(frame, 'label'\)"):
+    with pytest.raises(
+        InputTypeError,
+        match=r"^holdout must be one lazy frame with all columns, and .*: \(frame, 'label'\)",
+    ):
         Thresholdout((of_polars(table[:N]), table.y[:N]), train=(of_polars(table[N:]), "y"))
     with pytest.raises(InputTypeError, match="beside a holdout"):
         Thresholdout(of_polars(table[:N]), train=table[N:])
     with pytest.raises(InputTypeError, match="beside a holdout"):
         Thresholdout(table[:N], train=of_polars(table[N:]))
-    with pytest.raises(InputTypeError, match=r"the text 'y' beside records in memory; expected: \(X, y\) with"):
+    with pytest.raises(InputTypeError, match=r"\(X, y\) with.*; got the text 'y' beside records in memory"):
         Thresholdout((table[:N], "y"), train=(table[N:], "y"))
-    with pytest.raises(InputError, match="predictions: columns for parts in memory"):
+    with pytest.raises(InputError, match=r"predictions must be .*; got columns for parts in memory"):
         Thresholdout(table[:N], train=table[N:]).join(of_polars(table), on="id")
     with pytest.raises(InputTypeError, match="the text 'good'"):
         Thresholdout((table[:N], table.y[:N]), train=(table[N:], table.y[N:])).score("good")

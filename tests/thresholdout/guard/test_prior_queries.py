@@ -153,7 +153,10 @@ def test_algorithm_1_after_looks() -> None:
         np.arange(float(n)), mechanism=SparseVector(0.08, 0.004, budget=1), queries=10, confidence=0.9975
     )
     assert after.certificate.tolerance == pytest.approx(plain.certificate.tolerance, rel=1e-6)
-    with pytest.raises(InputError, match=r"prior_queries: .*mechanism='claims' takes any number of queries"):
+    with pytest.raises(
+        InputError,
+        match=r"prior_queries must be at least 1e-12 .*; mechanism='claims' takes any number of queries",
+    ):
         Thresholdout(np.arange(float(n)), mechanism=SparseVector(0.08, 0.004, budget=1), queries=10, prior_queries=10)
 
 

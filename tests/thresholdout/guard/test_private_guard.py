@@ -295,7 +295,7 @@ def test_what_is_not_covered_is_refused_and_what_the_message_names_works() -> No
         lambda: guard.compare_all(models, models[1], cv="training"),
         lambda: guard.gate(models[0]),
     ):
-        with pytest.raises(InputError, match=r"epsilon: .* which its epsilon does not cover.*guard\.score"):
+        with pytest.raises(InputError, match=r"epsilon must be guard.ask or guard.score"):
             ask()
     assert guard.history.empty
     assert guard.score(models[0], cv="training").interval[0] < 0.3 < guard.score(models[0], cv="training").interval[1]
@@ -309,7 +309,7 @@ def test_what_is_not_covered_is_refused_and_what_the_message_names_works() -> No
 
 
 def test_too_few_records_are_refused_with_the_epsilon_that_works() -> None:
-    with pytest.raises(InputError, match=r"whose noise would hide everything.*at least 0\.0") as refused:
+    with pytest.raises(InputError, match=r"at least 0.0") as refused:
         private(mechanism=Claims(epsilon=0.01, holdout_answers=3))
     least = float(str(refused.value).split("at least ")[1].split(",")[0])
     assert private(mechanism=Claims(epsilon=least, holdout_answers=3)).status.epsilon == pytest.approx(least, rel=1e-3)

@@ -253,7 +253,7 @@ class TestModelsThatCannotBeFittedAgain:
     )
     def test_one_sentence_says_what_to_give(self, model: Any) -> None:
         guard = make()
-        expected = r"estimator: a .*; expected: train_values= .*or cv='training'"
+        expected = r"estimator must be train_values= \(its cross-validated score, or .*\), or cv='training'"
         asks = (guard.score, guard.final_check, lambda one: guard.compare(one, one), lambda one: guard.score_all([one]))
         for ask in asks:
             with pytest.raises(InputError, match=expected):
@@ -281,7 +281,7 @@ class TestModelsThatCannotBeFittedAgain:
 
     def test_what_is_not_fitted_costs_nothing(self) -> None:
         guard = make()
-        with pytest.raises(InputError, match="estimator: a KNeighborsClassifier that is not fitted"):
+        with pytest.raises(InputError, match=r"estimator must be .*; got a KNeighborsClassifier that is not fitted"):
             guard.score(KNeighborsClassifier())
         assert guard.history.empty
 
@@ -290,9 +290,9 @@ class TestModelsThatCannotBeFittedAgain:
         for values in (np.ones(N - 1), np.full(N, 2.0), "high", np.ones((N, 2))):
             with pytest.raises((InputError, InputTypeError), match="train_values"):
                 guard.score(model, train_values=values)
-        with pytest.raises(InputError, match=r"cv: 5; expected: nothing beside train_values"):
+        with pytest.raises(InputError, match=r"cv must be nothing beside train_values.*; got 5"):
             guard.score(model, cv=5, train_values=0.5)
-        with pytest.raises(InputTypeError, match="train_values: a ndarray; expected: the f1 of the training part"):
+        with pytest.raises(InputTypeError, match="train_values must be the f1 of the training part; got an ndarray"):
             guard.score(model, "f1", train_values=np.ones(N))
         for pair in (0.5, (0.5, 0.5), (np.ones(N),), (np.ones(N), np.ones(3))):
             with pytest.raises((InputError, InputTypeError), match="train_values"):

@@ -203,7 +203,7 @@ def test_values_can_come_from_elsewhere() -> None:
         values = {f"{part}_values": right(text, part) for part in EXAMPLES}
         verdict = climb.propose(text, **values)
     assert verdict.outcome == "kept"
-    with pytest.raises(InputError, match="train_values: nothing"):
+    with pytest.raises(InputError, match="train_values is missing"):
         climb.propose("aaaaa")
     with pytest.raises(InputError, match="holdout_values"):
         climb.propose("aaaaa", train_values=right("aaaaa", "train"), holdout_values=[1.0])
@@ -316,7 +316,7 @@ def test_two_climbs_of_one_guard_do_not_mix() -> None:
 def test_a_name_stays_with_what_its_candidates_were_judged_by(other: dict[str, Any]) -> None:
     climb = made()
     outcomes(climb, "aa", "aaaa")
-    with pytest.raises(InputError, match=f"name: 'climb'.*another name for {next(iter(other))}="):
+    with pytest.raises(InputError, match=f"name must be another name for {next(iter(other))}=.*; got 'climb'"):
         GuardedCandidates(climb.guard, right, name="climb", **other)
     assert GuardedCandidates(climb.guard, right, name="climb").champion == "aaaa"
 

@@ -234,7 +234,7 @@ def test_nesting_without_end_is_damage(text: str, tmp_path: Path) -> None:
 @for_each("text", ["[" * DEEP, "a = " + "[" * DEEP, "9" * 5000, "a = " + "9" * 5000])
 def test_events_without_end_are_an_error(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    assert "EVENTS: a file that can't be read" in run("privacy", "account", tmp_path / name, code=4)
+    assert "got a file that can't be read" in run("privacy", "account", tmp_path / name, code=4)
 
 
 def test_the_longest_texts_go_through_a_file(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_the_longest_texts_go_through_a_file(tmp_path: Path) -> None:
         guard = Thresholdout(np.arange(900.0), queries=10, mechanism=Claims(holdout_answers=2), ledger=ledger)
         guard.ask(0.5, np.ones(900), name=long, key=long)
         for wrong in ({"name": long + "x"}, {"key": long + "x"}):
-            with pytest.raises(InputError, match=r"10,001 characters.*at most 10,000"):
+            with pytest.raises(InputError, match="one of at most 10,000"):
                 guard.ask(0.5, np.ones(900), **wrong)  # type: ignore[arg-type]
         identity = ledger.guards()[0]
         export_history(ledger, identity, tmp_path / "history.jsonl")

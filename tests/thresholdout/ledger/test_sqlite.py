@@ -272,18 +272,18 @@ def test_a_relative_path_outlives_a_change_of_folder(tmp_path: Path, monkeypatch
 )
 def test_other_addresses_are_refused(where: str, seen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=f"^ledger: {seen}; expected: ") as caught:
+    with pytest.raises(InputError, match=f"^ledger must be .*; got {seen}") as caught:
         open_ledger(where)
     assert "hunter2" not in str(caught.getrepr(style="short"))
     assert content(tmp_path) == {}
 
 
 def test_other_types_are_refused() -> None:
-    with pytest.raises(InputTypeError, match="ledger: a int"):
+    with pytest.raises(InputTypeError, match=r"ledger must be .*; got an int"):
         open_ledger(3)  # type: ignore[arg-type]
-    with pytest.raises(InputTypeError, match="ledger: a bytes"):
+    with pytest.raises(InputTypeError, match=r"ledger must be .*; got a bytes"):
         open_ledger(b"guard.db")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="ledger: None"):
+    with pytest.raises(InputError, match=r"ledger must be .*; got None"):
         open_ledger(None, must_exist=True)
 
 

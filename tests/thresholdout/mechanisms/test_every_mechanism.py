@@ -127,7 +127,7 @@ def test_a_refusal_draws_nothing_and_shows_nothing(make: Callable[[], AnyMechani
         with pytest.raises(InputError, match="train"):
             mechanism.step(state, train, values, Silent())
     for wrong, error in (([0.5] * (N - 1), InputError), ([2.0] * N, InputError), (["a"] * N, InputTypeError)):
-        with pytest.raises(error, match=r"^holdout_values:"):
+        with pytest.raises(error, match=r"^holdout_values must be"):
             mechanism.read(wrong, N, (0.0, 1.0), "holdout_values")
     assert "123" not in repr(values) or isinstance(values, float)
 
@@ -145,7 +145,7 @@ def test_states_of_another_form_are_refused(make: Callable[[], AnyMechanism]) ->
         "unknown/1 2 5",
         f"y {text}",
     ):
-        with pytest.raises(InputError, match=r"^state: a text of another form"):
+        with pytest.raises(InputError, match=r"^state must be .*; got a text of another form"):
             mechanism.restore(wrong)
 
 

@@ -318,9 +318,9 @@ def test_groups_count_as_few_records_and_parts_as_their_own() -> None:
 
 def test_what_goes_with_no_allowance_is_refused() -> None:
     for wrong in ({"noise": 0.05}, {"noise": 0.0, "max_half_width": 0.1}, {"noise": 0.0, "final_check": True}):
-        with pytest.raises(InputError, match=r"^allowance:"):
+        with pytest.raises(InputError, match=r"^allowance must be"):
             ClaimsParameters(allowance=24.0, **wrong)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"^about:"):
+    with pytest.raises(InputError, match=r"^about must be"):
         leaderboard(10).paired_counts(None, BINARY)  # type: ignore[arg-type]
     mechanism = leaderboard(100)
     spent = replace(mechanism.start(SeededNoise(0)), log_error_budget=-2e9)

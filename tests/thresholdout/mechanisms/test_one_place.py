@@ -297,5 +297,5 @@ class TestASeventh:
 
 
 def test_parameters_that_are_in_no_list_are_refused() -> None:
-    with pytest.raises(InputTypeError, match=r"a CellsParameters.*thresholdout\.mechanisms"):
+    with pytest.raises(InputTypeError, match=r"parameters of thresholdout.mechanisms"):
         made()

@@ -63,7 +63,7 @@ class TestParameters:
     @for_each("value", [0.0, -0.1, math.inf, -math.inf, math.nan, 2e6, "0.1", True])
     @for_each("name", ["threshold", "noise_scale"])
     def test_scales_are_positive_and_sane(self, name: str, value: object) -> None:
-        with pytest.raises(InputError, match=f"^{name}: {value!r}; expected: a"):
+        with pytest.raises(InputError, match=f"^{name} must be a.*; got {value!r}"):
             parameters(**{name: value})
 
     @for_each("name", ["threshold", "noise_scale", "grid"])
@@ -81,7 +81,7 @@ class TestParameters:
     @for_each("name", ["budget", "queries"])
     def test_counts(self, name: str) -> None:
         for value in (0, -3):
-            with pytest.raises(InputError, match=f"{name}: {value}"):
+            with pytest.raises(InputError, match=f"{name} must be .*; got {value}"):
                 parameters(**{name: value})
         for other in (2.5, "2", True):
             with pytest.raises(InputTypeError, match=name):
@@ -226,7 +226,7 @@ class TestLimits:
         mechanism = SparseVectorMechanism(parameters())
         noise = Scripted([0])
         state = mechanism.start(noise)
-        with pytest.raises(InputError, match=r"^train: .*expected: a number in \[0, 1\]"):
+        with pytest.raises(InputError, match=r"^train must be a number in \[0, 1\]"):
             mechanism.step(state, value, 0.5, noise)
         with pytest.raises(InputError, match=r"^holdout") as caught:
             mechanism.step(state, 0.5, value, noise)
@@ -358,7 +358,7 @@ class TestEpsilon:
         ],
     )
     def test_refuses(self, arguments: tuple[int, float, int | None], name: str) -> None:
-        with pytest.raises(InputError, match=f"^{name}:"):
+        with pytest.raises(InputError, match=f"^{name} must be"):
             interaction_epsilon(*arguments)
 
 

@@ -195,7 +195,10 @@ def test_regressors_by_r2_and_by_a_clipped_loss() -> None:
     }
     guard = Thresholdout((features[200:], target[200:]), **parts)
     search = GridSearchCV(Ridge(), {"alpha": [0.01, 100.0]}, cv=4)
-    with pytest.raises(InputError, match=r"None for scoring='r2', whose errors have no limit.*r2\(clip="):
+    with pytest.raises(
+        InputError,
+        match=r"the largest that counts, from the training part: thresholdout\.scoring\.statistics\.r2\(clip=",
+    ):
         GuardedSearchCV(search, guard).fit(features[:200], target[:200])
     guarded = GuardedSearchCV(search, guard, metric=r2(4.0)).fit(features[:200], target[:200])
     assert set(guard.history["name"]) == {"r2(clip=4)"}
@@ -344,7 +347,7 @@ def test_holdout_records_are_refused_before_anything_is_fitted() -> None:
         (tree(), {}, InputTypeError, "a search over an estimator"),
         (grid(), {"candidates": 0}, InputError, "candidates"),
         (grid(), {"exhausted": "freeze"}, InputError, "exhausted"),
-        (grid(), {"guard": "guard.db"}, InputTypeError, "guard: a str"),
+        (grid(), {"guard": "guard.db"}, InputTypeError, "guard must be .*; got a str"),
         (grid(scoring="f1_weighted"), {}, InputError, "metric="),
         (grid(scoring=make_scorer(lambda y, said: 0.5)), {}, InputError, "bounded_difference"),
         (grid(scoring="neg_median_absolute_error"), {}, InputError, "median_absolute_error"),

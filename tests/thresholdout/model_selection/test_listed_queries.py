@@ -211,10 +211,13 @@ def test_known_training_values_take_the_place_of_cross_validation() -> None:
     first, second = guard.score_all(models, train_values=[0.2, np.ones(len(TRAIN[1]))])
     assert guard.history["train"].tolist() == [0.2, 1.0]
     assert (first.value, second.value) == pytest.approx(holdout_scores([1, 5]))
-    for values, seen in (([0.2], "train_values: 1 of them"), (0.2, "train_values: a float")):
+    for values, seen in (
+        ([0.2], "train_values must be .*; got 1 of them"),
+        (0.2, "train_values must be .*; got a float"),
+    ):
         with pytest.raises(InputError, match=seen):
             guard.score_all(models, train_values=values)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="cv: 5"):
+    with pytest.raises(InputError, match=r"cv must be .*; got 5"):
         guard.score_all(models, train_values=[0.2, 0.3], cv=5)
 
 

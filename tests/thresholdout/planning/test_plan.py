@@ -355,7 +355,7 @@ def test_as_json() -> None:
     ],
 )
 def test_refuses_what_cannot_be(arguments: dict[str, Any], argument: str) -> None:
-    with pytest.raises(InputError, match=f"^{argument}: "):
+    with pytest.raises(InputError, match=f"^{argument} must be"):
         plan(**arguments)
 
 
@@ -368,7 +368,7 @@ def test_a_guard_does_not_hold_planned_parameters_with_another_confidence(confid
     """Before, such a guard had intervals at its own 0.95, whatever had been planned."""
     planned, rng = plan(500, queries=10, confidence=confidence), np.random.default_rng(0)
     holdout, train = rng.normal(size=(500, 1)), rng.normal(size=(500, 1))
-    with pytest.raises(InputError, match=f"^confidence: 0.95 beside .* expected: confidence={confidence}"):
+    with pytest.raises(InputError, match=f"^confidence must be confidence={confidence}.*; got 0.95 beside"):
         Thresholdout(holdout, train=train, mechanism=planned.parameters)
     guard = Thresholdout(holdout, train=train, mechanism=planned.parameters, confidence=planned.confidence)
     assert guard.certificate.confidence == confidence

@@ -217,7 +217,7 @@ def test_more_records_and_a_smaller_margin_certify_more() -> None:
 def test_a_choice_by_epsilon() -> None:
     assert check_choice("algorithm-1", 0.5) == SparseVector.for_budget(0.5)
     for mechanism, epsilon, kind, words in (
-        ("algorithm-1", None, InputError, "epsilon: None"),
+        ("algorithm-1", None, InputError, "epsilon must be .*; got None"),
         ("claims", 0.5, InputError, "Claims\\(epsilon=...\\)"),
         (None, 0.5, InputError, "mechanism='algorithm-1' beside it"),
         ("algorithm-1", "much", (InputError, InputTypeError), "a positive number"),
@@ -227,7 +227,7 @@ def test_a_choice_by_epsilon() -> None:
             check_choice(mechanism, epsilon)
     with pytest.raises(InputError, match="one of them"):
         Thresholdout(np.arange(900.0), queries=10, mechanism=SparseVector.for_budget(5.0, queries=20))
-    with pytest.raises(InputError, match="method: 'messages' for"):
+    with pytest.raises(InputError, match=r"method must be .*; got 'messages' for"):
         Thresholdout(
             np.arange(900.0),
             dependence=Groups(np.arange(900) // 2),

@@ -62,7 +62,7 @@ def test_cross_validated_values_are_out_of_fold() -> None:
 
 @for_each("name", ["roc_auc", "neg_log_loss", "neg_brier_score", "squared_error", "absolute_error", ""])
 def test_unknown_names_say_what_to_use(name: str) -> None:
-    with pytest.raises(InputError, match="expected"):
+    with pytest.raises(InputError, match="metric must be"):
         metrics.get_metric(name)
 
 

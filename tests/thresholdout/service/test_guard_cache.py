@@ -125,5 +125,5 @@ def test_a_guard_that_cannot_be_opened_is_tried_again(
         with pytest.raises(ZeroDivisionError):
             cache.get(identities[0])
     assert cache.get(identities[0]).identity == identities[0]
-    with pytest.raises(InputError, match=r"^most_bytes: "):
+    with pytest.raises(InputError, match=r"^most_bytes must be"):
         GuardCache(ledger, -1)

@@ -215,7 +215,7 @@ def test_a_metric_that_fails_with_labels_of_the_holdout_is_charged_and_shows_non
     metric = Metric("own", "predict", values, (0.0, 1.0), True)
     service = made(tmp_path, [0, 1], [0, 1, 7])
     if fails:
-        with pytest.raises(InputError, match=r"^metric: .*charged as an answer from the holdout") as caught:
+        with pytest.raises(InputError, match=r"^metric must be .*charged as an answer from the holdout") as caught:
             service.ask(predicted([0]), metric)
         assert "7" not in str(caught.value)
     else:
@@ -228,7 +228,7 @@ def test_a_metric_that_fails_with_labels_of_the_holdout_is_charged_and_shows_non
 
 def test_probabilities_that_do_not_add_up_are_told_as_predictions(tmp_path: Path) -> None:
     service = made(tmp_path, [0, 1], [0, 1])
-    assert refused(service, predicted([0], p_0=0.5, p_1=0.9), "log_loss").startswith("predictions: ")
+    assert refused(service, predicted([0], p_0=0.5, p_1=0.9), "log_loss").startswith("predictions must be ")
 
 
 # Predictions of another kind
@@ -303,7 +303,7 @@ def test_bad_edges_are_refused(tmp_path: Path, edges: dict[str, Any], words: str
 
 
 def test_a_wrong_window_is_called_window(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^window: -1; expected"):
+    with pytest.raises(InputError, match=r"^window must be .*; got -1"):
         made(tmp_path, [0, 1], [0, 1], window=-1)
 
 
@@ -339,7 +339,10 @@ def test_a_chain_is_declared_and_begins_after_the_last_training_label(tmp_path: 
 
 
 def test_an_estimated_chain_is_refused_and_what_the_refusal_names_works(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^order: .* estimated .* is not their law; .*window=.*transition=table"):
+    with pytest.raises(
+        InputError,
+        match=r"^order must be window= beside it, .*; or transition=table",
+    ):
         chained(tmp_path, law=None)
     assert not list(tmp_path.iterdir())
     assert made(tmp_path, "ab", "ab", window=3).guard.n == N
@@ -349,7 +352,7 @@ def test_an_estimated_chain_is_refused_and_what_the_refusal_names_works(tmp_path
 
 @for_each("start", [-N, N / 2 + 0.5, N - 1])
 def test_a_holdout_of_a_chain_begins_after_the_training_part(tmp_path: Path, start: float) -> None:
-    with pytest.raises(InputError, match=r"^order: .*begins after the last training row"):
+    with pytest.raises(InputError, match=r"^order must be a holdout that begins after the last training row"):
         chained(tmp_path, start)
     assert not list(tmp_path.iterdir())
 
@@ -362,11 +365,11 @@ def test_rows_in_order_are_a_window_of_the_sorted_tables(tmp_path: Path) -> None
     service = PredictionGuard.create(tmp_path / "guard.db", train.assign(t=range(N)), shuffled, **settings)
     assert service.guard.dependence.fingerprint() == MovingWindow(N, 2).fingerprint()
     assert service._records.holdout_ids == shuffled.sort_values("t")["id"].tolist()
-    with pytest.raises(InputError, match=r"^order: .*begins after the last training row"):
+    with pytest.raises(InputError, match=r"^order must be a holdout that begins after the last training row"):
         PredictionGuard.create(
             tmp_path / "other.db", train.assign(t=range(N)), holdout.assign(t=np.arange(N) - 0.5), **settings
         )
-    with pytest.raises(InputError, match="order: given beside groups"):
+    with pytest.raises(InputError, match=r"order must be .*; got given beside groups"):
         made(tmp_path, [0, 1], [0, 1], order="id", groups="id")
 
 
@@ -379,7 +382,7 @@ def test_rows_in_order_are_a_window_of_the_sorted_tables(tmp_path: Path) -> None
         (LAW[["from"]], "probabilities of 0 labels"),
         (LAW.assign(a=["x", "y"]), "text in column 'a', row 1"),
         (LAW.iloc[1:, :2].assign(a=1.0), "1000 labels that are none of"),
-        ([[0.9, 0.1], [0.25, 0.75]], "transition: "),
+        ([[0.9, 0.1], [0.25, 0.75]], "transition must be"),
     ],
     ids=["sum", "row", "name", "no columns", "text", "label", "list"],
 )
@@ -506,7 +509,7 @@ def test_many_services_share_a_server() -> None:
         found = PredictionGuard.open(ledger, service.identity[:8])
         assert (found.identity, found.queries) == (service.identity, 9)
         assert found._records.train_ids[3] == f"{name} 3"
-    with pytest.raises(InputError, match=r"guard: none, and 2 guards with labels; expected: the first characters"):
+    with pytest.raises(InputError, match=r"guard must be the first characters.*; got none, and 2 guards with labels"):
         PredictionGuard.open(ledger)
     with pytest.raises(InputError, match="'x', with which no guards with labels start"):
         PredictionGuard.open(ledger, "x")

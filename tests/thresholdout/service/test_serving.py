@@ -339,7 +339,7 @@ def test_keys_and_holdouts_are_looked_after_where_the_database_is(tmp_path: Path
     assert "no holdout or API token of this name" in run("admin", "token", "revoke", "nobody", *database, code=4)
     assert "lower-case letters" in run("admin", "token", "new", "--team", "Ann B", *database, code=2)
     assert "400 records, interval by accuracy, open" in said
-    assert "--train: columns" in run("admin", "holdout", "new", "other", *parts, "--label", "z", *database, code=4)
+    assert "--train must be" in run("admin", "holdout", "new", "other", *parts, "--label", "z", *database, code=4)
     assert "Missing option '--label'" in run("admin", "holdout", "new", "other", *parts, *database, code=2)
     other = ("admin", "holdout", "new", "other", *parts, "--label", "y", *database)
     assert "squared_error needs --clip" in run(*other, "--metric", "squared_error", code=2)

@@ -70,7 +70,7 @@ def check_parts_disjoint(train: LazyPart, holdout: LazyPart) -> None:
     >>> parts = [LazyPart(pl.LazyFrame({"x": x, "y": [0, 1]}), "part") for x in ([None, 2.0], [5.0, 2.0])]
     >>> check_parts_disjoint(*parts)
     Traceback (most recent call last):
-    thresholdout.errors.OverlapError: train: 1 of 2 holdout records occur in the training part too; expected: par...
+    thresholdout.errors.OverlapError: train must be a part without records of the holdout; got 1 of 2 ...
     """
     _check_engines(train, holdout)
     types = {name: _compared(name, train.schema[name], dtype) for name, dtype in holdout.schema.items()}
@@ -84,9 +84,9 @@ def check_parts_disjoint(train: LazyPart, holdout: LazyPart) -> None:
     if found:
         raise OverlapError(
             "train",
-            f"{found} of {holdout.n} holdout records occur in the training part too",
-            "parts without common records; drop them from one part, or, if equal rows are different records here, say "
-            "allow_duplicates=True",
+            f"{found} of {holdout.n} holdout records",
+            "a part without records of the holdout",
+            "Drop these records from one part or, if equal rows are different records here, pass allow_duplicates=True.",
         )
 
 

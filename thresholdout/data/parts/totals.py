@@ -100,7 +100,7 @@ class Totals:
         --------
         >>> Totals(4, 40, 0, missing=1, above=2).check("train", (0.0, 1.0))
         Traceback (most recent call last):
-        thresholdout.errors.InputError: train: 1 of 4 values missing, 2 above 1; expected: values in [0, 1]...
+        thresholdout.errors.InputError: train must be values in [0, 1]; name another range with bounds=(lower, ...
         """
         lower, upper = bounds
         counts = {"missing": self.missing, f"below {lower:g}": self.below, f"above {upper:g}": self.above}

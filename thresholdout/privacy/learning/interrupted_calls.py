@@ -55,7 +55,7 @@ def check_alike(name: str, before: Any, now: Any) -> None:
     --------
     >>> check_alike("batch_size", 10, 20)
     Traceback (most recent call last):
-    thresholdout.errors.InputError: batch_size: 20; expected: 10, as in the interrupted run
+    thresholdout.errors.InputError: batch_size must be 10, as in the interrupted run; got 20.
     """
     if before != now:
         raise InputError(name, f"{now}", f"{before}, as in the interrupted run")

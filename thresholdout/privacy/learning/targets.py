@@ -213,8 +213,8 @@ def check_left(target: float, spent: float, instead: str) -> None:
     >>> check_left(3.0, 1.9993, "or warm_start=False")
     >>> check_left(2.0, 1.9993, "or warm_start=False")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: epsilon: 2, of which earlier calls have spent 1.999; expected: a larger epsilon \
-for all calls together, or warm_start=False
+    thresholdout.errors.InputError: epsilon must be a larger epsilon for all calls together, or \
+warm_start=False; got 2, of which earlier calls have spent 1.999.
     """
     if spent > (1.0 - LEAST_LEFT) * target:
         seen = f"{target:g}, of which earlier calls have spent {spent:.4g}"

@@ -67,7 +67,7 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
     (0.0, 1.0)
     >>> get_statistic("r2")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: statistic: 'r2', whose errors have no limit; expected: the largest that counts, ...
+    thresholdout.errors.InputError: statistic must be the largest that counts, from the training part: ...
     """
     if isinstance(statistic, Statistic):
         return statistic

@@ -42,7 +42,7 @@ def roc_auc() -> Statistic:
     0.75
     >>> roc_auc().value(["no", "no"], [0.3, 0.5])
     Traceback (most recent call last):
-    thresholdout.errors.InputError: y: labels of one class, 'no'; expected: records of two classes
+    thresholdout.errors.InputError: y must be records of two classes; got labels of one class, 'no'.
     """
 
     def parts(labels: NDArray[Any] | None) -> tuple[Area, ...]:

@@ -33,7 +33,7 @@ from thresholdout.client.development import OpenRecords, correction
 from thresholdout.client.tables import CSV, PARQUET, Table
 from thresholdout.errors import InputError
 from thresholdout.service.agents.holdouts import ServiceHoldouts
-from thresholdout.service.refusals import REFUSALS, ServiceRefused
+from thresholdout.service.refusals import REFUSALS, ServiceRefused, details_of
 from thresholdout.service.schemas import Principal
 
 if TYPE_CHECKING:
@@ -388,7 +388,7 @@ def _opened(development: Development | None, holdout: str, table: Table) -> tupl
     try:
         return development[1].scored(table)
     except InputError as error:
-        raise ServiceRefused("bad_request", seen=str(error.seen), expected=str(error.expected)) from None
+        raise ServiceRefused("bad_request", **details_of(error)) from None
 
 
 def _submitted(

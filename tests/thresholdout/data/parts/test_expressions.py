@@ -199,27 +199,27 @@ TYPES: Final = pl.DataFrame(
     schema_overrides={"big": pl.UInt64},
 )
 REFUSED: Final[dict[str, tuple[Any, str]]] = {
-    "no column": (c("none") == 1, "no column 'none'; expected: one of at, b"),
-    "a type that engines add up differently": (c("cents"), r"column 'cents' of type Decimal.*; expected: booleans"),
+    "no column": (c("none") == 1, "one of at, b.*; got .*no column 'none'"),
+    "a type that engines add up differently": (c("cents"), r"booleans.*; got .*column 'cents' of type Decimal.*"),
     "beside others": (c("cents") == 0.25, "column 'cents' of type Decimal"),
     "integers without a sign that floats do not hold": (c("big") == 1, "column 'big' of type UInt64"),
     "bytes": (c("bytes") == c("bytes"), "column 'bytes' of type Binary"),
     "nested": (c("list"), "column 'list' of type List"),
-    "text": (c("s"), "a text; expected: numbers or booleans"),
-    "time": (c("day"), "a time; expected: numbers or booleans"),
-    "no column at all": (nw.lit(1.0), r"1\.0; expected: an expression that reads a column"),
-    "types that differ": (c("i") == c("s"), "an integer and col\\('s'\\), a text; expected: values of one type"),
-    "a boolean and a number": (c("b") == 1, "expected: values of one type"),
-    "times of two types": (c("at") == c("then"), "expected: values of one type"),
-    "day and time": (c("at") == c("day"), "expected: values of one type"),
-    "arithmetic of booleans": (c("b") + c("b"), "col\\('b'\\), which is a boolean; expected: a number there"),
+    "text": (c("s"), "numbers or booleans.*; got .*a text"),
+    "time": (c("day"), "numbers or booleans.*; got .*a time"),
+    "no column at all": (nw.lit(1.0), r"an expression that reads a column.*; got .*1\.0"),
+    "types that differ": (c("i") == c("s"), "values of one type.*; got .*an integer and col\\('s'\\), a text"),
+    "a boolean and a number": (c("b") == 1, "values of one type"),
+    "times of two types": (c("at") == c("then"), "values of one type"),
+    "day and time": (c("at") == c("day"), "values of one type"),
+    "arithmetic of booleans": (c("b") + c("b"), "a number there.*; got .*col\\('b'\\), which is a boolean"),
     "order of booleans": (c("b") < c("b"), "< of booleans"),
     "logic of numbers": (c("i") & c("b"), "& of col\\('i'\\), which is an integer"),
     "not of a number": (~c("i"), "~ of col\\('i'\\)"),
-    "division by a column": (c("x") / c("i"), "/ col\\('i'\\); expected: division by a number that is not 0"),
-    "division by zero": (c("x") / 0, "/ 0; expected"),
+    "division by a column": (c("x") / c("i"), "division by a number that is not 0.*; got .*/ col\\('i'\\)"),
+    "division by zero": (c("x") / 0, "; got .*/ 0"),
     "one over": (1 / c("x"), "the operation '__rtruediv__'"),
-    "powers": (c("x") ** 0.5, "expected: division by a number that is not 0, and \\*\\* 2"),
+    "powers": (c("x") ** 0.5, "division by a number that is not 0, and \\*\\* 2"),
     "roots": (c("x").sqrt(), "the operation 'sqrt'"),
     "a cast that may fail": (c("s").cast(nw.Int64), "a cast to Int64"),
     "a cast of a text": (c("s").cast(nw.Float64), "cast of col\\('s'\\), which is a text"),
@@ -250,13 +250,13 @@ REFUSED: Final[dict[str, tuple[Any, str]]] = {
 def test_what_engines_do_differently_or_may_fail_at_is_refused(engine: str) -> None:
     part = part_of(engine, TYPES)
     for expression, said in REFUSED.values():
-        with pytest.raises(InputError, match=f"(?s)query: .*{said}"):
+        with pytest.raises(InputError, match=f"(?s)query must be .*{said}"):
             part.totals(expression)
 
 
 @for_each("value", [pl.col("x") > 0.5, None, [0.5, 1.0], np.array([0.5, 1.0]), lambda X: X])
 def test_what_is_no_expression_is_refused(value: Any) -> None:
-    with pytest.raises(InputTypeError, match=r"query: a .*; expected: an expression of narwhals"):
+    with pytest.raises(InputTypeError, match="query must be an expression of narwhals"):
         part_of("polars", TYPES).totals(value)
 
 
@@ -264,7 +264,7 @@ def test_expressions_are_refused_before_data_are_touched() -> None:
     part = LazyPart(pl.scan_parquet("missing.parquet", schema={"x": pl.Float64, "i": pl.Int64}), "holdout")
     with pytest.raises(InputError, match="the logarithm of col"):
         part.totals(c("x").log())
-    with pytest.raises(InputError, match=r"bounds: .*; expected: ends below 2\*\*53 for integers"):
+    with pytest.raises(InputError, match=r"bounds must be ends below 2\*\*53 for integers"):
         part.totals("i", (0.0, 2.0**53))
     with pytest.raises(EngineFailed, match="holdout: FileNotFoundError while its records were counted; no record"):
         part.totals("x")
@@ -338,5 +338,5 @@ def test_a_version_of_narwhals_that_hides_its_operations_is_named(monkeypatch: p
     part = part_of("polars", {"a": [1, 2, 3]})
     expression = c("a") > 1
     monkeypatch.delattr(expression, "_nodes")
-    with pytest.raises(InputError, match=r"an expression of narwhals [0-9.]+; expected: narwhals 2\.29"):
+    with pytest.raises(InputError, match=r"narwhals 2.29.*; got an expression of narwhals 2.29.0"):
         part.totals(expression)

@@ -51,7 +51,7 @@ def test_frames_that_are_lazy() -> None:
 
 @for_each("frame", [pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]}), np.zeros(3), None])
 def test_other_frames_are_refused(frame: object) -> None:
-    with pytest.raises(InputTypeError, match=r"train: a .*; expected: a polars\.LazyFrame, a DuckDB relation"):
+    with pytest.raises(InputTypeError, match=r"train must be a polars.LazyFrame, a DuckDB relation"):
         LazyPart(frame, "train")
 
 
@@ -71,7 +71,7 @@ def test_without_narwhals_it_says_how_to_get_it() -> None:
 @engines
 def test_a_frame_without_records_is_refused(engine: str) -> None:
     part = LazyPart(ENGINES[engine](pl.DataFrame(schema={"x": pl.Float64})), "train")
-    with pytest.raises(InputError, match="train: no records; expected: at least one"):
+    with pytest.raises(InputError, match="train must be at least one; got no records"):
         part.totals("x")
 
 

@@ -204,7 +204,9 @@ def test_one_column_settles_only_what_is_not_shared(engine: Callable[[pa.Table],
 
 def test_types_and_engines_that_cannot_be_compared_are_refused() -> None:
     one, other = pa.table({"a": [1, 2]}), pa.table({"a": ["1", "2"]})
-    with pytest.raises(InputError, match=r"^train: column 'a' of type String, beside Int64 in the holdout"):
+    with pytest.raises(
+        InputError, match=r"^train must be .*; got column 'a' of type String, beside Int64 in the holdout"
+    ):
         check_parts_disjoint(part(in_polars(other), "train"), part(in_polars(one)))
     with pytest.raises(InputError, match="frames of one engine"):
         check_parts_disjoint(part(in_duckdb(one), "train"), part(in_polars(one)))

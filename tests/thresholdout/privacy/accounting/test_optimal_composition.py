@@ -114,7 +114,7 @@ def test_steps_without_epsilon() -> None:
 
 
 def test_too_many_different_steps() -> None:
-    with pytest.raises(InputError, match=r"21 different values in 21 steps.*fewer values"):
+    with pytest.raises(InputError, match="fewer values"):
         compose_optimal_delta(np.linspace(0.01, 0.02, 21), 0, 1.0)
 
 

@@ -95,14 +95,14 @@ def test_the_mean_is_the_usual_one() -> None:
 def test_longer_rows_are_refused_without_clipping() -> None:
     rows = np.array([[0.6, 0.8], [1.0, 0.0]])
     np.testing.assert_allclose(bounded_mean(rows, 1.0, clip=False), [0.8, 0.4], atol=1e-13)
-    with pytest.raises(InputError, match=r"updates: a norm above the bound; expected: norms of at most 0\.999"):
+    with pytest.raises(InputError, match=r"updates must be norms of at most 0.999.*; got a norm above the bound"):
         bounded_mean(rows, 0.999, clip=False, name="updates")
 
 
 def test_rows_that_are_not_finite() -> None:
     rng = np.random.default_rng(0)
     rows = np.array([[np.inf, 0.0], [0.6, 0.8], [np.nan, 1.0]])
-    with pytest.raises(InputError, match="increments: a value that is not finite"):
+    with pytest.raises(InputError, match=r"increments must be .*; got a value that is not finite"):
         noisy_mean(rows, 1.0, 0.0, rng, name="increments")
     found = noisy_mean(rows, 1.0, 0.0, rng, non_finite="zero")
     np.testing.assert_allclose(found, [0.2, 0.8 / 3], atol=1e-13)

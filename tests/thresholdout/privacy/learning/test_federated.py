@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import re
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -257,16 +256,16 @@ def test_the_result_is_frozen() -> None:
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"sigma": 0.0}, "sigma"),
     ({"sigma": math.nan}, "sigma"),
-    ({"sigma": 1e8}, "sigma: 1e+08, 6e+08 times"),
+    ({"sigma": 1e8}, r"sigma must be .*; got 1e\+08, 6e\+08 times"),
     ({"L": 0.0}, "L"),
     ({"L": math.inf}, "L"),
     ({"T": 0}, "T"),
     ({"batch_size": 0}, "batch_size"),
-    ({"batch_size": 31}, "batch_size: 31 of 30"),
+    ({"batch_size": 31}, "batch_size must be .*; got 31 of 30"),
     ({"theta0": [math.inf, 0.0]}, "theta0"),
     ({"theta0": 0.0}, "theta0"),
     ({"non_finite": "ignore"}, "non_finite"),
-    ({"clients": []}, "clients: none"),
+    ({"clients": []}, "clients must be .*; got none"),
     ({"random_state": -1}, "random_state"),
 ]
 BAD_TYPES: list[tuple[dict[str, Any], str]] = [
@@ -283,7 +282,7 @@ BAD_TYPES: list[tuple[dict[str, Any], str]] = [
 
 @for_each(("named", "message"), BAD)
 def test_values_that_are_refused(named: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
+    with pytest.raises(InputError, match=message):
         run(**{"update": lambda *_: pytest.fail("a client was asked"), **named})
 
 

@@ -31,7 +31,10 @@ def test_labels_of_the_records_are_no_public_set(name: str) -> None:
     lonely = np.array(["healthy"] * 59 + ["ill"])
     model = private(name, classes=None)
     if "allow_leaks" in model.get_params():
-        with pytest.raises(InputError, match=r"classes: None in a private fit.*allow_leaks=True"):
+        with pytest.raises(
+            InputError,
+            match=r"classes must be both labels, as .*; or allow_leaks=True",
+        ):
             quiet_fit(model, X, lonely)
         assert not hasattr(model, "classes_")
         model.set_params(allow_leaks=True)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import re
 import warnings
 from fractions import Fraction
 from itertools import combinations, pairwise
@@ -335,7 +334,7 @@ def test_what_the_report_says() -> None:
 
 
 def test_gradients_longer_than_the_bound() -> None:
-    with pytest.raises(InputError, match="gradients: a norm above the bound"):
+    with pytest.raises(InputError, match=r"gradients must be .*; got a norm above the bound"):
         run(L=0.01, clip=False, sigma=0.01)
     assert np.isfinite(run(L=0.01, sigma=0.01).theta).all()
     run(L=1.0, clip=False)
@@ -343,9 +342,15 @@ def test_gradients_longer_than_the_bound() -> None:
 
 def test_gradients_of_the_wrong_kind() -> None:
     wrong: list[tuple[Any, str]] = [
-        (lambda theta, rows, _: np.full((len(rows), 3), np.nan), "gradients: a value that is not finite"),
-        (lambda theta, rows, _: np.full((len(rows), 3), np.inf), "gradients: a value that is not finite"),
-        (lambda theta, rows, _: np.zeros(3), r"grad_loss: an array of shape \(3,\)"),
+        (
+            lambda theta, rows, _: np.full((len(rows), 3), np.nan),
+            "gradients must be .*; got a value that is not finite",
+        ),
+        (
+            lambda theta, rows, _: np.full((len(rows), 3), np.inf),
+            "gradients must be .*; got a value that is not finite",
+        ),
+        (lambda theta, rows, _: np.zeros(3), r"grad_loss must be .*; got an array of shape \(3,\)"),
         (lambda theta, rows, _: np.zeros((len(rows), 2)), r"numbers of shape \(8, 3\)"),
         (lambda theta, rows, _: np.full((len(rows), 3), "a"), "grad_loss"),
     ]
@@ -378,16 +383,16 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"sigma": -1.0}, "sigma"),
     ({"sigma": math.nan}, "sigma"),
     ({"sigma": math.inf}, "sigma"),
-    ({"sigma": 1e9}, "sigma: 1e+09, 8e+09 times the bound on the sum"),
+    ({"sigma": 1e9}, r"sigma must be .*; got 1e\+09, 8e\+09 times the bound on the sum"),
     ({"L": 0.0}, "L"),
     ({"L": math.inf}, "L"),
     ({"L": 1e-200}, "L"),
     ({"T": 0}, "T"),
     ({"batch_size": 0}, "batch_size"),
-    ({"batch_size": 41}, "batch_size: 41 of 40"),
+    ({"batch_size": 41}, "batch_size must be .*; got 41 of 40"),
     ({"step_sizes": 0.0}, "step_sizes"),
     ({"step_sizes": [0.1, 0.1, -0.1, 0.1, 0.1]}, "step_sizes"),
-    ({"step_sizes": [0.1, 0.1]}, "step_sizes: 2 numbers"),
+    ({"step_sizes": [0.1, 0.1]}, "step_sizes must be .*; got 2 numbers"),
     ({"step_sizes": math.nan}, "step_sizes"),
     ({"theta0": [0.0, math.nan, 0.0]}, "theta0"),
     ({"theta0": [[0.0]]}, "theta0"),
@@ -411,7 +416,7 @@ BAD_TYPES: list[tuple[dict[str, Any], str]] = [
 
 @for_each(("named", "message"), BAD)
 def test_values_that_are_refused(named: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
+    with pytest.raises(InputError, match=message):
         run(lambda *_: pytest.fail("data were looked at"), **named)
 
 
@@ -427,7 +432,7 @@ def test_records_that_are_refused() -> None:
         ([], [], "X"),
         (1.0, [1.0], "X"),
         ([[1.0], [1.0, 2.0]], [1, 2], "X"),
-        ([1.0, 2.0], [1.0], "y: 1 labels"),
+        ([1.0, 2.0], [1.0], "y must be .*; got 1 labels"),
     ):
         with pytest.raises(InputError, match=message):
             run_sgld(nothing, rows, labels, **usual)

@@ -92,7 +92,7 @@ def test_epsilon_is_that_of_dp_accounting() -> None:
 @for_each(
     ("log", "options", "words"),
     [
-        (3, {}, "a int"),
+        (3, {}, "an int"),
         ([], {}, "no steps"),
         ([(1.0, 0.1)], {}, "row 0"),
         ([(1.0, 1.5, 3)], {}, "at most 1"),

@@ -138,5 +138,5 @@ def test_moments_of_one_layer_agree_with_simulation() -> None:
 
 
 def test_wrong_number_of_features() -> None:
-    with pytest.raises(InputError, match="x: "):
+    with pytest.raises(InputError, match="x must be"):
         forward_moments(MEANS, VARIANCES, np.zeros(3))

@@ -98,7 +98,7 @@ def test_a_domain_does_not_help() -> None:
 
 def test_curve_refusals() -> None:
     model = SGLDRegressor(n_steps=10, random_state=0).fit(X, Y)
-    with pytest.raises(InputError, match="c:"):
+    with pytest.raises(InputError, match="c must be"):
         model.privacy_curve()
     assert model.privacy_curve(3, c=10.0, x_h=1.0).shape == (3, 3)
     with pytest.raises(InputError, match="clip"):
@@ -329,5 +329,5 @@ def test_the_noise_leaves_room_for_the_rounding_of_large_sums() -> None:
 
 @for_each("given", [-1.0, "a", [1e-4], [1e-4, -1.0], [[1e-4, 1e-4]], ["a", "b"]])
 def test_a_step_size_that_cannot_be_used_is_refused_by_its_name(given: Any) -> None:
-    with pytest.raises((InputError, InputTypeError), match=r"^step_size: "):
+    with pytest.raises((InputError, InputTypeError), match=r"^step_size must be"):
         SGLDRegressor(n_steps=2, step_size=given).fit(X, Y)
