@@ -86,7 +86,8 @@ def check_parts_disjoint(train: LazyPart, holdout: LazyPart) -> None:
             "train",
             f"{found} of {holdout.n} holdout records",
             "a part without records of the holdout",
-            "Drop these records from one part or, if equal rows are different records here, pass allow_duplicates=True.",
+            "Drop these records from one part or, if equal rows are different records here, pass "
+            "allow_duplicates=True.",
         )
 
 
