@@ -25,17 +25,11 @@ Floats = NDArray[np.float64]
 
 Ints = NDArray[np.int64]
 
-AT_ONCE = 2_000_000  # numbers of a part of the clients that are worked on together
+AT_ONCE = 2_000_000  # numbers in memory for the clients that are trained side by side, about 16 MB an array
 
 
 def client_numbers(groups: Any, records: int) -> Ints:
-    """Return each record's client, as numbers from 0 on; without groups, every record is one.
-
-    Examples
-    --------
-    >>> client_numbers(["b", "a", "b"], 3)
-    array([1, 0, 1])
-    """
+    """Return each record's client, numbered from 0; without groups, each record is a client of its own."""
     if groups is None:
         return np.arange(records)
     try:
@@ -54,7 +48,7 @@ def client_numbers(groups: Any, records: int) -> Ints:
 
 @dataclass(frozen=True)
 class _Alike:
-    """Clients with about as many records: padded with zeros of weight 0 to the same power of two."""
+    """Clients with about as many records, padded with zeros of weight 0 to the same power of two."""
 
     X: Floats
     wanted: Floats
@@ -64,33 +58,13 @@ class _Alike:
 class ClientModels:
     """The records of all clients, and the local steps that turn a model into their increments.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n, p)
-        Records, with a column of ones where there is an intercept.
-    labels : ndarray of int, shape (n,)
-        Their classes, from 0 on.
-    classes : int
-        How many there are.
-    clients : ndarray of int, shape (n,)
-        Each record's client, from 0 on.
-    local_steps : int
-        Gradient steps of each client in a round.
-    learning_rate : float
-        Of these steps.
-    decay : ndarray, shape (p, 1)
-        The penalty's gradient over the parameters; zero in the intercept's row.
-
     Notes
     -----
-    How many zeros a client is padded with depends on its own records only. Clients are worked on side by side, and
-    none of them enters another one's numbers.
+    `X` has a column of ones if there is an intercept. `labels` and `clients` count from 0. `decay` is the penalty's
+    gradient over the parameters, shape (p, 1), zero for the intercept.
 
-    Examples
-    --------
-    >>> models = ClientModels(np.ones((3, 1)), np.array([0, 1, 1]), 2, np.array([0, 1, 1]), 1, 1.0, np.zeros((1, 1)))
-    >>> models.increments(np.array([0, 1]), np.zeros(2)).tolist()
-    [[0.5, -0.5], [-0.5, 0.5]]
+    The number of zeros that pad a client depends on its own records only. Clients are trained side by side; none enters
+    another one's numbers.
     """
 
     def __init__(
@@ -159,27 +133,12 @@ NON_FINITE = ("raise", "zero")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FederatedRun(PrivateIterates):
-    """What `run_federated` returns: all iterates, and what they have leaked together about one client.
-
-    Attributes
-    ----------
-    L : float
-        Bound that increments were clipped to.
-    non_finite : {"raise", "zero"}
-        What became of increments that were not finite.
+    """Result of `run_federated`: all iterates, and their joint privacy loss for one client.
 
     Notes
     -----
-    The other attributes are those of `PrivateIterates`; the population are clients.
-
-    Examples
-    --------
-    >>> run = run_federated(lambda client, theta: client - theta, np.ones((200, 1)), theta0=[0.0], T=10, batch_size=20,
-    ...                     sigma=0.5, L=1.0, random_state=0)
-    >>> run.event
-    SelfComposed(FederatedRound(noise_std=0.5, clients_per_round=20, clients=200), 10)
-    >>> print(run.privacy(1e-5))  # doctest: +ELLIPSIS
-    (0.23..., 1e-05)-differential privacy of the start and all iterates, for neighbours with another client in one's ...
+    The population are clients. `L` is the bound that increments were clipped to; `non_finite`, "raise" or "zero", is
+    the treatment of increments that were not finite.
     """
 
     L: float
@@ -199,14 +158,7 @@ class FederatedRun(PrivateIterates):
         method: str = "kov",
         neighbours: str = "replace",
     ) -> Composition:
-        """Return `thresholdout.privacy.accounting.federated_privacy` of this run, whose arguments these are.
-
-        Examples
-        --------
-        >>> run = FederatedRun(np.zeros((101, 1)), 1000, 50, 1.0, False, 1.0, "raise")
-        >>> round(run.composition(1e-6, 1e-6).details["step_eps"], 9)
-        0.211060871
-        """
+        """Return `thresholdout.privacy.accounting.federated_privacy` of this run, whose arguments these are."""
         sizes = self.population, self.batch_size, self.charged, self.sigma
         return federated_privacy(*sizes, delta, dt, neighbours, formula, method=method)
 
@@ -221,7 +173,7 @@ class FederatedRun(PrivateIterates):
 
 
 def federated_assumptions(non_finite: str) -> tuple[str, ...]:
-    """Return what has to be true of clients, beside the noise."""
+    """Return the assumptions about clients, beside the noise."""
     own = "each client's increment depends on its own records, the current iterate, and fresh coins only"
     if non_finite == "zero":
         return (own,)
@@ -244,60 +196,20 @@ def run_federated(
 ) -> FederatedRun:
     """Run federated averaging on fresh subsets of clients, with noise on each mean increment.
 
-    Parameters
-    ----------
-    client_update : callable
-        ``client_update(client, theta)`` returns the increment that the client wants, shape (d,), for instance after
-        some gradient steps on its records. It must depend on no other client; ``theta`` is read-only.
-    clients : sequence
-        Whatever `client_update` understands, one for each client.
-    theta0 : array_like of shape (d,), or callable
-        Where to start; or a function from a generator to it. It must not depend on the clients.
-    T : int
-        Rounds, 1 or more.
-    batch_size : int
-        Clients in a round, tau; at most all of them.
-    sigma : float
-        Standard deviation of the noise on the *mean* increment, in units of L; above 0.
-    L : float
-        Increments are clipped to this norm; in [1e-100, 1e100].
-    random_state : None, int or generator of numpy
-        See `thresholdout.privacy.learning.streams`. The global generator is never touched.
-    non_finite : {"raise", "zero"}
-        What becomes of an increment that is not finite: an error, which the guarantee does not cover, or no increment,
-        which it does.
-    progress : bool
-        Whether to show a bar, once two seconds are over.
-    resume : FederatedRun, optional
-        The ``run`` of a `RunInterrupted`, with the same arguments as then: the steps that are left are taken, which
-        cost nothing more. `theta0` is not used. With an integer as `random_state` the result is that of a run that was
-        not interrupted; otherwise the noise of the steps that are left is fresh.
-
-    Returns
-    -------
-    FederatedRun
-
-    Raises
-    ------
-    RunInterrupted
-        When it is interrupted: a KeyboardInterrupt whose ``run`` has the rounds that are over.
-    InputError, InputTypeError
-        When an argument is out of range, or an increment has another shape, or is not finite.
-
     Notes
     -----
-    [He, Algorithm 2], as it must be meant: ``theta <- theta + mean of clipped increments + Normal(0, L^2 sigma^2 I)``.
-    What [He] calls agnostic federated learning is this averaging, private about clients; nothing is minimised over the
-    worst mixture of clients (defect D12). Neighbours differ in one client, so that what follows about new data is
-    about new clients. See FEDERATED.md.
+    [He, Algorithm 2], read as ``theta <- theta + mean of clipped increments + Normal(0, L^2 sigma^2 I)``. The agnostic
+    federated learning of [He] is this averaging, private about clients; nothing is minimised over the worst mixture of
+    clients (defect D12). Neighbours differ in one client, so statements about new data are about new clients. Proofs
+    are in FEDERATED.md.
 
-    Examples
-    --------
-    >>> clients = [np.array([3.0, 4.0]), np.array([0.3, 0.4]), np.array([-1.0, 0.0])]
-    >>> run = run_federated(lambda wanted, theta: wanted - theta, clients, theta0=[0.0, 0.0], T=1, batch_size=3,
-    ...                     sigma=1e-12, L=1.0)
-    >>> run.theta.round(6).tolist(), run.privacy(1e-5).private
-    ([-0.033333, 0.4], False)
+    ``client_update(client, theta)`` returns an increment of shape (d,). It must depend on no other client, and `theta0`
+    on none. `sigma` is the standard deviation of the noise on the *mean* increment, in units of L. An error about an
+    increment that is not finite is outside the guarantee; ``non_finite="zero"`` leaves no such error.
+
+    `resume` is the ``run`` of a `RunInterrupted`, with the same other arguments as then. The remaining steps cost
+    nothing more. With an integer as `random_state` the result is that of an uninterrupted run; otherwise the remaining
+    noise is fresh.
     """
     everyone = _clients(clients)
     N, tau, T = len(everyone), count(batch_size, "batch_size"), count(T, "T")

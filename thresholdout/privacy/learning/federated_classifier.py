@@ -36,12 +36,12 @@ from thresholdout.privacy.learning.targets import Search, Spent, TargetNoise, fu
 __all__ = ["FederatedClassifier"]
 
 Floats = NDArray[np.float64]
-MOST_NOISE = 0.3
+MOST_NOISE = 0.3  # of the way of gradients; beyond it, fits of classes were worth nothing
 
 
 @dataclass(frozen=True)
 class _Rounds:
-    """What rounds are charged as, as a function of their noise multiplier."""
+    """The event of rounds, as a function of their noise multiplier."""
 
     clients: int
     drawn: int
@@ -53,7 +53,7 @@ class _Rounds:
 
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """What one call does, decided before any record counts: public numbers only."""
+    """One call, decided before any record counts: public numbers only."""
 
     rounds: int
     local_steps: int
@@ -72,23 +72,23 @@ class _Call:
     random_state: Any
 
     def of(self, rounds: int) -> _Rounds:
-        """Return so many rounds of it, whatever their noise."""
+        """Return so many rounds of it, for any noise."""
         return _Rounds(self.clients, self.drawn, rounds)
 
 
 class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Softmax regression by federated averaging with privacy about clients.
+    """Softmax regression by federated averaging, private about clients.
 
-    In each round, clients take gradient steps on their own records, from the current model; the mean of their clipped
-    increments gets Gaussian noise and is added to the model. What is guaranteed is about a client with *all* its
-    records, for instance a patient, a user or a hospital: `groups` of `fit` says whose each record is.
+    In each round, clients take gradient steps on their own records, from the current model. The mean of their clipped
+    increments gets Gaussian noise and is added to the model. The guarantee is about a client with *all* its records,
+    for instance a patient, a user or a hospital. `groups` of `fit` names the client of each record.
 
     Parameters
     ----------
     rounds : int, default=50
-        How many.
+        Number of rounds.
     clients_per_round : int, optional
-        Drawn afresh for each round, without replacement; all of them by default, which has the least noise for the
+        Clients of a round, drawn afresh without replacement. The default, all clients, has the least noise for the
         privacy of a round.
     local_steps : int, default=5
         Gradient steps of a client in a round, on the mean loss of its records.
@@ -97,25 +97,25 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
     clip : float, default=1.0
         Increments are clipped to this norm.
     epsilon : float, default=1.0
-        The target, in nats, from which the noise follows. Not used when `noise_multiplier` is given.
+        Target, in nats, that the noise is found for. Not used when `noise_multiplier` is given.
     delta : float, default=1e-5
         In (0, 1); well below one over the number of clients.
     noise_multiplier : float, optional
-        Standard deviation of the noise on the *sum* of a round's increments, over `clip`; less than 0.01 is no
-        privacy. (`run_federated` takes the noise on the mean: this, over the clients of a round.)
+        Standard deviation of the noise on the *sum* of a round's increments, over `clip`. Less than 0.01 is no privacy.
+        (`run_federated` takes the noise on the mean: this number over the clients of a round.)
     alpha : float, default=0.0
         Strength of an L2 penalty on the coefficients, in each client's loss.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     average : bool, default=True
-        Whether the model is the mean over the second half of the rounds, or the last one. All rounds are covered by the
-        guarantee, so the mean costs nothing, and it has less noise.
+        Use the mean of the models of the second half of the rounds, not the last model. The guarantee covers all
+        rounds, so the mean costs nothing. It has less noise.
     classes : array_like, optional
-        All classes there may be. Without it they are read from the labels, which the guarantee does not cover.
+        All possible classes. Without it they are read from the labels, which the guarantee does not cover.
     random_state : None, int or generator of numpy
-        See `thresholdout.privacy.learning.streams`.
+        None for a release. An integer or a generator gives the noise away unless it stays secret.
     progress : bool, default=True
-        Whether to show a bar, once two seconds are over.
+        Show a progress bar after two seconds.
 
     Attributes
     ----------
@@ -126,23 +126,23 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
     intercept_ : ndarray, shape (n_classes,) or (1,)
         Zero without an intercept.
     n_clients_ : int
-        How many there were in the last call.
+        Clients of the last call.
     n_rounds_ : int
-        How many rounds were taken since the model started.
+        Rounds taken since the model started.
     privacy_report_ : PrivacyReport
-        What all rounds together have leaked about a client.
+        Joint privacy of all rounds, about a client.
     n_features_in_ : int
         Seen in `fit`.
     feature_names_in_ : ndarray
-        Seen in `fit`, if they are all texts.
+        Seen in `fit`, if all names are strings.
 
     Notes
     -----
-    After [He, Algorithm 2]; FEDERATED.md has the proofs. Scale features by numbers that do not come from the data. A
-    client whose steps diverge counts as one without an increment.
+    After [He, Algorithm 2]; the proofs are in FEDERATED.md. Scale features by public numbers only. A client whose steps
+    diverge counts as one without an increment.
 
-    A call is charged as a whole before its first round. After an interrupt the model is what the rounds that are over
-    made of it, and `resume` takes the others.
+    A call is charged as a whole before its first round. After an interrupt the model is the result of the finished
+    rounds, and `resume` takes the others.
 
     Examples
     --------
@@ -217,7 +217,7 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
         y : array_like, shape (n,)
             Classes.
         groups : array_like, shape (n,), optional
-            Each record's client; numbers or texts. Without it, each record is a client of its own.
+            Each record's client, as numbers or strings. Without it, each record is a client of its own.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
         Warns
         -----
         LowSignalWarning
-            When the noise is likely to drown what can be learned, by public numbers.
+            When public numbers show that the noise is likely to hide the signal.
         """
         with UnchangedIfRefused(self):
             return self._train(X, y, groups, self.classes, partial=False, asked=None)
@@ -240,17 +240,17 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
     def partial_fit(
         self, X: Any, y: Any, groups: Any = None, rounds: int | None = None, classes: Any = None
     ) -> FederatedClassifier:
-        """Take further rounds from where the model is, with the same or with other clients.
+        """Take further rounds from the current model, with the same or with other clients.
 
         Parameters
         ----------
         X, y, groups
             As in `fit`.
         rounds : int, optional
-            How many; one by default. A target epsilon is for all the rounds of a `fit`: the first call finds the noise
-            for all of them, and further calls use them up.
+            Number of rounds, 1 by default. A target epsilon is for all the rounds of a `fit`: the first call finds the
+            noise for all of them, and further calls use them up.
         classes : array_like, optional
-            In the first call all classes that there may be, in place of the parameter; in later ones the same.
+            In the first call all possible classes, in place of the parameter; in later ones the same.
 
         Returns
         -------
@@ -265,19 +265,21 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
         Warns
         -----
         SpentTargetWarning
-            When `rounds` is not given and a target leaves none: then nothing is done.
+            When `rounds` is not given and a target leaves none. The call then does nothing.
         CostlyTargetWarning
-            When other numbers of clients need twice the noise of earlier calls, or more, for what is left of a target.
+            When the rest of a target needs at least twice the noise of earlier calls, because the numbers of clients
+            changed.
 
         Notes
         -----
-        The report composes all calls: it holds for sequences of data that differ in one client, who may be in each.
+        The report composes all calls. It holds for sequences of data sets that differ in one client, who may be in
+        each.
         """
         with UnchangedIfRefused(self):
             return self._train(X, y, groups, self.classes if classes is None else classes, partial=True, asked=rounds)
 
     def resume(self, X: Any, y: Any = None, groups: Any = None) -> Self:
-        """Take the rounds that an interrupted call has left; see `DPSGDClassifier.resume`.
+        """Take the remaining rounds of an interrupted call; see `DPSGDClassifier.resume`.
 
         Parameters
         ----------
@@ -287,12 +289,12 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
         Returns
         -------
         FederatedClassifier
-            Itself; with an integer as `random_state` as if the call had not been interrupted.
+            Itself. With an integer as `random_state` the model is that of an uninterrupted call.
 
         Raises
         ------
         InputError
-            When no call was interrupted, or there is another number of clients than then.
+            When no call was interrupted, or the number of clients is another one than then.
         """
         self._rest(self._call_to_resume(), X, y, groups)
         return self
@@ -367,7 +369,7 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
         return ClientModels(X, labels, classes, clients, call.local_steps, call.rate, decay)
 
     def _follow(self, call: _Call, models: ClientModels, trajectory: Floats, charged: Mapping[str, Any]) -> None:
-        """Take the rounds of a call, or what an interrupt has left of them."""
+        """Take the rounds of a call, or those that an interrupt has left."""
         random = streams(call.random_state, call.number)
         std = call.clip * (call.noise / call.drawn)
         before, done = trajectory[: call.first], trajectory[call.first :]
@@ -426,7 +428,7 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
         Returns
         -------
         ndarray, shape (n, n_classes), or (n,) for two classes
-            Log-odds of the second one then.
+            For two classes, the log-odds of the second one.
         """
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
@@ -449,7 +451,7 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
 
 
 def _encoded(y: NDArray[Any], given: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the classes, sorted, and the number of each label among them; those of the labels where none are given."""
+    """Return the sorted classes, by default those of the labels, and the number of each label among them."""
     present, labels = np.unique(y, return_inverse=True)
     if given is None:
         if present.size < 2:

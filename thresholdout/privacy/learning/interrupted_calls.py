@@ -1,4 +1,4 @@
-"""A call that is refused changes nothing; one that is interrupted keeps its steps, and the rest is taken later."""
+"""Refused calls change nothing; interrupted calls keep their finished steps, and can be resumed."""
 
 from __future__ import annotations
 
@@ -15,23 +15,10 @@ __all__ = ["ResumedCalls", "RunInterrupted", "UnchangedIfRefused", "check_alike"
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """A run was interrupted between two steps; `run` is what it has, and what it is continued with.
+    """A run was interrupted between two steps; its finished part is in `run`, which resumes it.
 
-    The run was charged for all its steps when it began, as whoever stops it may have seen iterates. So the steps that
-    are left cost nothing more, once: to take them twice with fresh noise would be two releases.
-
-    Attributes
-    ----------
-    run : object
-        What was done; its type is that of the run.
-
-    Examples
-    --------
-    >>> try:
-    ...     raise RunInterrupted("the first steps")
-    ... except KeyboardInterrupt as stopped:
-    ...     print(stopped.run)
-    the first steps
+    The run was charged for all its steps when it began, as whoever stops it may have seen iterates. So the remaining
+    steps cost nothing more, once: taking them twice with fresh noise would be two releases.
     """
 
     def __init__(self, run: Any) -> None:
@@ -41,7 +28,7 @@ class RunInterrupted(KeyboardInterrupt):
 
 @contextmanager
 def kept_if_interrupted(kept: Callable[[], Any]) -> Iterator[None]:
-    """Turn an interrupt of what is done inside into a `RunInterrupted` with what the function returns then."""
+    """Turn an interrupt inside into a `RunInterrupted` with the result of a function."""
     try:
         yield
     except KeyboardInterrupt as stopped:
@@ -49,14 +36,7 @@ def kept_if_interrupted(kept: Callable[[], Any]) -> Iterator[None]:
 
 
 def check_alike(name: str, before: Any, now: Any) -> None:
-    """Refuse to resume with another number or kind than what the run was charged for.
-
-    Examples
-    --------
-    >>> check_alike("batch_size", 10, 20)
-    Traceback (most recent call last):
-    thresholdout.errors.InputError: batch_size must be 10, as in the interrupted run; got 20.
-    """
+    """Refuse to resume with another value than the run was charged for."""
     if before != now:
         raise InputError(name, f"{now}", f"{before}, as in the interrupted run")
 
@@ -65,15 +45,11 @@ _OF_DATA = {"n_features_in_", "feature_names_in_"}
 
 
 class UnchangedIfRefused:
-    """Take back what was noted of the data of a call that ends with an error before anything was charged.
+    """Restore the recorded number and names of features when a call ends with an error before anything was charged.
 
-    scikit-learn notes their number and names of features where it checks them; a learner checks more after that. A
-    learner sets all else together with the charge. So if those are all that a call has changed, it was not charged, and
-    nobody has seen anything of it; what has changed more is kept, and its charge with it.
-
-    Parameters
-    ----------
-    estimator : object
+    scikit-learn records them where it checks the data; a learner checks more after that, and sets all else together
+    with the charge. So a call that changed only these attributes was not charged, and nobody has seen a result of it. A
+    call that changed more is kept, with its charge.
 
     Examples
     --------
@@ -102,36 +78,35 @@ class UnchangedIfRefused:
 
 
 class ResumedCalls(ABC):
-    """What was charged is a call with the parameters that it began with; so its rest reads no parameter of today.
+    """A call keeps the parameters that it was charged for; its rest reads no current parameter.
 
-    Whatever a call needs of its parameters is kept with it, in `_stopped`, which is set together with all else that is
-    fitted; None where a call was finished.
+    `_stopped` holds them. It is set together with all other fitted attributes, and is None after a finished call.
     """
 
     _stopped: Any
 
     def resume(self, X: Any, y: Any = None) -> Self:
-        """Take the steps that an interrupted call has left; it was charged for them, once.
+        """Take the remaining steps of an interrupted call; they are charged already, once.
 
         Parameters
         ----------
         X, y
-            Those of the interrupted call, in their order: in another one a sweep could look at a record twice, for the
-            price of once. All parameters are those that the call began with, also where they were changed since.
+            Those of the interrupted call, in the same order. In another order a sweep could use a record twice for the
+            price of once. All parameters are those that the call began with, even if they were changed since.
 
         Returns
         -------
         object
-            Itself; with an integer as `random_state` as if the call had not been interrupted.
+            Itself. With an integer as `random_state` the model is that of an uninterrupted call.
 
         Raises
         ------
         InputError
-            When no call was interrupted, or there are other numbers of records than then, where these are public.
+            When no call was interrupted, or the number of records differs where it is public.
 
         Notes
         -----
-        A copy that is resumed, too, is a further release, which no report knows.
+        A copy that is resumed, too, is a further release that no report knows.
         """
         self._rest(self._call_to_resume(), X, y)
         return self
@@ -144,4 +119,4 @@ class ResumedCalls(ABC):
 
     @abstractmethod
     def _rest(self, call: Any, X: Any, y: Any) -> None:
-        """Take the steps that are left of a call."""
+        """Take the remaining steps of a call."""

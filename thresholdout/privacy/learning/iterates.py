@@ -1,4 +1,4 @@
-"""What private iterative learners share: their start, their draws, and what all their iterates have leaked."""
+"""Common parts of private iterative learners: their start, their draws, and the privacy of all their iterates."""
 
 from __future__ import annotations
 
@@ -24,27 +24,18 @@ __all__ = ["LEAST_NOISE", "PrivateIterates", "check_noise", "draw", "keep_steps"
 
 Floats = NDArray[np.float64]
 
-LEAST_NOISE, MOST_NOISE = 0.0100001, 1e8  # in units of the bound on the sum; accountants know nothing outside of it
+LEAST_NOISE, MOST_NOISE = 0.0100001, 1e8  # in units of the bound on the sum: the range of the accountants
 
 
 @dataclass(frozen=True, eq=False)
 class PrivateIterates(ABC):
-    """All iterates of a private learner, and what they have leaked together.
+    """All iterates of a private learner, and their joint privacy loss.
 
-    Attributes
-    ----------
-    trajectory : ndarray, shape (T + 1, d)
-        The start and every later iterate; read-only. The guarantee is about all of it.
-    population : int
-        Records, or clients.
-    batch_size : int
-        How many of them a step looks at.
-    sigma : float
-        The noise, as it was asked for.
-    seeded : bool
-        Whether the noise came from something that could be known; see `random_streams.is_seeded`.
-    planned : int or None
-        How many steps the run was begun with, of an interrupted one; None for one that has taken all.
+    Notes
+    -----
+    `trajectory` has the start and every later iterate, shape (T + 1, d), read-only; the guarantee is about all of it.
+    `sigma` is the noise that was asked for. `planned` is the number of steps that an interrupted run was begun with,
+    and None for a finished one.
     """
 
     trajectory: Floats
@@ -61,12 +52,12 @@ class PrivateIterates(ABC):
 
     @property
     def steps(self) -> int:
-        """How many steps were taken."""
+        """Number of steps taken."""
         return len(self.trajectory) - 1
 
     @property
     def charged(self) -> int:
-        """How many steps are paid for: those that were planned, as whoever stopped the run had seen iterates."""
+        """Number of steps charged: all planned ones, as whoever stopped the run had seen iterates."""
         return self.steps if self.planned is None else self.planned
 
     @property
@@ -82,7 +73,7 @@ class PrivateIterates(ABC):
         return SelfComposed(self._step(), self.charged)
 
     def privacy(self, delta: float) -> PrivacyReport:
-        """Return what all iterates have leaked, at the smallest epsilon of all accountants."""
+        """Return the privacy of all iterates, at the smallest epsilon of all accountants."""
         unit, released, assumptions = self._words()
         return account_for(
             self.event,
@@ -102,7 +93,7 @@ class PrivateIterates(ABC):
 
     @abstractmethod
     def _words(self) -> tuple[str, str, tuple[str, ...]]:
-        """Return whose data, what was released, and what is assumed."""
+        """Return the unit, the released outputs, and the assumptions."""
 
     def __repr__(self) -> str:
         drawn = f"{self.batch_size} of {self.population}"
@@ -110,7 +101,7 @@ class PrivateIterates(ABC):
         return f"<{type(self).__name__}: {self.steps}{planned} steps on {drawn}, sigma {self.sigma:g}>"
 
     def check_resumed(self, T: int, population: int, batch_size: int, sigma: float, bound: float) -> None:
-        """Refuse to resume this run as another one, or when there is nothing left of it."""
+        """Refuse to resume a finished run, or this run with other arguments."""
         if self.planned is None:
             raise InputError("resume", f"{self!r}, which has taken all steps", "the run of an interrupt")
         names = ("T", "the number of records or clients", "batch_size", "sigma", "L")
@@ -123,7 +114,7 @@ class PrivateIterates(ABC):
 
 
 def check_noise(value: float, multiplier: float, name: str = "sigma") -> float:
-    """Return the noise, when accountants know that much of it; less than they know is no privacy, and allowed."""
+    """Return the noise, if it is in the accountants' range; less than their least is allowed, and is no privacy."""
     if not multiplier <= MOST_NOISE:
         expected = f"at most {MOST_NOISE:g} times the bound on the sum"
         raise InputError(name, f"{value:g}, {multiplier:g} times the bound on the sum", expected)
@@ -131,26 +122,14 @@ def check_noise(value: float, multiplier: float, name: str = "sigma") -> float:
 
 
 def draw(rng: np.random.Generator, population: int, size: int) -> NDArray[np.int64]:
-    """Return a fresh uniform subset of a size, without replacement; all of them when it is that large.
-
-    Examples
-    --------
-    >>> draw(np.random.default_rng(0), 3, 3).tolist()
-    [0, 1, 2]
-    """
+    """Return a fresh uniform subset of a size, without replacement; all units when the size is their number."""
     if size == population:
         return np.arange(population)
     return sample_minibatch(rng, population, size, "wor")
 
 
 def starting_point(theta0: Any, rng: np.random.Generator) -> Floats:
-    """Return the start: a vector, or what a function of a generator returns.
-
-    Examples
-    --------
-    >>> starting_point([0, 1], np.random.default_rng(0))
-    array([0., 1.])
-    """
+    """Return the start: a vector, or the result of a function of a generator."""
     expected = "a vector of finite numbers, or a function from a generator to one"
     value = theta0(rng) if callable(theta0) else theta0
     try:
@@ -167,7 +146,7 @@ def starting_point(theta0: Any, rng: np.random.Generator) -> Floats:
 
 
 def _frozen(array: Floats) -> Floats:
-    """Return a view that cannot be written to: a function of one client must not change what others see."""
+    """Return a read-only view: a function of one client must not change the arrays of the next."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -183,14 +162,9 @@ def run_steps(
     done: Floats | None = None,
     replay: Callable[[], object] | None = None,
 ) -> Floats:
-    """Return the start and T more iterates, read-only; a step gets its number, from 0 on, and a read-only iterate.
+    """Return the start and T more iterates, read-only.
 
-    An iterate that is not finite is refused: that follows from noisy steps alone, so it tells nothing new.
-
-    Examples
-    --------
-    >>> run_steps(np.zeros(1), 2, lambda t, theta: theta + 1.0, progress=False, unit="steps").ravel().tolist()
-    [0.0, 1.0, 2.0]
+    Refusing an iterate that is not finite leaks nothing: noisy steps alone decide it.
     """
     trajectory = np.empty((T + 1, start.size))
     known = start[None] if done is None else done
@@ -220,12 +194,12 @@ def keep_steps(
     progress: bool,
     unit: str,
 ) -> None:
-    """Take the steps of a call that was charged, or what an interrupt has left; keep what there is in any case.
+    """Take the steps of a charged call, or those that an interrupt has left, and keep every finished one.
 
     Notes
     -----
-    `keep`: sets all that an estimator has of some iterates, and whether steps are left. It must do that at once:
-    whenever somebody interrupts, the report is that of the model beside it.
+    `keep` takes some iterates, and whether steps are left. It sets all that an estimator has of them in one assignment,
+    so that after any interrupt the report is that of the model beside it.
     """
     keep(done, True)
     try:

@@ -1,4 +1,4 @@
-"""Stochastic gradient Langevin dynamics as the generalisation paper runs it: private in every step."""
+"""Stochastic gradient Langevin dynamics as in [He]: private in every step."""
 
 from __future__ import annotations
 
@@ -26,29 +26,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LangevinRun(PrivateIterates):
-    """What `run_sgld` returns: all iterates, and what they have leaked together about one record.
-
-    Attributes
-    ----------
-    L : float
-        Bound on the norm of each record's gradient.
-    clipped : bool
-        Whether gradients were clipped to it, or refused above it.
-    step_sizes : ndarray, shape (T,)
-        They do not matter for privacy.
+    """Result of `run_sgld`: all iterates, and their joint privacy loss for one record.
 
     Notes
     -----
-    The other attributes are those of `PrivateIterates`.
-
-    Examples
-    --------
-    >>> run = run_sgld(lambda theta, X, y: X * (X @ theta - y)[:, None], np.ones((100, 1)), np.ones(100), theta0=[0.0],
-    ...                step_sizes=0.1, T=20, batch_size=10, sigma=1.0, L=1.0, random_state=0)
-    >>> run.trajectory.shape, run.event
-    ((21, 1), SelfComposed(SGLDStep(noise_std=1.0, clip=1.0, batch_size=10, records=100), 20))
-    >>> run.privacy(1e-5).epsilon < run.composition(1e-7, 1e-6).eps
-    True
+    `L` bounds the norm of each record's gradient, by clipping if `clipped`, otherwise by refusal. `step_sizes` do not
+    matter for privacy.
     """
 
     L: float
@@ -61,14 +44,7 @@ class LangevinRun(PrivateIterates):
         return self.sigma * self.batch_size / self.L
 
     def composition(self, delta: float, dt: float, *, formula: str = "corrected", method: str = "kov") -> Composition:
-        """Return `thresholdout.privacy.accounting.sgld_privacy` of this run, whose arguments these are.
-
-        Examples
-        --------
-        >>> run = LangevinRun(np.zeros((2001, 1)), 60_000, 64, 0.5, False, 1.0, True, np.full(2000, 0.1))
-        >>> round(run.composition(1e-6, 1e-6).eps, 4)
-        0.083
-        """
+        """Return `thresholdout.privacy.accounting.sgld_privacy` of this run, whose arguments these are."""
         sizes = self.population, self.batch_size, self.charged, self.L, self.sigma
         return sgld_privacy(*sizes, delta, dt, formula, method=method)
 
@@ -106,70 +82,18 @@ def run_sgld(
 ) -> LangevinRun:
     """Run stochastic gradient Langevin dynamics on fresh minibatches, with noise on each mean gradient.
 
-    Parameters
-    ----------
-    grad_loss : callable
-        ``grad_loss(theta, X_rows, y_rows)`` returns the gradients of the loss of these records, one row each, shape
-        (batch_size, d). Each row must depend on its own record only: no statistics of the batch. ``theta`` is
-        read-only.
-    X, y : array_like
-        Records and labels, of the same length N.
-    theta0 : array_like of shape (d,), or callable
-        Where to start; or a function from a generator to it. It must not depend on the data.
-    step_sizes : float or array_like of shape (T,)
-        Above 0.
-    T : int
-        Steps, 1 or more.
-    batch_size : int
-        Records in a minibatch, tau; at most N.
-    sigma : float
-        Standard deviation (not variance) of the noise on the *mean* gradient; above 0.
-    L : float
-        Bound on the norm of each record's gradient; in [1e-100, 1e100].
-    grad_reg : callable, optional
-        Gradient of a regulariser at theta, shape (d,); divided by the batch size. It must not depend on the data.
-    clip : bool
-        Whether gradients are clipped to L. If not, a longer one is an error.
-    random_state : None, int or generator of numpy
-        See `thresholdout.privacy.learning.streams`. The global generator is never touched.
-    progress : bool
-        Whether to show a bar, once two seconds are over.
-    resume : LangevinRun, optional
-        The ``run`` of a `RunInterrupted`, with the same arguments as then: the steps that are left are taken, which
-        cost nothing more. `theta0` is not used. With an integer as `random_state` the result is that of a run that was
-        not interrupted; otherwise the noise of the steps that are left is fresh.
-
-    Returns
-    -------
-    LangevinRun
-
-    Raises
-    ------
-    RunInterrupted
-        When it is interrupted: a KeyboardInterrupt whose ``run`` has the steps that were taken.
-    InputError, InputTypeError
-        When an argument is out of range; when a gradient is not finite, of another shape, or longer than L with
-        ``clip=False``; when an iterate is no longer finite. That a run ends with an error about a gradient may tell of
-        a record: it is not covered by the guarantee.
-
     Notes
     -----
-    [He, Algorithm 1]: ``theta <- theta - step_size (grad_reg(theta)/tau + mean of gradients + noise)``. Every step is
-    a Gaussian answer of sensitivity ``2 L/tau`` on a fresh subset, so all iterates together are private, not only the
+    [He, Algorithm 1]: ``theta <- theta - step_size (grad_reg(theta)/tau + mean of gradients + noise)``. Every step is a
+    Gaussian answer of sensitivity ``2 L/tau`` on a fresh subset. So all iterates together are private, not only the
     last one (FEDERATED.md, F1 to F4).
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(1)
-    >>> X = rng.uniform(-1, 1, (1000, 2)) / np.sqrt(2)
-    >>> y = np.where(X @ [1.0, -1.0] > 0, 1.0, -1.0)
-    >>> def logistic(theta, rows, signs):
-    ...     return -(signs / (1.0 + np.exp(signs * (rows @ theta))))[:, None] * rows
-    >>> run = run_sgld(logistic, X, y, theta0=[0.0, 0.0], step_sizes=0.5, T=200, batch_size=50, sigma=0.1, L=1.0,
-    ...                random_state=0)
-    >>> bool(np.mean(np.sign(X @ run.theta) == y) > 0.9)
-    True
+    ``grad_loss(theta, X_rows, y_rows)`` returns one gradient row for each record, shape (batch_size, d). Each row must
+    depend on its own record only: no statistics of the batch. `theta0` and `grad_reg` must not depend on the data.
+    `sigma` is the standard deviation of the noise on the *mean* gradient. An error about a gradient may release
+    information about a record; the guarantee does not cover it.
+
+    `resume` works as in `run_federated`.
     """
     records, labels = _rows(X, "X"), _rows(y, "y")
     N, tau, T = len(records), count(batch_size, "batch_size"), count(T, "T")

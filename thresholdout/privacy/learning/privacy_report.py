@@ -1,4 +1,4 @@
-"""What a private learner has leaked, in numbers and in words, and warnings of fits that are worth nothing."""
+"""The privacy of a learner in numbers and in words, and warnings of fits whose noise hides the signal."""
 
 from __future__ import annotations
 
@@ -41,30 +41,30 @@ _NEIGHBOURS = dict(zip(ADJACENCIES, ("one {0} more or less", "another {0} in one
 
 @dataclass(frozen=True)
 class PrivacyReport:
-    """What a learner has leaked about its records.
+    """Privacy guarantee of everything that a learner has released.
 
     Attributes
     ----------
     epsilon, delta : float
-        The guarantee, of everything released so far; epsilon is ``inf`` where there is none.
+        The guarantee; epsilon is ``inf`` where there is none.
     adjacency : {"replace_one", "add_remove"}
-        What a neighbour is.
+        Kind of neighbours.
     event : Event or None
-        What was done, for an accountant, or for ``guard.releases.record``; None where nothing private was done.
+        The mechanism, for an accountant or for ``guard.releases.record``; None where nothing private was done.
     accountant : str
-        Which one found the epsilon.
+        Name of the accountant that found the epsilon.
     noise_multiplier : float
-        Of each step; what it is a multiple of is the learner's to say.
+        Of each step, in the unit that the learner documents.
     released : str
-        What the guarantee covers.
+        Outputs that the guarantee covers.
     assumptions : tuple of str
         Under which it holds.
     leaks : tuple of str
-        What the learner has taken from the data outside the guarantee.
+        Facts that the learner took from the data outside the guarantee.
     details : mapping
-        More numbers of the learner.
+        Further numbers of the learner.
     unit : str
-        Whose data neighbours differ in: a record's, or a client's with all its records.
+        Neighbours differ in the data of one unit: a record, or a client with all its records.
 
     Examples
     --------
@@ -116,16 +116,7 @@ class PrivacyReport:
 def standing_assumptions(
     *, seeded: bool, adjacency: Adjacency = "replace_one", unit: str = "record", calls: int = 1
 ) -> tuple[str, ...]:
-    """Return under which assumptions the report of any learner here holds; its own ones come after them.
-
-    Examples
-    --------
-    >>> for assumption in standing_assumptions(seeded=True):
-    ...     print(assumption)
-    nobody reads the low bits of what is released: the noise is a Gaussian in floating point
-    the number of records is public
-    random_state stays secret and served for no other release: it gives the noise away
-    """
+    """Return the assumptions that every learner's report makes; a learner adds its own."""
     found = [FLOATING_POINT]
     if check_adjacency(adjacency) == "replace_one":
         found.append(f"the number of {unit}s is public")
@@ -137,7 +128,7 @@ def standing_assumptions(
 
 
 class ProvedEpsilon(NamedTuple):
-    """The smallest epsilon of some accountants, which one found it, and how."""
+    """The smallest epsilon of some accountants, the accountant that found it, and its method."""
 
     epsilon: float
     accountant: str
@@ -151,14 +142,7 @@ def proved_epsilon(
     adjacency: Adjacency = "replace_one",
     makers: tuple[type[Accountant], ...] | None = None,
 ) -> ProvedEpsilon:
-    """Return the smallest epsilon of all accountants, or of some; kept, as audits fit the same thousands of times.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting import GaussianAnswer
-    >>> proved_epsilon(GaussianAnswer(4.0), 1e-6)
-    ProvedEpsilon(epsilon=1.0607..., accountant='distribution', how='privacy-loss distributions of dominating pairs')
-    """
+    """Return the smallest epsilon of all or some accountants; cached, as audits fit the same settings very often."""
     from thresholdout.privacy.accounting.accountants.calibration import best_epsilon
 
     best = best_epsilon(event, delta, adjacency=adjacency, accountants=makers)
@@ -178,7 +162,7 @@ def account_for(
     details: Mapping[str, Any] | None = None,
     unit: str = "record",
 ) -> PrivacyReport:
-    """Return the report of what was done, at the smallest epsilon of all accountants."""
+    """Return the report of an event, at the smallest epsilon of all accountants."""
     delta, adjacency = open_unit(delta, "delta"), check_adjacency(adjacency)
     epsilon, accountant = math.inf, "none"
     if event is not None:
@@ -190,11 +174,11 @@ def account_for(
 
 
 class LowSignalWarning(UserWarning):
-    """The noise is so large beside what can be learned that the fit is likely to be worth nothing.
+    """The noise is so large beside the signal that the fit is likely to be worth nothing.
 
     Examples
     --------
-    As an error, so that such a fit is not taken for a good one:
+    Turn it into an error, so that such a fit does not pass for a good one:
 
     >>> import warnings
     >>> warnings.filterwarnings("error", category=LowSignalWarning)
@@ -206,31 +190,16 @@ def noise_share(noise: NDArray[np.float64], rates: NDArray[np.float64], batch_si
 
     Notes
     -----
-    The root of the expected square of the noise, over the way that gradients take when all of them are as long as the
-    clipping norm and have one direction in all steps: ``sqrt(d sum (rate noise)^2) / (B sum rate)``. It is made of
-    public numbers, so nothing is leaked by looking at it.
-
-    Examples
-    --------
-    >>> round(noise_share(np.full(60, 57.8), np.full(60, 2.0), 1000, 650), 2)
-    0.19
+    The numerator is the root of the expected square of the noise. The denominator is the way of gradients that all are
+    as long as the clipping norm and have one direction: ``sqrt(d sum (rate noise)^2) / (B sum rate)``. Only public
+    numbers enter, so a warning leaks nothing.
     """
     moved = float(np.sqrt(parameters * np.square(rates * noise).sum()))
     return moved / (batch_size * float(rates.sum()))
 
 
 def warn_of_noise(share: float, most: float, advice: str, *, stacklevel: int) -> None:
-    """Warn when the noise is more than a share of the most that can be learned.
-
-    Examples
-    --------
-    >>> with warnings.catch_warnings(record=True) as found:
-    ...     warnings.simplefilter("always")
-    ...     warn_of_noise(0.9, 0.3, "as many records, or as large an epsilon,", stacklevel=1)
-    >>> print(found[0].message)
-    the noise moves the parameters 0.9 times as far as gradients could that all agree, and above 0.3 fits are worth \
-nothing: about 3 times as many records, or as large an epsilon, or fewer parameters, are needed
-    """
+    """Warn when the noise is more than some share of the largest signal."""
     if share > most:
         message = (
             f"the noise moves the parameters {share:.2g} times as far as gradients could that all agree, and above "

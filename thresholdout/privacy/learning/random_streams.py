@@ -21,17 +21,7 @@ __all__ = ["Streams", "is_seeded", "streams", "threads_for"]
 
 @dataclass(frozen=True)
 class Streams:
-    """Three independent generators.
-
-    Attributes
-    ----------
-    initial : numpy.random.Generator
-        For starting values, which must not depend on the data.
-    sampling : numpy.random.Generator
-        For which records a step looks at.
-    noise : numpy.random.Generator
-        For the noise that makes a step private.
-    """
+    """Three independent generators: for starting values, for the records of a step, and for the noise."""
 
     initial: np.random.Generator
     sampling: np.random.Generator
@@ -39,9 +29,9 @@ class Streams:
 
 
 def is_seeded(random_state: Any) -> bool:
-    """Return whether somebody could know or repeat the noise that `streams` makes of this: of all but fresh entropy.
+    """Return whether somebody could know or repeat the noise of a `random_state`; false for fresh entropy only.
 
-    An integer may be known; a generator may have been made from one, and may serve for other releases.
+    An integer may be known. A generator may have been made from one, and may serve for other releases.
 
     Examples
     --------
@@ -54,29 +44,14 @@ def is_seeded(random_state: Any) -> bool:
 def streams(random_state: Any = None, call: int = 0) -> Streams:
     """Return the streams of one call of a learner.
 
-    Parameters
-    ----------
-    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        With None, fresh entropy of the operating system: what a release needs. An integer gives the same streams each
-        time, and whoever knows it can compute the noise and subtract it; it is for simulation, or must stay secret.
-        Of a generator, a seed is drawn.
-    call : int
-        Calls that continue an earlier one, such as those of ``partial_fit``, count on: the streams of each are
-        different for the same integer. No state of a generator needs to be kept, from which past noise could be
-        computed.
+    Notes
+    -----
+    None takes fresh entropy of the operating system; a release needs it. An integer gives the same streams each time:
+    whoever knows it can compute the noise and subtract it, so it must stay secret, or serve for simulation only. A
+    generator is asked for a seed.
 
-    Returns
-    -------
-    Streams
-
-    Examples
-    --------
-    >>> first, again, next_ = streams(0), streams(0), streams(0, call=1)
-    >>> bool(first.noise.normal() == again.noise.normal()), bool(again.noise.normal() == next_.noise.normal())
-    (True, False)
-    >>> one = streams(0)
-    >>> bool(one.noise.normal() == one.sampling.normal())
-    False
+    Calls that continue an earlier one, such as those of ``partial_fit``, count on in `call`: each has other streams for
+    the same integer. So no state of a generator is kept, from which past noise could be computed.
     """
     number = as_integer(call)
     if number is None or number < 0:
@@ -101,20 +76,14 @@ def streams(random_state: Any = None, call: int = 0) -> Streams:
 
 
 def threads_for(small: bool) -> AbstractContextManager[object]:
-    """Return a context in which products and decompositions use one thread, if they are small.
-
-    Examples
-    --------
-    >>> with threads_for(small=True):
-    ...     pass
-    """
+    """Return a context in which products and decompositions use one thread, if they are small."""
     limits: AbstractContextManager[object] = _controller().limit(limits=1 if small else None, user_api="blas")
     return limits
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Find the loaded libraries once: that takes milliseconds, longer than a small fit."""
+    """Find the loaded libraries once: the search takes milliseconds, longer than a small fit."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

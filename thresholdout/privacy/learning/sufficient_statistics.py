@@ -1,16 +1,16 @@
 """Linear regression from one private release of its sufficient statistics.
 
 The guarantee. Record i becomes a vector ``z_i = (f_i / F, 1/2, y_i / 2) / sqrt(3/2)``: f_i are the features, cut to
-norm F, y_i is the target, cut to [-1, 1]; so ``|z_i| <= 1``. All that is computed from the records is the matrix
-``M = sum z_i z_i'``. For two vectors in the unit ball
+norm F, and y_i is the target, cut to [-1, 1], so that ``|z_i| <= 1``. Only the matrix ``M = sum z_i z_i'`` is computed
+from the records. For two vectors in the unit ball
 
     |z z' - w w'|_F^2 = |z|^4 + |w|^4 - 2 (z'w)^2 <= 2,
 
 so that one replaced record moves M by at most sqrt(2) in the Frobenius norm; orthogonal vectors of norm 1 attain it.
 The symmetric matrices with that norm are a Euclidean space, in which the diagonal entries and sqrt(2) times those above
 the diagonal are coordinates. Noise N(0, s^2) in each coordinate, of variance s^2 on the diagonal and s^2/2 beside it,
-is the Gaussian mechanism with noise multiplier s / sqrt(2). Coefficients, and the choice of their shrinkage, are
-functions of the noisy matrix and of public numbers (post-processing).
+is the Gaussian mechanism with noise multiplier s / sqrt(2). Coefficients and their shrinkage are functions of the noisy
+matrix and of public numbers (post-processing).
 
 In floating point, entries are sums of n products in blocks of m and then over blocks. Whatever the order, an entry is
 off by at most ``g sum |z_ij z_ik|``, g = k u / (1 - k u), k = m + n/m + 2, u = 2^-53 (Higham 2002, (3.5)), and the
@@ -50,26 +50,19 @@ __all__ = ["SSPRegressor", "noisy_statistics"]
 
 Floats = NDArray[np.float64]
 
-# Intercept and target beside features of norm 1: small weights leave more of the bounded norm to the features, whose
-# covariance is what little data estimate worst.
+# Intercept and target beside features of norm 1. Small weights leave more of the bounded norm to the features: little
+# data estimate their covariance worst.
 _INTERCEPT = _TARGET = 0.5
 _LENGTH = math.sqrt(1.0 + _INTERCEPT**2 + _TARGET**2)
 _HUGE = 1e100  # an entry whose square is finite; longer rows have their entries cut to it first
 _INSIDE = 1.0 - 1e-12  # more than the rounding errors of a norm, so that vectors are in the unit ball
 _BLOCK = 8192  # rows that are multiplied at once
 _PRIOR = 0.25  # variance of a weight in these coordinates, where features explain about half of [-1, 1]
-_LEAST_SHARE = 0.5  # of the variance that features explain; below it a fit is far from what the records could say
+_LEAST_SHARE = 0.5  # of the variance that features explain; a fit below it is far from the one without noise
 
 
 def noisy_statistics(rows: Floats, noise_multiplier: float, rng: np.random.Generator) -> Floats:
-    """Return the sum of ``z z'`` over rows of norm 1 at most, with noise; see the module for its guarantee.
-
-    Examples
-    --------
-    >>> found = noisy_statistics(np.eye(3), 1e-3, np.random.default_rng(0))
-    >>> bool(np.abs(found - np.eye(3)).max() < 0.01), bool((found == found.T).all())
-    (True, True)
-    """
+    """Return the sum of ``z z'`` over rows of norm 1 at most, with noise (guarantee: head of this module)."""
     noise = rng.normal(0.0, noise_multiplier * _sensitivity(len(rows)), (rows.shape[1],) * 2)
     upper = np.triu(noise, 1) / math.sqrt(2.0)
     released: Floats = np.diag(np.diag(noise)) + upper + upper.T
@@ -84,7 +77,7 @@ def noisy_statistics(rows: Floats, noise_multiplier: float, rng: np.random.Gener
 
 
 def _sensitivity(records: int) -> float:
-    """Return how far apart the matrices of two neighbours are at most, as they are computed."""
+    """Return the largest distance between the computed matrices of two neighbours."""
     terms = (_BLOCK + records / _BLOCK + 2.0) * 2.0**-53
     return (math.sqrt(2.0) + 2.0 * records * terms / (1.0 - terms)) * (1.0 + 1e-15)
 
@@ -95,19 +88,19 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     epsilon : float, optional
-        Target, 1 by default; the smallest noise for it is used.
+        Target, 1 by default. The smallest noise that meets it is used.
     noise_multiplier : float, optional
         In place of `epsilon`: standard deviation of the noise over the sensitivity.
     delta : float, optional
-        In (0, 1); by default 1e-5, or a tenth of one over the records if that is less.
+        In (0, 1). The default is 1e-5, or ``1 / (10 n)`` if that is less.
     feature_bounds : pair, optional
-        Public lower and upper bounds of the features, numbers or one for each: features are clipped to them and mapped
-        onto [-1, 1]. Without bounds features are taken as they are.
+        Public lower and upper bounds of the features, as numbers or one for each feature. Features are clipped to them
+        and mapped onto [-1, 1]. Without bounds, features are taken as they are.
     feature_norm : float, optional
-        Longer rows of (mapped) features are cut to it; the root of the number of features by default, which cuts none
-        within bounds. Less noise counts where most rows are shorter.
+        Longer rows of (mapped) features are scaled down to this norm. The default, the square root of the number of
+        features, scales no row within bounds. A smaller norm needs less noise where most rows are shorter.
     target_bounds : pair of float, optional
-        Public bounds of the target, which is clipped to them; [-1, 1] by default. So are predictions.
+        Public bounds of the target, [-1, 1] by default. Targets and predictions are clipped to them.
     random_state : None, int or generator
         For a release, None.
 
@@ -116,17 +109,17 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     coef_, intercept_ : ndarray of shape (features,), float
         In the original units.
     statistics_ : ndarray of shape (features + 2, features + 2)
-        The noisy matrix that was released; features, the intercept, the target.
+        The released noisy matrix, in the order features, intercept, target.
     privacy_report_ : PrivacyReport
     noise_multiplier_, delta_ : float
 
     Notes
     -----
-    Neighbours have another record in one's place. The proof is at the head of this module. From the noisy matrix A of
-    the features and the column c of the target come the coefficients ``V diag(a / (a^2 + v)) V' c``: V and a are the
-    eigenvectors and eigenvalues of A, directions of a negative a are left out, and v is the variance of the noise over
-    that of a weight, about. It is the posterior mean of weights in a known direction; where the noise is larger than
-    the records, it tends to 0.
+    Neighbours differ in one record, which is replaced. The proof is at the head of this module. Let A be the noisy
+    matrix of the features, with eigenvectors V and eigenvalues a, and c the column of the target. The coefficients are
+    ``V diag(a / (a^2 + v)) V' c``, without the directions of negative eigenvalues. v is about the variance of the noise
+    over that of a weight. This is the posterior mean of the weights in a known direction. It tends to 0 where the noise
+    is larger than the records.
 
     Examples
     --------
@@ -182,12 +175,12 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError, InputTypeError
-            For parameters out of range, or records that are not finite.
+            When a parameter is out of range, or a record is not finite.
 
         Warns
         -----
         LowSignalWarning
-            Before the release, when public numbers show that noise takes most of what the features explain.
+            Before the release, when public numbers show that noise hides most of the variance that features explain.
         """
         with UnchangedIfRefused(self):
             return self._fit(X, y)
@@ -269,7 +262,7 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _middle(low: Any, high: Any, name: str) -> tuple[Any, Any]:
-    """Return the middle of bounds and half of their distance, or refuse those that floats cannot divide by."""
+    """Return the middle of bounds and half of their distance; refuse bounds that floats cannot divide by."""
     half = high / 2 - low / 2
     if not np.all(half >= np.finfo(np.float64).tiny):
         raise InputError(name, "bounds too near to each other for floats", "a wider range")
@@ -277,7 +270,7 @@ def _middle(low: Any, high: Any, name: str) -> tuple[Any, Any]:
 
 
 def _coefficients(statistics: Floats, noise_multiplier: float, records: int) -> Floats:
-    """Return weights of features and intercept from a noisy matrix; see the notes of the class."""
+    """Return weights of features and intercept from a noisy matrix (see the notes of `SSPRegressor`)."""
     gram, moment = statistics[:-1, :-1], statistics[:-1, -1]
     values, vectors = np.linalg.eigh(gram)
     variance = _variance(noise_multiplier * _sensitivity(records), len(moment))

@@ -1,4 +1,4 @@
-"""A target epsilon is for all calls of a learner together: their costs, the least noise, and the noise of a call."""
+"""Target epsilons, each for all calls of a learner together: their costs, the least noise, and the noise of a call."""
 
 from __future__ import annotations
 
@@ -38,16 +38,10 @@ __all__ = [
 class Spent:
     """Everything that was charged since a learner started; an immutable value.
 
-    Attributes
-    ----------
-    events : tuple of Event, or None
-        Equal steps in one group each; None once a step had no noise.
-    calls, steps : int
-        How many calls, and how many steps these were charged for.
-    seeded : bool
-        Whether the noise of a call came from something that could be known.
-    least_noise : float
-        Smallest noise multiplier of a step.
+    Notes
+    -----
+    `events` holds equal steps in one group each; it is None once a step had no noise. `seeded` says whether the noise
+    of a call came from a source that somebody could know.
 
     Examples
     --------
@@ -65,7 +59,7 @@ class Spent:
     least_noise: float = math.inf
 
     def charge(self, event: Event | None, steps: int, noise: float, *, seeded: bool) -> Self:
-        """Return what was spent with one more call."""
+        """Return the account with one more call."""
         events = None
         if event is not None and self.events is not None:
             events = _grouped([*self.events, event])
@@ -84,7 +78,7 @@ class Spent:
         return None if self.events is None else together(self.events)
 
     def after(self, event: Event) -> Event:
-        """Return all that was spent, which must be known, followed by an event."""
+        """Return all that was spent, followed by an event; every earlier step must have had noise."""
         assert self.events is not None
         return together(_grouped([*self.events, event]))
 
@@ -113,20 +107,12 @@ MakeEvent = Callable[[float], Event]
 
 @dataclass(frozen=True)
 class Search:
-    """How the least noise of a target is searched for.
+    """Settings of the search for the least noise of a target.
 
-    Attributes
-    ----------
-    accountants : tuple of types, optional
-        Those of the learner's report; all by default.
-    tolerance : float
-        How far above the smallest multiplier the result may be, relatively.
-    limits : tuple of float
-        Between which it must be.
-    guess : callable, optional
-        A function of what `least_noise` is given first, which says about where the result is.
-    progress : bool
-        Whether a bar shows that it is looked for, once two seconds are over.
+    Notes
+    -----
+    `tolerance` is relative, above the smallest multiplier. `guess` takes the first three arguments of `least_noise` and
+    returns a number near the result. `accountants` are those of the learner's report; None means all.
     """
 
     accountants: tuple[type[Accountant], ...] | None = None
@@ -147,18 +133,12 @@ def least_noise(
     adjacency: Adjacency = "replace_one",
     search: Search = USUAL,
 ) -> float:
-    """Return the smallest noise that meets a target; searched once, as audits fit the same thousands of times.
+    """Return the smallest noise that meets a target; cached, as audits fit the same settings thousands of times.
 
     Notes
     -----
-    `make_event`: from a noise multiplier to all that will be done. A frozen value of public numbers, equal to another
-    one of the same numbers.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting import GaussianAnswer
-    >>> 4.2 < least_noise(GaussianAnswer, 1.0, 1e-6) < 4.3
-    True
+    `make_event` maps a noise multiplier to the event of the whole call. It is a frozen value of public numbers, equal
+    to any other one of the same numbers.
     """
     target, delta, bracket = positive(epsilon, "epsilon"), open_unit(delta, "delta"), (0.3, 30.0)
     if search.guess is not None:
@@ -173,17 +153,17 @@ def least_noise(
 
 LEAST_LEFT = 0.05  # share of a target; with less there is nothing but noise, and a calibrated target leaves about 0.001
 
-MUCH = 2.0
+MUCH = 2.0  # twice the noise of earlier calls is four times their variance
 
 INSTEAD = "noise_multiplier= in its place, or a new fit"
 
 
 class SpentTargetWarning(UserWarning):
-    """All the steps that a target epsilon is for were taken before: this call took none.
+    """A call took no step, because earlier calls took all the steps of the target epsilon.
 
     Examples
     --------
-    As an error, so that such a fit is not taken for a good one:
+    Turn it into an error, so that such a fit does not pass for a good one:
 
     >>> import warnings
     >>> warnings.filterwarnings("error", category=SpentTargetWarning)
@@ -191,11 +171,11 @@ class SpentTargetWarning(UserWarning):
 
 
 class CostlyTargetWarning(UserWarning):
-    """What earlier calls have left of a target epsilon is met with at least twice the noise that these had.
+    """The rest of a target epsilon needs at least twice the noise of earlier calls.
 
     Examples
     --------
-    As an error, so that such a fit is not taken for a good one:
+    Turn it into an error, so that such a fit does not pass for a good one:
 
     >>> import warnings
     >>> warnings.filterwarnings("error", category=CostlyTargetWarning)
@@ -203,26 +183,14 @@ class CostlyTargetWarning(UserWarning):
 
 
 def check_left(target: float, spent: float, instead: str) -> None:
-    """Refuse a target that earlier calls have used up; their noise can't be taken back, and more steps add to them.
-
-    `target` is the epsilon of all calls together, `spent` that of earlier ones at the same delta. A target of which
-    less than a twentieth is left is refused; `instead` names other calls that work.
-
-    Examples
-    --------
-    >>> check_left(3.0, 1.9993, "or warm_start=False")
-    >>> check_left(2.0, 1.9993, "or warm_start=False")
-    Traceback (most recent call last):
-    thresholdout.errors.InputError: epsilon must be a larger epsilon for all calls together, or \
-warm_start=False; got 2, of which earlier calls have spent 1.999.
-    """
+    """Refuse a target of which earlier calls have left less than a twentieth; their noise is final."""
     if spent > (1.0 - LEAST_LEFT) * target:
         seen = f"{target:g}, of which earlier calls have spent {spent:.4g}"
         raise InputError("epsilon", seen, f"a larger epsilon for all calls together, {instead}")
 
 
 def warn_if_costly(target: float, spent: float, noise: float, before: float, *, stacklevel: int) -> None:
-    """Warn when the rest of a target is met with much more noise than earlier calls had at the least."""
+    """Warn when the rest of a target needs much more noise than the least of earlier calls."""
     if noise >= MUCH * before:
         message = (
             f"earlier calls have spent {spent:.4g} of the target epsilon {target:g}; the rest is met with a noise "
@@ -233,7 +201,7 @@ def warn_if_costly(target: float, spent: float, noise: float, before: float, *, 
 
 @dataclass(frozen=True)
 class TargetNoise:
-    """A noise multiplier that was found for a target, and for what: all that the search was given."""
+    """A noise multiplier that was found for a target, with all arguments of the search."""
 
     given: tuple[Any, ...]
     noise_multiplier: float
@@ -241,7 +209,7 @@ class TargetNoise:
 
 @dataclass(frozen=True)
 class _After:
-    """What earlier calls and further steps cost together, as a function of the noise of these."""
+    """The joint event of earlier calls and further steps, as a function of the noise of the latter."""
 
     spent: Spent
     make_event: MakeEvent
@@ -261,14 +229,7 @@ def noise_for_rest(
     stacklevel: int = 4,
     search: Search = USUAL,
 ) -> float:
-    """Return the noise multiplier with which the steps to come, after those that were taken, meet a target.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting import GaussianAnswer
-    >>> 4.2 < noise_for_rest(GaussianAnswer, Spent(), 1.0, 1e-6, "or a new fit") < 4.3
-    True
-    """
+    """Return the noise multiplier with which further steps, after those of earlier calls, meet a target."""
     if not spent.calls:
         return least_noise(make_event, epsilon, delta, adjacency, search)
     before = spent.event
@@ -292,7 +253,7 @@ def further_steps(
     instead: str = "noise_multiplier= in its place",
     stacklevel: int = 3,
 ) -> int:
-    """Return how many steps a further call takes; none, with a warning, where a target has none left.
+    """Return the number of steps of a further call; 0, with a warning, where a target has none left.
 
     Examples
     --------

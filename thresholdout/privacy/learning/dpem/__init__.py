@@ -1,1 +1,1 @@
-"""Expectation-maximisation with noise on what its second half needs: counts, sums and second moments."""
+"""Expectation-maximisation with noise on its sufficient statistics: counts, sums and second moments."""

@@ -1,4 +1,4 @@
-"""What all steps of one start have in common: the kind of mixture, its units, its noise, and where it starts."""
+"""Common settings of all steps since a start: the kind of mixture, its units, its noise, and its start."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from thresholdout.privacy.learning.dpem.record_statistics import (
 __all__ = ["Mixing", "Path", "Steps"]
 
 Floats = NDArray[np.float64]
-SHARES = (0.25, 0.5, 0.25)
+SHARES = (0.25, 0.5, 0.25)  # with these a replaced record moves all statistics by sqrt(2) at most (PROOFS.md, S3)
 
 
 @dataclass(frozen=True)
 class Steps:
-    """What steps are charged as, as a function of their noise multiplier."""
+    """The event of steps, as a function of their noise multiplier."""
 
     sensitivity: float
     adjacency: Adjacency
@@ -47,19 +47,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Mixing:
-    """Settings that all calls share, which are public.
-
-    Attributes
-    ----------
-    components, d : int
-    covariance_type : {"spherical", "diag", "full"}
-    clip : float
-        The bound on norms of records, which is the unit of everything else here.
-    shares : tuple of three floats
-        See `record_statistics.noise_scales`.
-    adjacency : {"replace_one", "add_remove"}
-    least_variance : float
-    """
+    """Public settings that all calls share; `clip`, the bound on norms of records, is the unit of all other numbers."""
 
     components: int
     d: int
@@ -96,7 +84,7 @@ class Mixing:
         )
 
     def check_same(self, later: Mixing) -> None:
-        """Refuse settings of a later call that would make another mixture, or other neighbours."""
+        """Refuse settings of a later call that mean another mixture, or other neighbours."""
         names = {
             "d": "the number of features",  # scikit-learn's own check is of the last call, also of one that was refused
             "components": "n_components",
@@ -112,7 +100,7 @@ class Mixing:
 
     @property
     def width(self) -> int:
-        """How many statistics a component has."""
+        """Number of statistics of a component."""
         return 1 + self.d + moments(self.d, self.covariance_type)
 
     @property
@@ -126,7 +114,7 @@ class Mixing:
         return sensitivity(self.d, self.covariance_type, self.shares, self.adjacency)
 
     def of(self, steps: int) -> Steps:
-        """Return so many steps, whatever their noise."""
+        """Return so many steps, for any noise."""
         return Steps(self.sensitivity, self.adjacency, steps)
 
     def public_starts(self, given: Any) -> Floats | None:
@@ -140,20 +128,20 @@ class Mixing:
         return on_grid(found, self.clip)
 
     def guess(self) -> MixtureParameters:
-        """Return a mixture before anything is known: records anywhere in the ball."""
+        """Return the mixture before the first step: records anywhere in the ball."""
         K, d = self.components, self.d
         cov = {"spherical": np.ones(()), "diag": np.ones(d), "full": np.eye(d)}[self.covariance_type] / d
         return MixtureParameters(np.full(K, 1 / K), np.zeros((K, d)), np.repeat(cov[None], K, axis=0))
 
     def prior(self, state: Floats, noise: float) -> Prior:
-        """Return what the statistics of all records together say, the first numbers of a state."""
+        """Return the moments of all records together, from the first numbers of a state."""
         noisy = state[: self.width][None]
         found = self._maximized(noisy, noise, None)
         records = max(float(noisy[0, 0]), noise * float(self.noise_scales[0]), 1.0)
         return Prior(records, found.means[0], found.covariances[0])
 
     def start(self, prior: Prior, starts: Floats | None, directions: Floats) -> MixtureParameters:
-        """Return the mixture from which the components part: given means, or directions from the mean of all.
+        """Return the first mixture of the components: given means, or directions from the mean of all.
 
         Covariances are those of all records, of a volume that is divided by the number of components.
         """
@@ -165,7 +153,7 @@ class Mixing:
         return MixtureParameters(np.full(K, 1 / K), starts, covariances)
 
     def mixture(self, state: Floats, noise: float, prior: Prior) -> MixtureParameters:
-        """Return the mixture that the noisy statistics of the components say."""
+        """Return the mixture from the noisy statistics of the components."""
         return self._maximized(state.reshape(self.components, self.width), noise, prior)
 
     def _maximized(self, noisy: Floats, noise: float, prior: Prior | None) -> MixtureParameters:
@@ -176,17 +164,11 @@ class Mixing:
 class Path:
     """All noisy statistics so far; an immutable value.
 
-    Attributes
-    ----------
-    mixing : Mixing
-    starts : ndarray of shape (components, d), or None
-        Given means, in units of the bound.
-    directions : ndarray, shape (components, d)
-        Standard normal numbers, from which means are drawn otherwise.
-    states : ndarray, shape (steps + 1, components * width)
-        Nothing, then the statistics of all records together, then those of the components after each step.
-    noises : ndarray, shape (steps,) or longer
-        Noise multipliers, also of steps that a call has still to take.
+    Notes
+    -----
+    `starts` are given means in units of the bound; without them, the means are drawn from `directions`, standard normal
+    numbers. `states` has shape (steps + 1, components * width): zeros, then the statistics of all records together,
+    then those of the components after each step. `noises` may include steps that a call has still to take.
     """
 
     mixing: Mixing
@@ -197,12 +179,13 @@ class Path:
 
     @property
     def steps(self) -> int:
-        """How many steps were taken."""
+        """Number of steps taken."""
         return len(self.states) - 1
 
     @property
     def noise_share(self) -> float:
-        """How far noise moves the mean of an average component in the last step, by the noisy number of records."""
+        """Distance that noise moves the mean of an average component in the last step, by the noisy count of records.
+        """
         if not self.steps:
             return math.inf
         moved = float(self.noises[self.steps - 1] * self.mixing.noise_scales[1]) * math.sqrt(self.mixing.d)

@@ -42,7 +42,7 @@ ALIKE = "a record's probabilities are rounded alike wherever it stands among the
 
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """What one call does, decided before any record counts: public numbers only."""
+    """One call, decided before any record counts: public numbers only."""
 
     steps: int
     delta: float
@@ -58,14 +58,14 @@ class _Call:
 class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """A mixture of Gaussians by expectation-maximisation with noise on counts, sums and second moments (DP-EM).
 
-    In each step the components' counts, sums and second moments, to which each record counts by its probabilities, are
-    released together with Gaussian noise; weights, means and covariances follow from them alone. The first step
-    releases them for all records together, to find where the components start.
+    Each step releases the components' counts, sums and second moments with Gaussian noise; each record counts by its
+    probabilities. Weights, means and covariances follow from these statistics alone. The first step releases them for
+    all records together, to find a start for the components.
 
     Parameters
     ----------
     n_components : int, default=4
-        Components.
+        Number of components.
     covariance_type : {"spherical", "diag", "full"}, default="spherical"
         One variance for each component, one for each of its coordinates, or a covariance matrix. Fewer numbers have
         less noise in all.
@@ -73,29 +73,29 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
         Public bound: records are scaled down to at most this Euclidean norm. Subtract a public centre first, and keep
         the bound small: noise is proportional to it.
     n_steps : int, default=20
-        Steps; each one looks at all records.
+        Steps; each one uses all records.
     epsilon : float, default=1.0
-        The target, in nats, from which the noise follows. Not used when `noise_multiplier` is given.
+        Target, in nats, that the noise is found for. Not used when `noise_multiplier` is given.
     delta : float, default=1e-5
         In (0, 1); well below one over the number of records.
     noise_multiplier : float, optional
-        Standard deviation of the noise, in units of the norm of one record's statistics; less than 0.01 is no privacy.
+        Standard deviation of the noise, in units of the norm of one record's statistics. Less than 0.01 is no privacy.
     adjacency : {"replace_one", "add_remove"}, default="replace_one"
-        Neighbours have another record in one's place, or one record more or less. Nothing needs the number of records.
+        Neighbours differ in one replaced record, or in one record more or less. Nothing depends on the number of
+        records.
     budget_split : tuple of three floats, optional
-        Shares of counts, sums and second moments in what is released; (1/4, 1/2, 1/4) by default.
+        Shares of counts, sums and second moments in each release; (1/4, 1/2, 1/4) by default.
     means_init : array_like of shape (n_components, d), optional
-        Where the means start, if public; by default they are drawn from a Gaussian with the moments that the first step
-        has found.
+        Public starting means. By default they are drawn from a Gaussian with the moments of the first step.
     reg_covar : float, default=1e-6
-        Least variance. There is more of it where noise is larger.
+        Least variance. It is raised where the noise is larger.
     average : bool, default=True
-        Whether the mixture follows from the mean of the statistics of the later half of the steps, or from the last
-        ones. All steps are covered by the guarantee, so the mean costs nothing, and it has less noise.
+        Use the mean of the statistics of the later half of the steps, not the last ones. The guarantee covers all
+        steps, so the mean costs nothing. It has less noise.
     random_state : None, int or generator of numpy
-        See `thresholdout.privacy.learning.streams`.
+        None for a release. An integer or a generator gives the noise away unless it stays secret.
     progress : bool, default=True
-        Whether to show a bar, once two seconds are over.
+        Show a progress bar after two seconds.
 
     Attributes
     ----------
@@ -104,25 +104,25 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
     covariances_ : ndarray
         Of shape (n_components,), (n_components, d) or (n_components, d, d), by type.
     n_steps_ : int
-        How many steps were taken since the start.
+        Steps taken since the start.
     noise_multiplier_ : float
         Of the last call.
     noise_share_ : float
-        How far noise moves the mean of an average component in one step, in units of the clipping norm; by the noisy
-        number of records; infinite before the first step.
+        Distance that noise moves the mean of an average component in one step, in units of the clipping norm, by the
+        noisy number of records; infinite before the first step.
     privacy_report_ : PrivacyReport
-        What all steps together have leaked.
+        Joint privacy of all steps.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
     Notes
     -----
-    After [P17]; PROOFS.md of this package has the sensitivity of all statistics together, and why their sums are exact.
-    The noise does not depend on the number of components. Weak components are drawn towards the moments of all records,
-    by as much as the noise is large.
+    After [P17]. PROOFS.md of this package proves the sensitivity of all statistics together, and that their sums are
+    exact. The noise does not depend on the number of components. Weak components are shrunk towards the moments of all
+    records, more strongly where the noise is larger.
 
-    A call is charged as a whole before its first step. After an interrupt the mixture is what the steps that are over
-    made of it, and `resume` takes the others.
+    A call is charged as a whole before its first step. After an interrupt the mixture is the result of the finished
+    steps, and `resume` takes the others.
 
     References
     ----------
@@ -206,21 +206,21 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
         Warns
         -----
         LowSignalWarning
-            When the noise is likely to drown what can be learned, by the noisy number of records.
+            When the noise is likely to hide the signal, by the noisy number of records.
         """
         with UnchangedIfRefused(self):
             return self._train(X, partial=False, asked=None)
 
     def partial_fit(self, X: Any, y: Any = None, n_steps: int | None = None) -> DPEMGaussianMixture:
-        """Take further steps from where the mixture is, with the same or with other records.
+        """Take further steps from the current mixture, with the same or with other records.
 
         Parameters
         ----------
         X, y
             As in `fit`.
         n_steps : int, optional
-            How many; one by default. A target epsilon is for all the steps of a `fit`: the first call finds the noise
-            for all of them, and further calls use them up.
+            Number of steps, 1 by default. A target epsilon is for all the steps of a `fit`: the first call finds the
+            noise for all of them, and further calls use them up.
 
         Returns
         -------
@@ -235,13 +235,14 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
         Warns
         -----
         SpentTargetWarning
-            When `n_steps` is not given and a target leaves none: then nothing is done.
+            When `n_steps` is not given and a target leaves none. The call then does nothing.
         CostlyTargetWarning
-            When another target needs twice the noise of earlier calls, or more, for what they have left of it.
+            When the rest of another target needs at least twice the noise of earlier calls.
 
         Notes
         -----
-        The report composes all calls: it holds for sequences of data that differ in one record, which may be in each.
+        The report composes all calls. It holds for sequences of data sets that differ in one record, which may be in
+        each.
         """
         with UnchangedIfRefused(self):
             return self._train(X, partial=True, asked=n_steps)
@@ -296,7 +297,7 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
         return self
 
     def _follow(self, call: _Call, X: Floats, path: Path, charged: Mapping[str, Any]) -> None:
-        """Take the steps of a call, or what an interrupt has left of them."""
+        """Take the steps of a call, or those that an interrupt has left."""
         random, mixing = streams(call.random_state, call.number), path.mixing
         rows, everything = on_grid(X, mixing.clip), np.ones((len(X), 1))
         scales = call.noise * mixing.noise_scales
@@ -334,7 +335,7 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
         keep_steps(keep, done, call.steps, step, replay, progress=call.progress, unit="steps")
 
     def _described(self, call: _Call, path: Path) -> dict[str, Any]:
-        """Return all steps so far, with the mixture of them in the units of records."""
+        """Return all steps so far, with their mixture in the units of records."""
         clip, found = path.mixing.clip, path.mixture(average=call.average)
         return {
             "_path": path,
@@ -346,7 +347,7 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
         }
 
     def _warn(self) -> None:
-        if self.noise_share_ > MOST_NOISE:  # a function of what was released, and of public numbers
+        if self.noise_share_ > MOST_NOISE:  # a function of released and public numbers
             message = (
                 f"noise moves the mean of a component by {self.noise_share_:.2g} times the clipping norm in a step, "
                 f"and above {MOST_NOISE:g} mixtures are worth nothing: about {self.noise_share_ / MOST_NOISE:.2g} "
@@ -393,7 +394,7 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
         return float(self.score_samples(X).mean())
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Floats, NDArray[np.int64]]:
-        """Return made records, as private as the mixture is, and their components.
+        """Return synthetic records, as private as the mixture is, and their components.
 
         Parameters
         ----------

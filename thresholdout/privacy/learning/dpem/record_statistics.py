@@ -1,4 +1,4 @@
-"""Sums of record statistics for expectation-maximisation, how far one record moves them, and their maximisation."""
+"""Sums of record statistics for expectation-maximisation, their sensitivity to one record, and their maximisation."""
 
 from __future__ import annotations
 
@@ -33,32 +33,26 @@ CovarianceType = Literal["spherical", "diag", "full"]
 
 COVARIANCE_TYPES: tuple[CovarianceType, ...] = ("spherical", "diag", "full")
 
+# Sums of 2^26 products of multiples of 2^-18 have 26 + 36 bits and are exact in 64 (PROOFS.md, S5).
 BITS = 18
 
 GRID = 2.0**BITS
 
 MOST_RECORDS = 2**26
 
-MOST_COORDINATES = 2**21
+MOST_COORDINATES = 2**21  # the rounding of a norm is then within `_INSIDE` (S4)
 
 _INSIDE = 1.0 - 2.0**-30  # for the rounding of norms of at most MOST_COORDINATES
 
 _ROUNDED = 1.0 + 2.0**-20  # for the rounding of sums, scales and noise of at most MOST_RECORDS records
 
-_ROWS = 2**15
+_ROWS = 2**15  # products of so many rows of 36 bits are sums below 2^53, exact in any order (S5)
 
-_CHUNK = 2**22
+_CHUNK = 2**22  # numbers in memory at once, 32 MB
 
 
 def on_grid(X: Floats, bound: float) -> Floats:
-    """Return records in units of a bound on their norm, scaled down to it and cut to a grid.
-
-    Examples
-    --------
-    >>> on_grid(np.array([[3.0, 4.0], [0.5, 0.0]]), 1.0).round(4)
-    array([[0.6, 0.8],
-           [0.5, 0. ]])
-    """
+    """Return records in units of a bound on their norm, scaled down to it and cut to a grid (PROOFS.md, S4)."""
     n, d = X.shape
     if d > MOST_COORDINATES:
         raise InputError("X", f"{d} features", f"at most {MOST_COORDINATES}")
@@ -79,13 +73,7 @@ def on_grid(X: Floats, bound: float) -> Floats:
 
 
 def second_moments(rows: Floats, covariance_type: CovarianceType) -> Floats:
-    """Return squared norms, squares, or products of coordinates (upper triangle) on the grid, cut towards zero.
-
-    Examples
-    --------
-    >>> second_moments(np.array([[0.5, -0.25]]), "full")
-    array([[ 0.25  , -0.125 ,  0.0625]])
-    """
+    """Return squared norms, squares, or products of coordinates (upper triangle) on the grid, cut towards zero."""
     n, d = rows.shape
     if covariance_type == "spherical":
         squares = np.zeros(n)
@@ -101,18 +89,12 @@ def second_moments(rows: Floats, covariance_type: CovarianceType) -> Floats:
 
 
 def statistics_sum(rows: Floats, responsibilities: Floats, covariance_type: CovarianceType) -> Floats:
-    """Return the sum over records of responsibility times (1, record, second moments), exactly but for a last rounding.
+    """Return the sum over records of responsibility times (1, record, second moments), exact but for one rounding.
 
     Notes
     -----
-    Entries are whole numbers of 2^-36 at most 1 in size, so that products of matrices of 2^15 rows are exact in any
-    order, as sums of them in 64 bits are.
-
-    Examples
-    --------
-    >>> statistics_sum(np.array([[0.5], [-0.5]]), np.array([[1.0, 0.0], [0.25, 0.75]]), "full")
-    array([[ 1.25  ,  0.375 ,  0.3125],
-           [ 0.75  , -0.375 ,  0.1875]])
+    Entries are whole numbers of 2^-36, at most 1 in size. So products of matrices of 2^15 rows are exact in any order,
+    and so are their sums in 64 bits (PROOFS.md, S5).
     """
     n, d = rows.shape
     width = 1 + d + moments(d, covariance_type)
@@ -127,18 +109,12 @@ def statistics_sum(rows: Floats, responsibilities: Floats, covariance_type: Cova
 
 
 def moments(d: int, covariance_type: CovarianceType) -> int:
-    """Return how many second moments there are."""
+    """Return the number of second moments."""
     return {"spherical": 1, "diag": d, "full": d * (d + 1) // 2}[covariance_type]
 
 
 def noise_scales(d: int, covariance_type: CovarianceType, shares: tuple[float, float, float]) -> Floats:
-    """Return the noise of each statistic of one component, relative to the noise multiplier.
-
-    Examples
-    --------
-    >>> noise_scales(2, "full", (0.25, 0.5, 0.25)).round(3)
-    array([2.   , 1.414, 1.414, 2.   , 1.414, 2.   ])
-    """
+    """Return the noise of each statistic of one component, relative to the noise multiplier (PROOFS.md, S1)."""
     count, mean, second = (1 / math.sqrt(share) for share in shares)
     found = np.full(1 + d + moments(d, covariance_type), second)
     found[0], found[1 : 1 + d] = count, mean
@@ -151,14 +127,7 @@ def noise_scales(d: int, covariance_type: CovarianceType, shares: tuple[float, f
 def sensitivity(
     d: int, covariance_type: CovarianceType, shares: tuple[float, float, float], adjacency: Adjacency
 ) -> float:
-    """Return how far one record moves the sum of statistics over `noise_scales`, in Euclidean norm, rounded up.
-
-    Examples
-    --------
-    >>> [round(sensitivity(4, "full", (0.25, 0.5, 0.25), each), 4) for each in ("add_remove", "replace_one")]
-    [1.0, 1.4142]
-    >>> round(sensitivity(4, "full", (0.01, 0.98, 0.01), "replace_one"), 4)
-    1.9799
+    """Return the largest distance that one record moves the sum over `noise_scales`, rounded up (PROOFS.md, S2 to S5).
     """
     if adjacency == "add_remove":
         return _ROUNDED
@@ -171,28 +140,19 @@ def sensitivity(
 
 
 def check_records(n: int) -> None:
-    """Refuse more records than sums of them are exact for."""
+    """Refuse more records than sums are exact for."""
     if n > MOST_RECORDS:
         raise InputError("X", f"{n} records", f"at most {MOST_RECORDS}")
 
 
-_PRIOR_RECORDS = 3.0  # found by measurement: python -m benchmarks.papers.mixtures settings
+_PRIOR_RECORDS = 3.0  # measured: python -m benchmarks.papers.mixtures settings
 
-_LEAST_RECORDS = 1e-6
+_LEAST_RECORDS = 1e-6  # keeps divisions defined where there is neither a record nor noise
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """What the first step found out about all records together, in units of the clipping norm.
-
-    Attributes
-    ----------
-    records : float
-        How many there are, with noise, and at least as many as its standard deviation.
-    mean : ndarray, shape (d,)
-    covariance : ndarray
-        A number, shape (d,) or (d, d), by type.
-    """
+    """Noisy number, mean and covariance of all records together, in units of the clipping norm, from the first step."""
 
     records: float
     mean: Floats
@@ -201,15 +161,7 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class MixtureParameters:
-    """A mixture of Gaussians.
-
-    Attributes
-    ----------
-    weights : ndarray, shape (K,)
-    means : ndarray, shape (K, d)
-    covariances : ndarray
-        Of shape (K,), (K, d) or (K, d, d), by type.
-    """
+    """A mixture of K Gaussians; covariances have shape (K,), (K, d) or (K, d, d), by type."""
 
     weights: Floats
     means: Floats
@@ -219,13 +171,7 @@ class MixtureParameters:
 def log_joint(rows: Floats, mixture: MixtureParameters) -> Floats:
     """Return the logarithm of each component's weight times its density, shape (n, K).
 
-    Each row's value is made of operations on single numbers, so that it does not depend on the other rows.
-
-    Examples
-    --------
-    >>> standard = MixtureParameters(np.ones(1), np.zeros((1, 2)), np.ones(1))
-    >>> log_joint(np.zeros((1, 2)), standard).round(4)  # -log(2 pi)
-    array([[-1.8379]])
+    Only operations on single numbers make a row's value, so that it does not depend on the other rows (PROOFS.md, S6).
     """
     n, d = rows.shape
     found = np.empty((n, len(mixture.weights)))
@@ -271,19 +217,12 @@ def maximize(
     least_variance: float,
     prior: Prior | None,
 ) -> MixtureParameters:
-    """Return the mixture that noisy statistics say, drawn towards a prior by as much as the noise deserves.
+    """Return the mixture of noisy statistics, shrunk towards a prior more strongly where the noise is larger.
 
     Notes
     -----
-    The prior counts as three times as many records as the noise on a component's sum is long: by noise alone, a mean
-    moves from the prior's by a third of the clipping norm then. Nothing here looks at a record.
-
-    Examples
-    --------
-    >>> noisy = np.array([[4.0, 2.0, 2.0]])  # 4 records of mean 1/2 and mean square 1/2
-    >>> found = maximize(noisy, 0.0, "diag", (0.25, 0.5, 0.25), 1e-6, None)
-    >>> found.means, found.covariances
-    (array([[0.5]]), array([[0.25]]))
+    The prior counts as three times as many records as the noise on a component's sum is long. Noise alone then moves a
+    mean from the prior's by a third of the clipping norm. No record is read here.
     """
     K, d = len(noisy), _dimension(noisy.shape[1], covariance_type)
     scales = noise * noise_scales(d, covariance_type, shares)
@@ -333,7 +272,7 @@ def _square(means: Floats, covariance_type: CovarianceType) -> Floats:
 
 
 def _proper(covariances: Floats, added: Floats, floor: Floats) -> Floats:
-    """Return covariances with something added to each variance, and eigenvalues between a floor and 1."""
+    """Return covariances with a number added to each variance, and eigenvalues between a floor and 1."""
     if covariances.ndim < 3:
         shape = (len(floor),) + (1,) * (covariances.ndim - 1)
         return np.clip(covariances + added.reshape(shape), floor.reshape(shape), 1.0)

@@ -1,4 +1,4 @@
-"""How the batches of private gradient descent are drawn, and the event that accountants know a step by."""
+"""Batches of private gradient descent, and the event of a step for accountants."""
 
 from __future__ import annotations
 
@@ -23,13 +23,7 @@ PLACES = "linear algebra rounds a row alike wherever it stands in a batch"
 
 
 def check_public_size(adjacency: object, public_size: object) -> int | None:
-    """Return the public number that takes the place of the number of records; None where that is public itself.
-
-    Examples
-    --------
-    >>> check_public_size("add_remove", 1000), check_public_size("replace_one", None)
-    (1000, None)
-    """
+    """Return the public number in place of the number of records; None where the latter is public itself."""
     kind = check_adjacency(adjacency)
     if kind == "add_remove" and public_size is None:
         expected = "a public number: sizes of data that differ in it tell whether a record is there"
@@ -42,32 +36,13 @@ def check_public_size(adjacency: object, public_size: object) -> int | None:
 
 @dataclass(frozen=True)
 class Batches:
-    """Batches of records, drawn afresh at every step.
+    """Batches of records, drawn afresh at every step: without or with replacement, or by a coin for each record.
 
-    Parameters
-    ----------
-    sampling : {"wor", "wr", "poisson"}
-        Without replacement, with replacement, or each record by a coin of its own.
-    batch_size : int
-        B: how many, or how many on average; the divisor in any case.
-    records : int
-        N, a public number of records: all of them where neighbours replace a record, otherwise at most as many as the
-        smaller neighbour has (exact for "poisson", where B / N is the probability of each record).
-    adjacency : {"replace_one", "add_remove"}
-        What a neighbour is.
-
-    Raises
-    ------
-    InputError
-        For a batch that is not smaller than the data. B = N is allowed for "wor" and replaced records: each step then
-        looks at all of them.
-
-    Examples
-    --------
-    >>> Batches("wor", 4, 100).event(2.0)
-    WithoutReplacementGaussianStep(noise_multiplier=2.0, batch_size=4, records=100)
-    >>> Batches("wor", 4, 4).event(2.0)
-    GaussianAnswer(std=2.0, sensitivity=2.0)
+    Notes
+    -----
+    `batch_size` is B, the (expected) size, and the divisor in any case. `records` is N, a public number. Where
+    neighbours replace a record it is their number. Otherwise the smaller neighbour has at least as many, and for
+    "poisson" any number, as the coins have probability B / N. B = N is allowed for "wor" and replaced records only.
     """
 
     sampling: Sampling
@@ -86,7 +61,7 @@ class Batches:
 
     @property
     def full(self) -> bool:
-        """Whether each step looks at all records."""
+        """Whether each step uses all records."""
         return self.batch_size == self.records
 
     @property
@@ -95,7 +70,7 @@ class Batches:
         return -(-self.batch_size * 2**53 // self.records) / 2**53
 
     def event(self, noise_multiplier: float) -> Event:
-        """Return a step with some noise, relative to the clipping norm; for B = N an answer about all records."""
+        """Return the event of a step, with its noise relative to the clipping norm."""
         from thresholdout.privacy.accounting.accountants.calibration import step_of
 
         if self.full:
@@ -105,7 +80,7 @@ class Batches:
         return step_of(self.sampling, noise_multiplier, self.batch_size, self.records)
 
     def draw(self, rng: np.random.Generator, n: int) -> NDArray[np.int64]:
-        """Return the records of one batch, of the n that there are."""
+        """Return the records of one batch, out of n."""
         if self.full:
             return np.arange(n)
         if self.sampling == "poisson":
@@ -115,13 +90,7 @@ class Batches:
 
 @dataclass(frozen=True)
 class PlannedSteps:
-    """What steps on such batches are charged as, as a function of their noise multiplier.
-
-    Examples
-    --------
-    >>> PlannedSteps(Batches("wor", 10, 100), 7)(2.0)
-    SelfComposed(WithoutReplacementGaussianStep(noise_multiplier=2.0, batch_size=10, records=100), 7)
-    """
+    """The event of several steps on such batches, as a function of their noise multiplier."""
 
     batches: Batches
     steps: int

@@ -1,4 +1,4 @@
-"""The classifier."""
+"""Classifier by differentially private gradient descent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     """Softmax regression or a small network, trained by differentially private gradient descent (DP-SGD).
 
     Every step draws a fresh batch, clips each record's gradient, and adds Gaussian noise to the sum. All iterates are
-    private, so the model is, with whatever is computed from it. `privacy_report_` says how private, and what is not.
+    private, and so are the model and everything that is computed from it. `privacy_report_` gives the guarantee and its
+    gaps.
 
     Parameters
     ----------
@@ -37,66 +38,64 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     activation : {"relu", "tanh"}, default="relu"
         Of hidden layers.
     sampling : {"wor", "wr", "poisson"}, default="wor"
-        How batches are drawn, afresh at every step: B different records, B independent draws, or each record with
-        probability B / n. A fixed size keeps the work of a step constant. Poisson batches need about half the noise
-        of a fixed size with ``adjacency="add_remove"``; with replaced records the three are close to each other,
-        except for small noise.
+        Fresh batches of every step: B different records, B independent draws, or each record with probability B / n. A
+        fixed size keeps the work of a step constant. Poisson batches need about half the noise of a fixed size with
+        ``adjacency="add_remove"``. With replaced records the three are close to each other, except for small noise.
     batch_size : int or "auto", default="auto"
-        B, the (expected) size of a batch, and the divisor of its sum; less than n. ``"wor"`` with replaced records
-        allows B = n, where each step looks at all of them. "auto" is all of them there, half of them otherwise, and
-        2048 at most.
+        B, the (expected) size of a batch and the divisor of its sum; less than n. ``"wor"`` with replaced records
+        allows B = n, where each step uses all records. "auto" is n there and n / 2 otherwise, and at most 2048.
     n_epochs : float, default=60
-        There are ``ceil(n_epochs * n / B)`` steps in a `fit`.
+        A `fit` takes ``ceil(n_epochs * n / B)`` steps.
     n_steps : int, optional
-        How many steps there are instead.
+        Number of steps, in place of `n_epochs`.
     clip_norm : float or sequence of float, default=1.0
-        C: each record's gradient, in all parameters jointly, is scaled down to at most this norm; 1e-50 to 1e50. With
-        one norm for each layer, its part in each layer is scaled down by itself, and C, to which the noise is relative,
-        is the root of the sum of their squares. A gradient that is not finite, or of a norm beyond 1e75, counts as
-        zero.
+        C: each record's gradient, in all parameters jointly, is scaled down to at most this norm, in [1e-50, 1e50].
+        With one norm for each layer, each layer's part is scaled down by itself; C, the unit of the noise, is then the
+        root of the sum of their squares. A gradient that is not finite, or of a norm beyond 1e75, counts as zero.
     learning_rate : float, array or callable, default=2.0
-        The same for all steps, one for each, or a function of the step's number.
+        One rate for all steps, one for each, or a function of the step's number.
     epsilon : float, optional
-        Target: the noise is the least (up to a part of 1e-3) with which all steps cost at most that, of all calls since
-        the parameters started. 1 when `noise_multiplier` is not given either. Finding the noise may take some seconds.
+        Target for all calls since the parameters started. The noise is the least that meets it (up to a part of 1e-3).
+        1 when `noise_multiplier` is not given either. The search for the noise may take some seconds.
     noise_multiplier : float, array or callable, optional
         Standard deviation of the noise on the *sum* of a batch's clipped gradients, over C; for all steps, one for
         each, or a function of the step's number. 0 is no noise and no privacy; otherwise 0.01 to 1e8.
     delta : float, optional
         Of the guarantee. By default 1e-5, or 1 / (10 n) when that is less, for n of the first call.
     adjacency : {"replace_one", "add_remove"}, default="replace_one"
-        Neighbours have another record in one's place, or one record more or less.
+        Neighbours differ in one replaced record, or in one record more or less.
     public_size : int, optional
-        For ``"add_remove"``, and needed there: a public number that takes the place of n, on which rates, numbers of
-        steps and noise depend, because n itself tells whether a record is there. For batches of a fixed size, the data
-        must have at least as many records.
+        Required with ``"add_remove"``: a public number in place of n, on which rates, numbers of steps and noise
+        depend, because n itself shows whether a record is there. For batches of a fixed size, the data must have at
+        least as many records.
     l2 : float, default=0.0
-        Of a penalty ``l2 / 2`` times the squared weights, without intercepts, on the mean loss. It knows no record.
+        Of a penalty ``l2 / 2`` times the squared weights, without intercepts, on the mean loss. It depends on no
+        record.
     fit_intercept : bool, default=True
         Whether layers have intercepts.
     feature_bounds : pair of floats or of arrays, optional
-        Public bounds: features are clipped to them and mapped onto [0, 1]. Standardise by public numbers only: means
-        and deviations of the data would be looks at them that nobody accounts for.
+        Public bounds. Features are clipped to them and mapped onto [0, 1]. Standardise by public numbers only: means
+        and deviations of the data would be releases outside the account.
     feature_norm : float, optional
         Rows are then scaled down to at most this Euclidean norm.
     classes : array, optional
-        All labels there can be. Without it they are taken from `y`, which is reported as a leak: a class with one
+        All possible labels. Without it they are taken from `y`, which the report lists as a leak: a class with one
         record shows that record.
     average : bool, int or "half", default="half"
-        Whether the model is the mean of all iterates, of those after so many steps, or of the later half of the last
-        call's: no further look at the data, and less noise.
+        True for the mean of all iterates, an integer for that of the iterates after so many steps, "half" for that of
+        the later half of the last call's, False for the last iterate. A mean is no further release, and has less noise.
     warm_start : bool, default=False
-        Whether `fit` continues from where the last call ended. What was done before counts, for `epsilon` too: a
-        target that earlier calls have spent is refused; of a larger one they leave a part, which may need much noise.
-        To use one target up in parts, call `partial_fit` with `n_steps`.
-    random_state : int, RandomState, Generator or None, default=None
-        None is fresh entropy, what a release needs. From an integer the noise can be computed by whoever knows it,
-        and the same integer on other data gives the same noise.
+        Whether `fit` continues from the end of the last call. Earlier calls count towards `epsilon`: a target that they
+        have spent is refused, and the rest of a larger one may need much noise. To use one target up in parts, call
+        `partial_fit` with `n_steps`.
+    random_state : None, int or generator of numpy
+        None for a release: noise from fresh entropy. Whoever knows an integer can compute the noise, and the same
+        integer on other data gives the same noise.
     verbose : bool or int, default=0
-        Whether a bar shows progress. There is no loss to see: it would be one more look at the data.
+        Show a progress bar. It has no loss, which would be a further release about the records.
     callback : callable, optional
-        Called after each step with its number and the layers' (weights, intercepts), read-only; a true result ends
-        the call. It was charged in full: when to stop was seen from iterates.
+        Called after each step with its number and the layers' (weights, intercepts), read-only. A true result ends the
+        call. The call was charged in full, because the decision to stop depends on iterates.
 
     Attributes
     ----------
@@ -106,9 +105,9 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     coef_, intercept_ : ndarray, shapes ``(k, n_features_in_)`` and (k,)
         The same without hidden layers.
     privacy_report_ : PrivacyReport
-        Epsilon of all steps since the parameters started, under which assumptions, and what is not covered.
+        Epsilon of all steps since the parameters started, its assumptions, and the leaks that it does not cover.
     noise_multiplier_, batch_size_, delta_
-        As they were chosen; the smallest noise of the last call's steps.
+        Values in use; the noise multiplier is the smallest of the last call's steps.
     n_steps_ : int
         Steps taken since the parameters started.
     n_features_in_, feature_names_in_
@@ -116,14 +115,14 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
 
     Notes
     -----
-    A call is charged as a whole before its first step, also when it is interrupted or stopped. After an interrupt the
-    estimator holds what its steps so far have made, and `resume` takes the others. What is bounded, also in floating
-    point, and why, is in ``PROOFS.md`` of this package. The noise is drawn in floating point by numpy's generator,
-    which is no cryptographic one. Labels outside of `classes` and features that are not finite are refused: such
-    refusals, like running times, are not covered.
+    A call is charged as a whole before its first step, even if it is interrupted or stopped. After an interrupt the
+    estimator holds the result of its finished steps, and `resume` takes the others. ``PROOFS.md`` of this package
+    proves the bounds, also for floating-point numbers. The noise is drawn in floating point by numpy's generator, which
+    is not cryptographic. Labels outside of `classes` and features that are not finite are refused. The guarantee covers
+    neither such refusals nor running times.
 
-    `fit` on data that an earlier fit has seen is a new release; each report is about the calls since the parameters
-    started, and reports of several fits add up: record their events with ``guard.releases.record`` or an accountant.
+    Another `fit` on the same data is a new release. Each report is about the calls since the parameters started, and
+    reports of several fits add up: record their events with ``guard.releases.record`` or an accountant.
 
     References
     ----------
@@ -217,21 +216,21 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         Raises
         ------
         InputError
-            For parameters or data that cannot be used, batches that are not smaller than the data, or a target
-            epsilon that no noise meets, or that earlier calls have spent.
+            When a parameter or the data cannot be used, a batch is not smaller than the data, no noise meets the target
+            epsilon, or earlier calls have spent it.
 
         Warns
         -----
         CostlyTargetWarning
-            When what earlier calls have left of a target takes twice their noise, or more.
+            When the rest of a target needs at least twice the noise of earlier calls.
         LowSignalWarning
-            When the noise is likely to drown what can be learned, by public numbers.
+            When public numbers show that the noise is likely to hide the signal.
         """
         with UnchangedIfRefused(self):
             return self._train(X, y, self.classes, partial=False)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, n_steps: int | None = None) -> DPSGDClassifier:
-        """Take further steps from where the parameters are, on the same or on other records.
+        """Take further steps from the current parameters, on the same or on other records.
 
         Parameters
         ----------
@@ -240,7 +239,8 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         classes : array, optional
             In the first call, all labels; the parameter of the same name by default.
         n_steps : int, optional
-            How many; one epoch, ``ceil(n / B)``, by default, or what is left of the steps that a target is for.
+            Number of steps. The default is one epoch, ``ceil(n / B)``, or the remaining steps of a target if they are
+            fewer.
 
         Returns
         -------
@@ -250,19 +250,19 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         Raises
         ------
         InputError
-            As `fit`; and when a target epsilon, which is for all the steps of a `fit`, leaves fewer than asked for.
+            As `fit`; and when a target epsilon, which is for all the steps of a `fit`, leaves fewer than `n_steps`.
 
         Warns
         -----
         SpentTargetWarning
-            When `n_steps` is not given and a target leaves none: then nothing is done.
+            When `n_steps` is not given and a target leaves none. The call then does nothing.
         CostlyTargetWarning
             As in `fit`.
 
         Notes
         -----
         The report composes all calls. It holds for two sequences of data sets that differ in one record, which may be
-        in every call's data, once in each. Where no record comes back it promises less than is true, never more.
+        in every call's data, once in each. Where no record comes back, the true loss is smaller than the report.
         """
         with UnchangedIfRefused(self):
             return self._train(X, y, self.classes if classes is None else classes, partial=True, n_steps=n_steps)

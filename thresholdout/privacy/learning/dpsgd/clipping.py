@@ -1,4 +1,4 @@
-"""Sums of clipped gradients, whose rounding errors are inside of the clipping norm; see PROOFS.md, C1 to C4."""
+"""Sums of clipped gradients, whose rounding errors stay within the clipping norm; see PROOFS.md, C1 to C5."""
 
 from __future__ import annotations
 
@@ -17,24 +17,18 @@ __all__ = ["BATCH_LIMIT", "ClipNorm", "ClippedSums", "check_clip_norm", "clip_fa
 Floats = NDArray[np.float64]
 ClipNorm = float | tuple[float, ...]
 
-# Gradients are clipped to this part of the norm: what is left is for rounding (PROOFS.md, C3).
+# Gradients are clipped to this part of the norm; the rest is for rounding (PROOFS.md, C3).
 INNER = 1.0 - 2.0**-20
 # Records with squared norms above this in any layer count as zero; below, nothing overflows. The floor makes up for
 # squares that underflow (C2).
 SQUARE_LIMIT, SQUARE_FLOOR = 1e150, 1e-150
 # Rows at once, and the multiple that blocks are filled up to, so that a row's result does not depend on its place (C4).
 BLOCK, PADDING = 1024, 32
-BATCH_LIMIT = 2**18
+BATCH_LIMIT = 2**18  # sums of larger batches could round by more than `INNER` leaves (C3)
 
 
 def check_clip_norm(value: object, layers: int = 1) -> ClipNorm:
-    """Return a clipping norm, or one for each layer, in [1e-50, 1e50], where no rounding error is out of proportion.
-
-    Examples
-    --------
-    >>> check_clip_norm(2), check_clip_norm([1, 0.5], layers=2)
-    (2.0, (1.0, 0.5))
-    """
+    """Return a clipping norm, or one for each layer, in [1e-50, 1e50], where the proof of the rounding holds (C3)."""
     if not isinstance(value, (tuple, list, np.ndarray)):
         return _norm(value)
     if len(value) != layers:
@@ -51,36 +45,22 @@ def _norm(value: object) -> float:
 
 
 def joint_norm(clip_norm: ClipNorm) -> float:
-    """Return the bound on the norm of a record's gradient in all parameters together, which noise is relative to.
-
-    Examples
-    --------
-    >>> joint_norm(2.0), joint_norm((3.0, 4.0))
-    (2.0, 5.0)
-    """
+    """Return the bound on a record's gradient in all parameters together, which is the unit of the noise."""
     return math.hypot(*clip_norm) if isinstance(clip_norm, tuple) else clip_norm
 
 
 def clip_factors(inputs: list[Floats], deltas: list[Floats], intercept: bool, clip_norm: ClipNorm) -> list[Floats]:
-    """Return what each record's gradient in each layer is to be multiplied by, so that norms are at most what is given.
+    """Return the factor of each record's gradient in each layer, in [0, 1], that bounds its norm by `clip_norm`.
 
     Notes
     -----
-    For each layer, in [0, 1]; with one bound they are all the same. Zero in all layers for a record whose gradient is
-    not finite, or has a part with a norm above 1e75: a decision about this record alone, which nothing else shows.
+    With one bound, the factors of all layers are the same. A record whose gradient is not finite, or has a part with a
+    norm above 1e75, gets 0 in all layers: a decision about this record alone, which nothing else shows.
 
     The squared norm of the gradient is the sum over layers of ``(|input|^2 + 1) |delta|^2``, without the 1 where there
-    is no intercept. It is rounded conservatively, and the gradient is scaled to ``C (1 - 2^-20)``, so that rounding
-    in the sum over a batch stays within C [PROOFS.md, C1 to C3]. With a bound for each layer, each part is scaled by
-    itself [PROOFS.md, C5].
-
-    Examples
-    --------
-    >>> x, delta = np.array([[3.0, 4.0], [0.3, 0.4]]), np.array([[2.0], [1.0]])
-    >>> clip_factors([x], [delta], False, 1.0)[0].round(6)
-    array([0.1, 1. ])
-    >>> [each.round(6).tolist() for each in clip_factors([x, x], [delta, delta], False, (1.0, 2.0))]
-    [[0.1, 1.0], [0.2, 1.0]]
+    is no intercept. It is rounded conservatively, and the gradient is scaled to ``C (1 - 2^-20)``, so that the rounding
+    of a batch's sum stays within C [PROOFS.md, C1 to C3]. With a bound for each layer, each part is scaled by itself
+    [PROOFS.md, C5].
     """
     squares: list[Floats] = []
     usable: Any = True
@@ -105,25 +85,11 @@ def _factor(square: Floats, clip_norm: float, usable: Any) -> Floats:
 
 
 class ClippedSums:
-    """The sum of clipped gradients of a batch of records, block by block in arrays that are made once.
+    """The sum of clipped gradients of a batch of records, block by block in preallocated arrays.
 
-    Parameters
-    ----------
-    network : Network
-    X : ndarray, shape (n, inputs)
-    targets : ndarray, shape (n,)
-        As in `Pass.backward`.
-    clip_norm : float or tuple of float
-        C, or one for each layer.
-    rows : int
-        How many records a batch has, about: larger batches are cut into blocks.
-
-    Examples
-    --------
-    >>> X, y = np.array([[1.0], [100.0]]), np.array([-1.0, -1.0])
-    >>> sums = ClippedSums(Network((1, 1), intercept=False), X, y, 2.0, 2)
-    >>> sums(np.zeros(1), np.array([0, 1])).round(5)  # gradients are 1, and 100 that is clipped to 2
-    array([3.])
+    Notes
+    -----
+    `rows` is the approximate size of a batch; larger batches are cut into blocks.
     """
 
     def __init__(self, network: Network, X: Floats, targets: NDArray[Any], clip_norm: ClipNorm, rows: int) -> None:
@@ -138,7 +104,7 @@ class ClippedSums:
         self._total_layers, self._part_layers = network.layers(self._total), network.layers(self._part)
 
     def __call__(self, parameters: Floats, batch: NDArray[np.int64]) -> Floats:
-        """Return the sum over some records, which may repeat, shape (n_parameters,); overwritten by the next call."""
+        """Return the sum over records, which may repeat, shape (n_parameters,); the next call overwrites it."""
         layers = self._network.layers(parameters)
         if not len(batch):
             self._total[:] = 0.0
@@ -164,6 +130,7 @@ class ClippedSums:
         inputs = [values[:padded] for values in self._pass.inputs]
         deltas = [delta[:padded] for delta in self._pass.deltas]
         factors = clip_factors(inputs, deltas, self._network.intercept, self._clip_norm)
+        # A factor of 0 does not remove an infinite entry (0 * inf is NaN), so its rows are set to 0 (C2).
         dropped = factors[0] == 0.0
         dropped[m:] = True
         if dropped.any():

@@ -1,4 +1,4 @@
-"""Noisy minibatch gradient descent: its steps, its plans, and the base of the two estimators."""
+"""Noisy minibatch gradient descent: steps, plans of calls, and the base of both estimators."""
 
 from __future__ import annotations
 
@@ -34,21 +34,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """What is done at each step; public numbers only.
+    """Public settings of all steps.
 
-    Parameters
-    ----------
-    batches : Batches
-        How records are drawn.
-    clip_norm : float or tuple of float
-        C, the bound on the norm of each record's gradient in all parameters jointly; or one for each layer, of which C
-        is the root of the sum of squares.
-    noise : ndarray, shape (steps,)
-        Each step's standard deviation of the noise on the *sum* of clipped gradients, over C.
-    rates : ndarray, shape (steps,)
-        Each step's learning rate.
-    l2 : float
-        Of the penalty ``l2 / 2 |weights|^2``, which knows no record and needs no noise; intercepts have none.
+    Notes
+    -----
+    `clip_norm` is C, the bound on a record's gradient in all parameters jointly; or one norm for each layer, and C is
+    the root of the sum of their squares. `noise` and `rates` have one number for each step; the noise is that on the
+    *sum* of clipped gradients, over C. `l2` is the strength of the penalty ``l2 / 2 |weights|^2``, which depends on no
+    record and needs no noise.
     """
 
     batches: Batches
@@ -74,17 +67,8 @@ def descend(
     Notes
     -----
     One step is ``parameters -= rate / B * (sum of clipped gradients + noise * C * Z) + rate * l2 * weights`` with Z
-    standard normal. B is the divisor also when a Poisson batch has another size, and an empty one gets its noise all
-    the same. The parameters are touched only after the noise was added: an interrupt leaves no sum without noise.
-
-    Examples
-    --------
-    >>> X, y = np.array([[1.0], [2.0]]), np.array([0.5, 1.0])
-    >>> descent = Descent(Batches("wor", 2, 2), 10.0, np.zeros(40), np.full(40, 0.3))
-    >>> parameters, rng = np.zeros(1), np.random.default_rng(0)
-    >>> steps = list(descend(Network((1, 1), intercept=False), parameters, X, y, descent, sampling=rng, noise=rng))
-    >>> steps[-1], parameters.round(6)
-    (39, array([0.5]))
+    standard normal. B is the divisor even if a Poisson batch has another size, and an empty batch gets its noise as
+    well. The parameters change only after the noise was added: an interrupt leaves no sum without noise.
     """
     batches = descent.batches
     sums = ClippedSums(network, X, targets, descent.clip_norm, _rows(batches))
@@ -111,7 +95,7 @@ def descend(
 
 
 def _rows(batches: Batches) -> int:
-    """Return how many rows to make room for; most Poisson batches have at most six standard deviations more."""
+    """Return the rows to allocate; a Poisson batch rarely has more than six standard deviations above its mean."""
     size = batches.batch_size
     return size if batches.sampling != "poisson" else int(size + 6 * size**0.5) + 1
 
@@ -123,17 +107,7 @@ WARM = (
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call.
-
-    Attributes
-    ----------
-    batches : Batches
-    noise, rates : ndarray, shape (steps,)
-        Each step's noise multiplier and learning rate.
-    delta : float
-    target : TargetNoise or None
-        None where the noise was given.
-    """
+    """Plan of one call; its target is None where the noise was given."""
 
     batches: Batches
     noise: Floats
@@ -156,13 +130,13 @@ def plan_fit(settings: Settings, n: int, account: Account, delta: float | None) 
 def plan_partial_fit(
     settings: Settings, n: int, account: Account, delta: float | None, target: TargetNoise | None, n_steps: object
 ) -> Call | None:
-    """Return the call of ``partial_fit``; None where the target's steps were all taken, and no number was asked for.
+    """Return the call of ``partial_fit``; None where a target leaves no step and no number was asked for.
 
     Notes
     -----
     A target epsilon is for all the steps that ``fit`` would take. The first call finds the noise for all of them, and
-    further calls use it up; a call with other batches finds it anew, for the steps that are left. A call that asks for
-    no number of steps takes an epoch, or what is left, which may be none.
+    further calls use it up. A call with other batches finds it anew, for the remaining steps. A call without a number
+    of steps takes an epoch, or the remaining steps if they are fewer.
     """
     batches = settings.batches(n)
     delta = _delta(settings, batches, delta)
@@ -203,11 +177,11 @@ FEW_PRODUCTS = 2**27
 
 
 class DivergedWarning(UserWarning):
-    """Parameters have grown beyond all numbers: the learning rate, or its product with the penalty, is too large.
+    """The parameters are not finite: the learning rate, or its product with the penalty, is too large.
 
     Examples
     --------
-    As an error, so that such a fit is not taken for a good one:
+    Turn it into an error, so that such a fit does not pass for a good one:
 
     >>> import warnings
     >>> warnings.filterwarnings("error", category=DivergedWarning)
@@ -216,11 +190,11 @@ class DivergedWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The steps of one call, which were charged: what is taken when it is resumed."""
+    """The charged steps of one call; `resume` takes them from here."""
 
     descent: Descent
     number: int  # of the call
-    first: int  # how many steps earlier calls took
+    first: int  # number of steps of earlier calls
     average_after: int | None
     random_state: Any
     callback: Any
@@ -228,7 +202,7 @@ class Steps:
 
 
 class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
-    """Base of `DPSGDClassifier` and `DPSGDRegressor`, where parameters and attributes are described."""
+    """Base of `DPSGDClassifier` and `DPSGDRegressor`, which describe parameters and attributes."""
 
     coefs_: list[Floats]
     intercepts_: list[Floats]
@@ -250,11 +224,11 @@ class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
     _stopped: Steps | None
 
     _output: Output = "identity"
-    _most_noise = 0.1  # of what is learned; for classes more is bearable
+    _most_noise = 0.1  # of the way of gradients; the classifier bears more
 
     @property
     def privacy_report_(self) -> PrivacyReport:
-        """What all steps since the parameters started have leaked; computed when it is first asked for."""
+        """Privacy of all steps since the parameters started; computed at the first access."""
         check_is_fitted(self, "coefs_")
         if self._report is None:
             self._report = self._account.report(self.delta_, leaks=self._leaks, details=self._details)
@@ -285,7 +259,7 @@ class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
         partial: bool = False,
         n_steps: int | None = None,
     ) -> None:
-        """Plan a call, charge all of it, set what is known before its steps, and take them."""
+        """Plan a call, charge all of it, set the attributes that are known before its steps, and take them."""
         fresh = self._begins(partial=partial)
         settings.prepare.check(X.shape[1])
         sizes = (X.shape[1], *settings.hidden, outputs)
@@ -350,7 +324,7 @@ class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
         }
 
     def _go_on(self, steps: Steps, X: Floats, targets: NDArray[Any]) -> None:
-        """Take the steps that are left of an interrupted call."""
+        """Take the remaining steps of an interrupted call."""
         batches = steps.descent.batches
         if batches.adjacency == "replace_one":
             check_alike("the number of records", batches.records, len(X))
@@ -361,9 +335,9 @@ class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
         self._follow(steps, self._prepare(X), targets, random)
 
     def _follow(self, steps: Steps, rows: Floats, targets: NDArray[Any], random: Streams) -> None:
-        """Take the steps of a call, or what an interrupt has left of them.
+        """Take the steps of a call, or those that an interrupt has left.
 
-        Everything that a step leaves is set at once, before anyone is shown it: an interrupt falls between two steps.
+        Each step is stored in one assignment before the callback sees it: an interrupt falls between two steps.
         """
         network, descent, done = self._network, steps.descent, self.n_steps_ - steps.first
         parameters, averaged, n_averaged = self._parameters.copy(), self._averaged, self._n_averaged
@@ -394,7 +368,7 @@ class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
 
 
 def _iterate(network: Network, parameters: Floats, averaged: Floats, n_averaged: int) -> dict[str, Any]:
-    """Return what an estimator holds of one iterate, which nothing changes later."""
+    """Return an estimator's attributes of one iterate, which nothing changes later."""
     layers = network.layers(averaged if n_averaged else parameters)
     return {
         "_parameters": parameters,

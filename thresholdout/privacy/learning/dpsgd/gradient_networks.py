@@ -1,7 +1,7 @@
-"""Linear models and small multilayer networks, differentiated record by record without forming outer products.
+"""Linear models and small multilayer networks, differentiated record by record without outer products.
 
 The gradient of a record's loss in the weights of a dense layer is the outer product of the layer's input and of the
-derivative in its output, here called its *delta*. Inputs and deltas are all that is ever kept of a record.
+derivative in its output, here called its *delta*. Inputs and deltas are kept; outer products are not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Output = Literal["softmax", "identity"]
 
 
 class Layer(NamedTuple):
-    """Views into the parameters of one dense layer: weights of shape (inputs, outputs), and its intercepts or None."""
+    """Views into the parameters of one dense layer: weights of shape (inputs, outputs), and intercepts or None."""
 
     weights: Floats
     intercepts: Floats | None
@@ -30,33 +30,11 @@ class Layer(NamedTuple):
 class Network:
     """Dense layers, with one activation between them.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Width of the input, of each hidden layer, and of the output; two of them for a linear model.
-    activation : {"relu", "tanh"}
-        Of hidden layers.
-    output : {"softmax", "identity"}
-        "softmax": scores of classes, with the logarithmic loss. "identity": predictions, with half the squared error.
-    intercept : bool
-        Whether layers have intercepts.
-
-    Attributes
-    ----------
-    n_parameters : int
-        Length of the one array that holds them all, layer by layer, weights before intercepts.
-
     Notes
     -----
-    There is no batch normalisation, and there must not be: each record's gradient depends on that record only.
-
-    Examples
-    --------
-    >>> network = Network((3, 2), output="softmax")
-    >>> network.n_parameters
-    8
-    >>> network.scores(np.zeros(8), np.ones((1, 3)))
-    array([[0., 0.]])
+    All parameters stand in one array of length `n_parameters`, layer by layer, weights before intercepts. "softmax" has
+    the logarithmic loss, "identity" half the squared error. There must be no batch normalisation: each record's
+    gradient depends on that record only.
     """
 
     def __init__(
@@ -90,14 +68,11 @@ class Network:
         return found
 
     def start(self, rng: np.random.Generator) -> Floats:
-        """Return starting values that know nothing of any record.
-
-        Zero for a linear model. Otherwise normal weights of variance 2 / inputs before "relu", and 1 / inputs before
-        "tanh" and the output.
-        """
+        """Return starting values that depend on no record: 0 for a linear model, normal weights otherwise."""
         parameters = np.zeros(self.n_parameters)
         layers = self.layers(parameters)
         for depth, layer in enumerate(layers if len(layers) > 1 else []):
+            # The variance 2 / inputs keeps the size of rectified units from layer to layer, 1 / inputs that of others.
             gain = 2.0 if self.activation == "relu" and depth < len(layers) - 1 else 1.0
             layer.weights[:] = rng.normal(0.0, np.sqrt(gain / layer.weights.shape[0]), layer.weights.shape)
         return parameters
@@ -120,27 +95,11 @@ class Network:
 
 
 class Pass:
-    """One pass forward and back over a block of records, in arrays that are made once.
+    """One pass forward and back over a block of records, in preallocated arrays.
 
-    Parameters
-    ----------
-    network : Network
-    rows : int
-        Records at once, at most.
-
-    Attributes
-    ----------
-    inputs, deltas : list of ndarray, shapes (rows, width)
-        Each layer's inputs and deltas; of the first rows after `backward`. ``inputs[0]`` is for the caller to fill.
-
-    Examples
-    --------
-    >>> network = Network((2, 1))
-    >>> work = Pass(network, 4)
-    >>> work.inputs[0][:2] = [[1.0, 2.0], [3.0, 4.0]]
-    >>> work.backward(network.layers(np.zeros(3)), np.array([1.0, -1.0]))
-    >>> work.deltas[0][:2].ravel()
-    array([-1.,  1.])
+    Notes
+    -----
+    The caller fills ``inputs[0]``. After `backward`, `inputs` and `deltas` hold those of each layer for the first rows.
     """
 
     def __init__(self, network: Network, rows: int) -> None:

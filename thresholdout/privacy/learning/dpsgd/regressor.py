@@ -1,4 +1,4 @@
-"""The regressor."""
+"""Regressor by differentially private gradient descent."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Floats = NDArray[np.float64]
 class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
     """Linear regression or a small network for a number, trained by differentially private gradient descent (DP-SGD).
 
-    The loss is half the squared error. A record far off has a large gradient, which is clipped: beyond that its pull
-    does not grow, as with a Huber loss.
+    The loss is half the squared error. An outlier has a large gradient, which is clipped: beyond the clipping norm its
+    influence does not grow, as with a Huber loss.
 
     Parameters
     ----------
     target_bounds : pair of float, optional
-        Public bounds of the targets: these are clipped to them and mapped onto [-1, 1] for training, and predictions
+        Public bounds of the targets. Targets are clipped to them and mapped onto [-1, 1] for training, and predictions
         are mapped back. Before the first step the middle is predicted. Without bounds the targets are taken as they
-        are; bring them to a size of about 1 by public numbers.
+        are; scale them to a size of about 1 by public numbers.
     hidden_layer_sizes, activation, sampling, batch_size, n_epochs, n_steps, clip_norm, learning_rate, epsilon, \
     noise_multiplier, delta, adjacency, public_size, l2, fit_intercept, feature_bounds, feature_norm, average, \
     warm_start, random_state, verbose, callback
@@ -47,7 +47,7 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
         The same without hidden layers.
     intercept_ : float
     privacy_report_, noise_multiplier_, batch_size_, delta_, n_steps_, n_features_in_, feature_names_in_
-        As in `DPSGDClassifier`, and so are the notes there.
+        As in `DPSGDClassifier`; its notes hold here, too.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
             return self._train(X, y, partial=False)
 
     def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> DPSGDRegressor:
-        """Take further steps from where the parameters are; see `DPSGDClassifier.partial_fit`."""
+        """Take further steps from the current parameters; see `DPSGDClassifier.partial_fit`."""
         with UnchangedIfRefused(self):
             return self._train(X, y, partial=True, n_steps=n_steps)
 

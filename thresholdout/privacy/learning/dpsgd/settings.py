@@ -1,4 +1,4 @@
-"""Checks of what the estimators are told, before any record is looked at."""
+"""Checks of the estimators' parameters, before any record is read."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from thresholdout.privacy.learning.dpsgd.spending import DEFAULT_EPSILON, defaul
 __all__ = ["Preparation", "Settings", "check_settings", "two_bounds"]
 
 Floats = NDArray[np.float64]
-AUTO_BATCH = 2048  # found by measurement, as the other defaults: python -m benchmarks.private_learners defaults
+AUTO_BATCH = 2048  # measured, as the other defaults: python -m benchmarks.private_learners defaults
 
 
 def two_bounds(value: object, name: str) -> tuple[Any, Any]:
-    """Return finite bounds, the lower below the upper; numbers, or arrays for each feature."""
+    """Return finite bounds, the lower below the upper; numbers, or arrays with one for each feature."""
     expected = "two bounds, the lower one first"
     if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
         raise InputTypeError(name, f"a {type(value).__name__}", expected)
@@ -44,14 +44,7 @@ def two_bounds(value: object, name: str) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """What is done to each row of features, by public numbers alone.
-
-    Attributes
-    ----------
-    bounds : pair of arrays, or None
-        Features are clipped to these and mapped onto [0, 1].
-    norm : float or None
-        Then rows are scaled down to at most this Euclidean norm.
+    """Map of each row of features, by public numbers alone: clip to `bounds`, map onto [0, 1], scale down to `norm`.
 
     Examples
     --------
@@ -70,7 +63,7 @@ class Preparation:
                 raise InputError("feature_bounds", f"bounds of {len(end)} features", f"of {features}")
 
     def __call__(self, X: Floats) -> Floats:
-        """Return the rows as the network sees them, shape (n, features)."""
+        """Return the rows that the network trains on, shape (n, features)."""
         if self.bounds is not None:
             low, high = self.bounds
             X = (np.clip(X, low, high) - low) / (high - low)
@@ -104,11 +97,11 @@ class Settings:
     callback: Callable[[int, Any], object] | None
 
     def records(self, n: int) -> int:
-        """Return the public number of records: n itself, where all neighbours have as many."""
+        """Return the public number of records, which is n where all neighbours have as many."""
         return n if self.public_size is None else self.public_size
 
     def batches(self, n: int) -> Batches:
-        """Return how batches are drawn from n records."""
+        """Return the batches for n records."""
         records = self.records(n)
         if self.sampling != "poisson" and n < records:
             raise InputError("public_size", f"{records} (n_samples = {n})", "no more than the records that there are")
@@ -119,7 +112,7 @@ class Settings:
         return Batches(self.sampling, size, records, self.adjacency)
 
     def steps(self, batches: Batches) -> int:
-        """Return how many steps a fit takes."""
+        """Return the number of steps of a fit."""
         if self.n_steps is not None:
             return self.n_steps
         return max(1, math.ceil(self.n_epochs * batches.records / batches.batch_size))

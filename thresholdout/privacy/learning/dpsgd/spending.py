@@ -1,4 +1,4 @@
-"""What the steps of private gradient descent have cost so far, over all calls of an estimator."""
+"""Cost of the steps of private gradient descent, over all calls of an estimator."""
 
 from __future__ import annotations
 
@@ -24,32 +24,16 @@ __all__ = ["DEFAULT_EPSILON", "Account", "default_delta", "noise_for_target", "p
 Floats = NDArray[np.float64]
 DEFAULT_EPSILON = 1.0
 PUBLIC = "each neighbour has at least public_size records"
-CALIBRATION = 1e-3  # how far above the smallest noise a calibrated one may be
+CALIBRATION = 1e-3  # relative excess of a calibrated noise over the smallest one
 
 
 def default_delta(records: int) -> float:
-    """Return 1e-5, or a tenth of one over the records when that is less.
-
-    Examples
-    --------
-    >>> default_delta(1000), default_delta(100_000)
-    (1e-05, 1e-06)
-    """
+    """Return the smaller of 1e-5 and a tenth of one over the records."""
     return min(1e-5, 1 / (10 * records))
 
 
 def per_step(value: Any, name: str, steps: int, *, first: int = 0, zero: bool = False) -> Floats:
-    """Return one number for each step.
-
-    Notes
-    -----
-    `value`: A callable gets the number of the step, and must not look at data.
-
-    Examples
-    --------
-    >>> per_step(lambda step: 1 / (1 + step), "learning_rate", 3, first=1).round(3)
-    array([0.5  , 0.333, 0.25 ])
-    """
+    """Return one number for each step; a callable gets the number of the step, and must not read data."""
     if callable(value):
         schedule: Callable[[int], Any] = value
         return np.array([positive(schedule(first + step), name, zero=zero) for step in range(steps)])
@@ -66,26 +50,7 @@ def per_step(value: Any, name: str, steps: int, *, first: int = 0, zero: bool = 
 
 @dataclass(frozen=True)
 class Account(Spent):
-    """What was spent since the parameters started, and how batches were drawn; an immutable value.
-
-    Attributes
-    ----------
-    adjacency : {"replace_one", "add_remove"}
-        What a neighbour is.
-    samplings : frozenset of str
-        How batches were drawn.
-
-    Notes
-    -----
-    The other attributes are those of `Spent`.
-
-    Examples
-    --------
-    >>> account = Account().charge_batches(Batches("wor", 4, 100), np.full(10, 2.0), seeded=True)
-    >>> account = account.charge_batches(Batches("wor", 4, 100), np.full(5, 2.0), seeded=True)
-    >>> account.events
-    (SelfComposed(WithoutReplacementGaussianStep(noise_multiplier=2.0, batch_size=4, records=100), 15),)
-    """
+    """Steps charged since the parameters started, with the neighbours and samplings of their batches; immutable."""
 
     adjacency: Adjacency = "replace_one"
     samplings: frozenset[str] = frozenset()
@@ -128,14 +93,7 @@ class Account(Spent):
 def noise_for_target(
     account: Account, batches: Batches, steps: int, epsilon: object, delta: float, instead: str = "or a new fit"
 ) -> float:
-    """Return the noise multiplier with which some steps, after what was done before, meet a target.
-
-    Examples
-    --------
-    >>> noise = noise_for_target(Account(), Batches("wor", 10, 10), 1, 1.0, 1e-6)  # a Gaussian of sensitivity 2
-    >>> 2 * 4.22 < noise < 2 * 4.23
-    True
-    """
+    """Return the noise multiplier with which some steps, after the charged ones, meet a target."""
     account.check(batches)
     left = count(steps, "steps")
     return noise_for_rest(
@@ -145,13 +103,13 @@ def noise_for_target(
 
 
 def search_for(batches: Batches, steps: int) -> Search:
-    """Return how the noise of steps is searched for: from near where it must be, as each try is dear."""
+    """Return the search for the noise of steps; it starts near the result, as each evaluation is slow."""
     return Search(tolerance=CALIBRATION, guess=_Guess(batches, steps))
 
 
 @dataclass(frozen=True)
 class _Guess:
-    """About the noise that a target needs, by secants of logarithms: epsilon nearly is a power of the noise."""
+    """Approximate noise of a target, by secants of logarithms: epsilon is nearly a power of the noise."""
 
     batches: Batches
     steps: int
@@ -159,6 +117,7 @@ class _Guess:
     def __call__(self, make_event: Callable[[float], Event], epsilon: float, delta: float) -> float:
         rate = self.batches.batch_size / self.batches.records
         value = 2 * rate * math.sqrt(2 * self.steps * math.log(1 / delta)) / epsilon + 0.5  # [B24, App. G], much noise
+        # For much noise epsilon is proportional to 1/noise: a slope of -1, to start with.
         value, slope, earlier = min(max(value, 0.5), 1e6), -1.0, (math.inf, 0.0)
         for _ in range(3):
             found = best_epsilon(make_event(value), delta, adjacency=self.batches.adjacency).epsilon

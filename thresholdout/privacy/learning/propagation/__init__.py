@@ -1,1 +1,1 @@
-"""Expectation propagation: one site per record, or one shared site, privately or not."""
+"""Expectation propagation: one site per record, or one shared site, optionally private."""

@@ -1,4 +1,4 @@
-"""What estimators by expectation propagation share: further records, and the rest of an interrupted call."""
+"""Common calls of the estimators by expectation propagation: further records, and the rest of an interrupted call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ContinuedFits"]
 
 
 class ContinuedFits(ResumedCalls):
-    """Calls that continue each other: a posterior is the prior of further records."""
+    """Calls that continue each other: the last posterior is the prior of further records."""
 
     posterior_: Any
     prior_norm: str
@@ -23,12 +23,12 @@ class ContinuedFits(ResumedCalls):
     _stopped: Stopped | None
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from further records: what was learned before is the prior.
+        """Learn from further records, with the last posterior as the prior.
 
         Parameters
         ----------
         X, y
-            As in `fit`; records that were not there before, as those that come back count twice.
+            As in `fit`. The records must be new: records that come back count twice.
 
         Returns
         -------
@@ -38,24 +38,26 @@ class ContinuedFits(ResumedCalls):
         Raises
         ------
         InputError
-            As `fit`; for a target epsilon that earlier calls have spent: `sigma`, or a larger epsilon for all calls.
+            As `fit`; and for a target epsilon that earlier calls have spent: pass `sigma`, or a larger epsilon for all
+            calls.
 
         Warns
         -----
         CostlyTargetWarning
-            When what earlier calls have left of a target takes twice their noise, or more.
+            When the rest of a target needs at least twice the noise of earlier calls.
 
         Notes
         -----
-        Inputs are scaled as in the first call. The report composes all calls: it holds for sequences of data that
-        differ in one record, which may be in each; where no record comes back it promises less than is true.
+        Inputs are scaled as in the first call. The report composes all calls. It holds for sequences of data sets that
+        differ in one record, which may be in each. Where no record comes back, the true loss is smaller than the
+        report.
         """
         with UnchangedIfRefused(self):
             return self._learn(X, y, getattr(self, "posterior_", None))
 
     @abstractmethod
     def _learn(self, X: Any, y: Any, prior: Any) -> Self:
-        """Learn from records with this prior, that of the parameters if there is none."""
+        """Learn from records with this prior, or with that of the parameters."""
 
     def _begin(
         self,
@@ -73,5 +75,5 @@ class ContinuedFits(ResumedCalls):
         return self
 
     def _go_on(self, call: Stopped, records: Sequence[Any], finish: Finish) -> None:
-        """Make the updates that an interrupt has left of a call, whose model is known."""
+        """Make the remaining updates of an interrupted call, whose model is known."""
         call.resume(self, records, finish)

@@ -44,26 +44,22 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-INNER = 1.0 - 2.0**-20
-
-"""Gradients are clipped to this part of the norm; the rest is for rounding (THEORY.md, T6)."""
+INNER = 1.0 - 2.0**-20  # gradients are clipped to this part of the norm; the rest is for rounding (THEORY.md, T6)
 
 _CHUNK = 2**21  # numbers of one block's gradients in memory
 
 _BLOCK, _PADDING = 1024, 32  # blocks of rows are filled up, so that a row's result does not depend on the others
 
-_WIDEST_LOG = 30.0
+_WIDEST_LOG = 30.0  # of variances, so that noise makes none overflow
 
 
 class Gaussians(NamedTuple):
     """Means and log variances of all weights, or a gradient by them.
 
-    Attributes
-    ----------
-    mean_0, log_0 : ndarray, shape (hidden, features + 1)
-        Of the hidden layer, the last column for the bias.
-    mean_1, log_1 : ndarray, shape (hidden + 1,)
-        Of the output, the last one for the bias.
+    Notes
+    -----
+    `mean_0`, `log_0` are of the hidden layer, shape (hidden, features + 1); `mean_1`, `log_1` of the output, shape
+    (hidden + 1,). The bias comes last.
     """
 
     mean_0: Floats
@@ -100,7 +96,7 @@ class Gaussians(NamedTuple):
 
 @dataclass(frozen=True)
 class _Hidden:
-    """What records make of sampled hidden weights."""
+    """Hidden units and residuals of records under sampled hidden weights."""
 
     units: Floats  # (samples, records, hidden + 1), the last unit is the bias
     gap: Floats  # (samples, records): mean output less target
@@ -114,14 +110,7 @@ def _forward(theta: Gaussians, draws: Floats, rows: Floats, y: Floats) -> _Hidde
 
 
 def kl_gradient(theta: Gaussians, precision: float) -> Gaussians:
-    """Return the gradient of the divergence of all weights from N(0, 1/precision).
-
-    Examples
-    --------
-    >>> theta = Gaussians.start(1, 2, 0.5, np.random.default_rng(0))
-    >>> kl_gradient(theta, 2.0).log_1
-    array([0., 0., 0.])
-    """
+    """Return the gradient of the divergence of all weights from N(0, 1/precision)."""
     return Gaussians(
         precision * theta.mean_0,
         0.5 * (precision * np.exp(theta.log_0) - 1),
@@ -134,16 +123,7 @@ def kl_gradient(theta: Gaussians, precision: float) -> Gaussians:
 def clipped_gradient_sum(
     theta: Gaussians, draws: Floats, rows: Floats, y: Floats, noise_precision: float, clip_norm: float | None
 ) -> Gaussians:
-    """Return the sum over records of the gradients of `record_objective`, each clipped.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> theta, draws = Gaussians.start(2, 3, 0.1, rng), rng.standard_normal((4, 3, 3))
-    >>> found = clipped_gradient_sum(theta, draws, rng.normal(size=(1, 3)), np.array([9.0]), 10.0, 0.5)
-    >>> round(sum(float((part**2).sum()) for part in found) ** 0.5, 5)
-    0.5
-    """
+    """Return the sum over records of the gradients of the negative log likelihood, each clipped (THEORY.md, T6)."""
     total = Gaussians(*(np.zeros_like(part) for part in theta))
     size = min(_BLOCK, max(1, _CHUNK // (theta.mean_0.size * _PADDING)) * _PADDING)
     limit = None if clip_norm is None else clip_norm * INNER
@@ -192,18 +172,18 @@ def _add(
     total.log_1[:] += factors @ log_1
 
 
-_MOST_NOISE = 0.1  # of what is learned
+_MOST_NOISE = 0.1  # of the way of gradients
 
-_LARGEST_BATCH = 2**14  # of larger ones, the rounding of sums could be more than what clipping leaves for it
+_LARGEST_BATCH = 2**14  # expected size; drawn batches then have at most 2^15 records, as the proof needs (T6)
 
 _DRAWN = "nobody learns which records were drawn"
 
 
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """The steps of a fit, which were charged; public numbers only.
+    """The charged steps of a fit; public numbers only.
 
-    N is the number of records, or the public number in its place; `sigma` the noise multiplier.
+    N is the number of records, or the public number in its place; `sigma` is the noise multiplier.
     """
 
     batches: Batches | None
@@ -221,7 +201,7 @@ class _Call:
     of_records: bool  # whether N is their number
 
     def draws(self, rng: Streams, n: int, theta: Gaussians) -> tuple[Floats, NDArray[Any], Gaussians | None]:
-        """Return the random numbers of a step on n records: of the hidden weights, which records, and the noise."""
+        """Return the random numbers of a step on n records: of the hidden weights, of the batch, and of the noise."""
         samples = rng.initial.standard_normal((self.n_samples, *theta.mean_0.shape))
         if self.batches is None:
             size = min(self.batch_size, self.N)
@@ -253,7 +233,7 @@ class DPVIRegressor(GaussianPredictions, ResumedCalls, RegressorMixin, BaseEstim
     n_epochs : int
         Each is ``N // batch_size`` steps, at least one, for N records, or N = `public_size`.
     batch_size : int
-        Expected; each record is drawn by a coin of its own, with probability ``batch_size / N``.
+        Expected size. Each record is drawn by its own coin, with probability ``batch_size / N``.
     learning_rate : float
     noise_precision, prior_precision : float
         Of scaled targets about their mean, and of the weights; public numbers.
@@ -262,15 +242,15 @@ class DPVIRegressor(GaussianPredictions, ResumedCalls, RegressorMixin, BaseEstim
     kl_weight : float
         beta, of the divergence from the prior; 1 for the evidence bound, 0 or more.
     clip_norm : float or None
-        Of each record's gradient; None, for no clipping, needs a fit without noise.
+        Of each record's gradient. None, for no clipping, needs a fit without noise.
     epsilon, noise_multiplier : float, optional
         For a private fit, one of the two: the target, or the noise's standard deviation over `clip_norm`.
     delta : float
     adjacency : {"replace_one", "add_remove"}
-        Neighbours have another record in one's place, or one record more or less.
+        Neighbours differ in one replaced record, or in one record more or less.
     public_size : int, optional
-        For ``"add_remove"``, and needed there: a public number that takes the place of N, on which steps, rate, the
-        prior's weight and noise depend, because N itself tells whether a record is there.
+        Required with ``"add_remove"``: a public number in place of N, on which steps, rate, the prior's weight and
+        noise depend, because N itself shows whether a record is there.
     initial_variance : float
         Of all weights, at the start.
     x_offset, x_scale, y_offset, y_scale, standardize, allow_leaks
@@ -283,7 +263,7 @@ class DPVIRegressor(GaussianPredictions, ResumedCalls, RegressorMixin, BaseEstim
     q_ : Gaussians
         Means and log variances of the weights.
     n_steps_ : int
-        How many noisy gradients were released. The cost is that of this many, not of `n_epochs`; of an interrupted fit,
+        Number of released noisy gradients. The cost is that of this many, not of `n_epochs`; of an interrupted fit,
         that of all its steps.
     privacy_report_ : PrivacyReport
 
@@ -369,7 +349,7 @@ class DPVIRegressor(GaussianPredictions, ResumedCalls, RegressorMixin, BaseEstim
         Raises
         ------
         InputError
-            When an argument is out of range or does not fit the others.
+            When an argument is out of range, or contradicts another one.
         """
         with UnchangedIfRefused(self):
             return self._learn(X, y)
@@ -397,7 +377,7 @@ class DPVIRegressor(GaussianPredictions, ResumedCalls, RegressorMixin, BaseEstim
         warn_of_noise(share, _MOST_NOISE, "as many records, or as large an epsilon,", stacklevel=3)
         rng = streams(self.random_state)
         start = Gaussians.start(X.shape[1], self.n_hidden, self.initial_variance, rng.initial)
-        # At once, and before the first step: whenever somebody interrupts, the report is that of the weights beside it.
+        # One assignment before the first step: after any interrupt the report is that of the weights beside it.
         self.__dict__.update(
             scaling_=scaling,
             privacy_report_=report,
@@ -420,7 +400,7 @@ class DPVIRegressor(GaussianPredictions, ResumedCalls, RegressorMixin, BaseEstim
         self._follow(call, X, y, rng)
 
     def _follow(self, call: _Call, X: Floats, y: Floats, rng: Streams) -> None:
-        """Take the steps of a fit, or what an interrupt has left of them; each is set as a whole."""
+        """Take the steps of a fit, or those that an interrupt has left; each is stored in one assignment."""
         rows, targets = np.hstack([self.scaling_.inputs(X), np.ones((len(X), 1))]), self.scaling_.targets(y)
         with kept_if_interrupted(lambda: self.q_):
             for number in range(self.n_steps_, call.steps):

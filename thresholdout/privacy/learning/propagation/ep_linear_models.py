@@ -72,7 +72,7 @@ class LinearBase(ContinuedFits, BaseEstimator):  # type: ignore[misc]
         return rows @ self._mean, np.einsum("ij,jk,ik->i", rows, self._cov, rows)
 
     def _kept(self, posterior: GaussianNatural, scaling: Scaling) -> dict[str, Any]:
-        """Return what an estimator holds of a posterior and its scales."""
+        """Return an estimator's attributes of a posterior and its scales."""
         intercept = posterior.eta.size > self.n_features_in_
         mean, cov = posterior.mean(), posterior.cov()
         return {"_mean": mean, "_cov": cov, "_intercept": intercept, "scaling_": scaling}
@@ -96,7 +96,7 @@ def design(X: Floats, scaling: Scaling, intercept: bool) -> Floats:
 
 
 class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # type: ignore[misc]
-    """Bayesian linear regression with known noise, by expectation propagation, privately if asked for.
+    """Bayesian linear regression with known noise, by expectation propagation, optionally private.
 
     Parameters
     ----------
@@ -110,10 +110,11 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
     n_epochs : int
         Passes; at most, for "ep".
     gamma : {"default", "paper", "sep", "auto"} or float
-        Step parameter in (0, N], see `resolve_gamma`. By default "auto" with noise, "sep" without.
+        Step parameter in (0, N]: 1 for "paper", N for "sep", the smaller of N and 3 N / n_epochs for "auto". The
+        default is "auto" with noise, "sep" without.
     clip_norm : float, optional
-        Norm that sites are clipped to, for "clipped-sep" and "dp-sep". The norm of a site is that of ``x y / s2``
-        and ``x x' / s2`` together, s2 being the scaled noise's variance.
+        Norm that sites are clipped to, for "clipped-sep" and "dp-sep". The norm of a site is that of ``x y / s2`` and
+        ``x x' / s2`` together, s2 being the scaled noise's variance.
     clip_mode : {"joint", "separate"}
         Clip ``eta`` and ``Lam`` of a site together, or each by itself, which needs more noise.
     epsilon, sigma : float, optional
@@ -123,25 +124,27 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
     sampling : {"uniform", "shuffle", "cyclic"}
         Order of the records; only "uniform" hides a record among the others.
     accountant : {"rdp", "best", "tight", "wbk"}
-        Who chooses the noise: proved Renyi bounds; all proved accountants (slow); or published formulas, for
-        comparison. The report's epsilon is always a proved one.
+        Chooses the noise: proved Renyi bounds; all proved accountants (slow); or published formulas, for comparison.
+        The report's epsilon is always a proved one.
     budget_split : tuple of float, optional
         With separate clipping, the shares of ``eta`` and ``Lam`` in the Renyi divergence.
     rho : float
-        What eigenvalues of the precision of at most 0 become.
-    damping, tol : float
-        Of "ep"; see `run_ep`.
+        Replaces eigenvalues of the precision of at most 0.
+    damping : float
+        For "ep", in (0, 1]: weight of a new site against the old one.
+    tol : float
+        For "ep": a pass that changes no natural parameter of a site by more than this is the last one.
     x_offset, x_scale, y_offset, y_scale : float or array_like, optional
-        Public numbers with which inputs and target are scaled.
+        Public numbers that scale inputs and target.
     standardize : bool
-        Scale by means and deviations of the training data, which is no private step. None for that only where the fit
-        is not private and no public number is given.
+        Scale by means and deviations of the training data, which is no private step. None means True only if the fit is
+        not private and no public number is given.
     prior_norm : {"ignore", "check"}
         Whether a prior beyond `clip_norm` is refused, as [VP] demands; nothing depends on it.
     allow_leaks : bool
-        Allow a private fit to use or show what is outside its guarantee; `privacy_report_` lists it.
+        Allow a private fit to use or show facts outside its guarantee; `privacy_report_` lists them.
     verbose : bool
-        Whether to show a bar of passes, once two seconds are over.
+        Show a progress bar of passes after two seconds.
     random_state : None, int or generator
         For a release, None.
 
@@ -152,14 +155,17 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
     posterior_, theta_0_, theta_f_ : GaussianNatural
         Posterior, prior, and shared site.
     privacy_report_ : PrivacyReport
-    information_fraction_, signal_to_noise_, noise_std_, stationary_noise_std_ : float
-        What share of the data's information was absorbed, and what the noise did; the latter for "dp-sep".
+    information_fraction_ : float
+        Share of the data's information that was absorbed.
+    signal_to_noise_, noise_std_, stationary_noise_std_ : float
+        For "dp-sep": the distance that the posterior moved over that of noise alone, and the standard deviation of the
+        noise after the last pass and in the limit.
 
     Notes
     -----
-    More passes cost little privacy and reduce the noise, down to some tens of them. Sites of this model do not depend
-    on the cavity, so that `SSPRegressor`, which releases their sum once, needs less noise: "dp-sep" is here for
-    comparison with the models that need it.
+    More passes cost little privacy and reduce the noise, up to some tens of them. Sites of this model do not depend on
+    the cavity. So `SSPRegressor`, which releases their sum once, needs less noise; "dp-sep" is for comparison with the
+    models that need it. [VP] is M. Vinaroz and M. Park, "Differentially private stochastic expectation propagation".
 
     Examples
     --------
@@ -241,7 +247,7 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
         Raises
         ------
         InputError
-            When an argument is out of range or does not fit the others.
+            When an argument is out of range, or contradicts another one.
         """
         with UnchangedIfRefused(self):
             return self._learn(X, y, None)
@@ -281,14 +287,14 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
 
 
 class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
-    """Bayesian probit or logistic regression for two classes, by expectation propagation, privately if asked for.
+    """Bayesian probit or logistic regression for two classes, by expectation propagation, optionally private.
 
     Parameters
     ----------
     link : {"probit", "logit"}
     classes : array_like, optional
-        The two labels, the positive one last. A private fit without them would show the label that only one record
-        has: it is refused, unless `allow_leaks` has it reported as a leak.
+        The two labels, the positive one last. A private fit without them would show a label that only one record has.
+        It is refused, unless `allow_leaks` is set; the report then lists the leak.
     prior_mean, prior_precision, fit_intercept, algorithm, n_epochs, gamma, clip_norm, clip_mode
         As in `EPLinearRegression`.
     epsilon, delta, sigma, sampling, accountant, budget_split, rho, damping, tol
@@ -393,18 +399,18 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
         Raises
         ------
         InputError
-            When there are not two classes, or an argument is out of range or does not fit the others.
+            When there are not two classes, or an argument is out of range or contradicts another one.
         """
         with UnchangedIfRefused(self):
             return self._learn(X, y, None)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
-        """Learn from further records: what was learned before is the prior.
+        """Learn from further records, with the last posterior as the prior.
 
         Parameters
         ----------
         X, y
-            As in `fit`; records that were not there before, as those that come back count twice.
+            As in `fit`. The records must be new: records that come back count twice.
         classes : array_like, optional
             In the first call both labels, in place of the parameter; in later ones the same.
 

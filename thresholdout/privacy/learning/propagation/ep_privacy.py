@@ -1,4 +1,4 @@
-"""What stochastic expectation propagation with noise leaks, and the noise that a target needs."""
+"""Privacy of stochastic expectation propagation with noise, and the noise that meets a target."""
 
 from __future__ import annotations
 
@@ -40,32 +40,17 @@ BOUNDS = ("tight", "wbk")
 _CONVERSIONS = {"improved": "balle", "classic": "mironov"}
 _ORDERS = np.array([*range(2, 129), 160, 192, 256, 320, 384, 512, 768, 1024], dtype=np.float64)
 _ROUND_UP = 1 + 2.0**-48  # more than the few roundings of a product, and that of each scaled site
-_LEAST_SENSITIVITY = 1e-200  # beside it what the smallest floats lose counts for nothing
-_LEAST_SIGMA, _MOST_SIGMA = 0.02, 4e7
+_LEAST_SENSITIVITY = 1e-200  # beside it, the underflow of the smallest floats does not count
+_LEAST_SIGMA, _MOST_SIGMA = 0.02, 4e7  # twice these are within the range of the accountants
 
 
 def sensitivity(N: int, C: float, gamma: float) -> float:
-    """Return how far the posteriors of neighbours are apart after an update, before the noise [VP, Proposition 1].
+    """Return the distance of neighbours' posteriors after an update, before the noise [VP, Proposition 1].
 
-    Parameters
-    ----------
-    N : int
-        Number of records, the same for both neighbours, which differ in one record.
-    C : float
-        Norm that sites are clipped to, or each block of them.
-    gamma : float
-        In (0, N].
-
-    Returns
-    -------
-    float
-        ``2 gamma C / N`` for each clipped block, rounded up so that it covers the rounding of the scaled site
-        (PROOFS.md, E1).
-
-    Examples
-    --------
-    >>> round(sensitivity(1000, 20, 1), 12)
-    0.04
+    Notes
+    -----
+    ``2 gamma C / N`` for each clipped block, rounded up so that it covers the rounding of the scaled site (PROOFS.md,
+    E1). N is the same for both neighbours, which differ in one record.
     """
     number, norm, step = count(N, "N"), clip_norm_of(C, "C"), positive(gamma, "gamma")
     if step > number:
@@ -77,53 +62,24 @@ def sensitivity(N: int, C: float, gamma: float) -> float:
 
 
 def sep_noise_std(sigma: float, N: int, C: float, gamma: float) -> float:
-    """Return the standard deviation of the noise of each natural parameter, ``sigma`` sensitivities, rounded up.
-
-    Examples
-    --------
-    >>> round(sep_noise_std(1.454855358, 1000, 1, 1), 9)
-    0.002909711
-    """
+    """Return the standard deviation of the noise of each natural parameter, ``sigma`` sensitivities, rounded up."""
     return positive(sigma, "sigma") * sensitivity(N, C, gamma) * _ROUND_UP
 
 
 def rdp_gaussian(order: ArrayLike, sigma: float) -> Floats:
-    """Return the Renyi divergence of a Gaussian answer, ``order / (2 sigma^2)``, sigma in units of the sensitivity.
-
-    Examples
-    --------
-    >>> float(rdp_gaussian(2, 10))
-    0.01
-    """
+    """Return the Renyi divergence of a Gaussian answer, ``order / (2 sigma^2)``, sigma in units of the sensitivity."""
     return np.asarray(np.asarray(order, dtype=np.float64) / (2 * positive(sigma, "sigma") ** 2))
 
 
 def rdp_subsampled_gaussian(order: ArrayLike, q: float, sigma: float, bound: str = "tight") -> Any:
-    """Return the Renyi divergence of an update by one record, which is drawn uniformly.
+    """Return the Renyi divergence of an update by one uniformly drawn record, q being one over the number of records.
 
-    Parameters
-    ----------
-    order : array_like
-        Above 1.
-    q : float
-        In (0, 1): one over the number of records.
-    sigma : float
-        In units of the sensitivity of a replaced record.
-    bound : {"tight", "wbk"}
-        "tight": of ``(1-q) N(0,1) + q N(1/sigma,1)`` from N(0,1), which is attained. That no other configuration is
-        worse is proved but for one (PROOFS.md, E4) in which only numerical search has found none: an estimate, on
-        which nothing builds that is called a guarantee. "wbk": Theorem 9 of Wang, Balle and Kasiviswanathan (2019), or
-        no amplification where that is smaller, an upper bound.
-
-    Returns
-    -------
-    float or ndarray of the shape of the orders
-        In nats.
-
-    Examples
-    --------
-    >>> f"{rdp_subsampled_gaussian(8, 1e-3, 1.0):.7e} {rdp_subsampled_gaussian(8, 1e-3, 1.0, 'wbk'):.7e}"
-    '6.9879416e-06 2.2074368e-05'
+    Notes
+    -----
+    "tight" is that of ``(1-q) N(0,1) + q N(1/sigma,1)`` from N(0,1), which is attained. All other configurations are
+    proved to be no worse but for one (PROOFS.md, E4), in which only numerical search has found none. So it is an
+    estimate; no guarantee builds on it. "wbk" is Theorem 9 of Wang, Balle and Kasiviswanathan (2019), or no
+    amplification where that is smaller: an upper bound. sigma is in units of the sensitivity of a replaced record.
     """
     noise = positive(sigma, "sigma")
     if chosen(bound, "bound", BOUNDS) == "tight":
@@ -135,29 +91,12 @@ def rdp_subsampled_gaussian(order: ArrayLike, q: float, sigma: float, bound: str
 def epsilon_of(
     sigma: float, q: float, steps: int, delta: float, bound: str = "tight", conversion: str = "improved"
 ) -> RenyiEpsilon:
-    """Return the epsilon of updates by drawn records, by one of the published formulas.
+    """Return the epsilon of updates by drawn records, by one of the published formulas, and its order.
 
-    Parameters
-    ----------
-    sigma, q, bound
-        As in `rdp_subsampled_gaussian`.
-    steps : int
-        Number of updates.
-    delta : float
-        In (0, 1).
-    conversion : {"improved", "classic"}
-        Of Balle et al. (2020), or of Mironov (2017).
-
-    Returns
-    -------
-    RenyiEpsilon
-        With the order, among 2 to 128 and some up to 1024.
-
-    Examples
-    --------
-    >>> found = epsilon_of(2.0, 1e-3, 100_000, 1e-5)
-    >>> round(found.epsilon, 8), found.order
-    (0.66235699, 25.0)
+    Notes
+    -----
+    Conversions: "improved" of Balle et al. (2020), "classic" of Mironov (2017). Orders are 2 to 128 and some up to
+    1024.
     """
     how = _CONVERSIONS[chosen(conversion, "conversion", _CONVERSIONS)]
     with np.errstate(over="ignore"):
@@ -170,13 +109,7 @@ def epsilon_of(
 def calibrate_sep_sigma(
     epsilon: float, delta: float, q: float, steps: int, bound: str = "tight", conversion: str = "improved"
 ) -> float:
-    """Return the smallest noise multiplier that meets a target by one of the published formulas.
-
-    Examples
-    --------
-    >>> round(calibrate_sep_sigma(1.0, 1e-5, 1e-3, 100_000), 6)
-    1.454855
-    """
+    """Return the smallest noise multiplier that meets a target by one of the published formulas."""
     target = positive(epsilon, "epsilon")
 
     def enough(sigma: float) -> bool:
@@ -199,11 +132,6 @@ def joint_sigma(sigmas: tuple[float, ...]) -> float:
     -----
     ``(sum sigma^-2)^(-1/2)``, rounded down. Composing the blocks as if each drew its record anew is no guarantee
     (PROOFS.md, E3).
-
-    Examples
-    --------
-    >>> round(joint_sigma((2.0, 2.0)), 12), joint_sigma((3.0,))
-    (1.414213562373, 3.0)
     """
     if len(sigmas) == 1:
         return sigmas[0]
@@ -211,13 +139,7 @@ def joint_sigma(sigmas: tuple[float, ...]) -> float:
 
 
 def split_sigma(sigma: float, shares: tuple[float, ...]) -> tuple[float, ...]:
-    """Return noise multipliers of several blocks that cost together no more than one query of a multiplier.
-
-    Examples
-    --------
-    >>> [round(each, 6) for each in split_sigma(1.0, (0.5, 0.5))]
-    [1.414214, 1.414214]
-    """
+    """Return noise multipliers of several blocks that cost together no more than one query of a multiplier."""
     if not all(math.isfinite(share) and share > 0 for share in shares) or math.fsum(shares) > 1 + 1e-12:
         raise InputError("budget_split", f"{shares}", "positive shares of sum at most 1")
     if len(shares) == 1 and shares[0] == 1:
@@ -226,15 +148,7 @@ def split_sigma(sigma: float, shares: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def sep_event(sigmas: float | tuple[float, ...], N: int, n_epochs: int, sampling: str = "uniform") -> Event:
-    """Return what a private run releases, as an event for accountants, under replaced records.
-
-    Examples
-    --------
-    >>> sep_event(1.5, 1000, 100)
-    SelfComposed(WithoutReplacementGaussianStep(noise_multiplier=3.0, batch_size=1, records=1000), 100000)
-    >>> sep_event(50.0, 1000, 100, "shuffle")
-    SelfComposed(GaussianAnswer(std=50.0), 100)
-    """
+    """Return the event of a private run, under replaced records (PROOFS.md, E2)."""
     records, passes = count(N, "N"), count(n_epochs, "n_epochs")
     found = tuple(positive(each, "sigma") for each in (sigmas if isinstance(sigmas, tuple) else (sigmas,)))
     together = joint_sigma(found)
@@ -248,9 +162,9 @@ def sep_event(sigmas: float | tuple[float, ...], N: int, n_epochs: int, sampling
 
 
 def best_r2(precision: float, parameters: int, noise_std: float, noise_std_lam: float, rho: float) -> float:
-    """Return the R2 of private linear weights whose least precision is the largest that is expected; by public numbers.
+    """Return the R2 of private linear weights with the largest expected least precision, by public numbers.
 
-    `precision` is the most that the trace of ``Lam`` can be without noise; features and target vary by about 1.
+    `precision` is the largest possible trace of ``Lam`` without noise; features and target vary by about 1.
 
     Notes
     -----
@@ -258,13 +172,6 @@ def best_r2(precision: float, parameters: int, noise_std: float, noise_std_lam: 
     is concave. So averaging over these changes, ``E lambda_min(Lam + U) <= trace(Lam)/p - E lambda_max(U)``: equal
     precisions in all directions are best. An eigenvalue of at most 0 becomes rho. In that direction the noise of
     ``eta`` alone adds ``(s/lambda_min)^2`` to the squared error of predictions, in units of the target's variance.
-
-    Examples
-    --------
-    >>> best_r2(4.0, 1, 1.0, 1.0, 1e-4)
-    0.9375
-    >>> f"{best_r2(400.0, 11, 10.0, 10.0, 1e-4):.0e}"
-    '-1e+10'
     """
     least = precision / parameters - noise_std_lam * _largest_eigenvalue(parameters)
     return 1.0 - (noise_std / max(least, rho)) ** 2
@@ -275,7 +182,7 @@ def _largest_eigenvalue(size: int) -> float:
     """Return the mean largest eigenvalue of symmetric noise of deviation 1, by simulation; 0 for one number."""
     if size == 1:
         return 0.0
-    draws = max(8, 2000 // size**2)  # it hardly varies where there are many: by about size**(-1/6)
+    draws = max(8, 2000 // size**2)  # a large matrix needs few: its eigenvalue varies by about size**(-1/6)
     upper = np.triu(np.random.default_rng(0).standard_normal((draws, size, size)))
     return float(np.linalg.eigvalsh(upper + np.triu(upper, 1).transpose(0, 2, 1))[:, -1].mean())
 
@@ -283,7 +190,7 @@ def _largest_eigenvalue(size: int) -> float:
 def noise_of_predictions(
     posterior: GaussianNatural, prior: GaussianNatural, noise_std: float, noise_std_lam: float
 ) -> float:
-    """Return the expected square of what noise adds to predictions, over that of the predictions.
+    """Return the expected square of the noise in predictions, over that of the predictions.
 
     Notes
     -----
@@ -292,16 +199,9 @@ def noise_of_predictions(
 
         C = s^2 I + t^2 (|m|^2 I + m m' - diag(m_i^2)),
 
-    s and t being the deviations. What was learned, ``A = posterior.Lam - prior.Lam`` without its negative eigenvalues,
-    is about the sum of ``x x'`` over records in units of the targets' variance. So the result is the trace of
-    ``A Lam^-1 C Lam^-1`` over ``m' A m``: a direction that noise alone decides counts as much as it counts for
-    predictions.
-
-    Examples
-    --------
-    >>> prior, posterior = GaussianNatural([0.0], [[1.0]]), GaussianNatural([20.0], [[10.0]])
-    >>> round(noise_of_predictions(posterior, prior, 2.0, 1.0), 3)  # (4 + 4) / 10**2 over 2**2
-    0.02
+    s and t being the deviations. The learned part, ``A = posterior.Lam - prior.Lam`` without its negative eigenvalues,
+    is about the sum of ``x x'`` over records in units of the targets' variance. So the result is the trace of ``A
+    Lam^-1 C Lam^-1`` over ``m' A m``: a direction that noise alone decides has the weight that it has for predictions.
     """
     values, vectors = np.linalg.eigh(posterior.Lam - prior.Lam)
     learned = (vectors * np.maximum(values, 0.0)) @ vectors.T

@@ -40,34 +40,22 @@ __all__ = [
 
 T = TypeVar("T", bound=Natural)
 SAMPLINGS = ("uniform", "shuffle", "cyclic")
-_FEW_SKIPS = 0.1
-_NOISE_FLOATS = 2**18  # how much noise is drawn at a time
-_MANY_PARAMETERS = 2**16
+_FEW_SKIPS = 0.1  # of a pass; more are warned of
+_NOISE_FLOATS = 2**18  # noise drawn at a time, 2 MB
+_MANY_PARAMETERS = 2**16  # from here on, several threads gain more than they cost
 
 
 @dataclass(frozen=True)
 class Run(Generic[T]):
-    """What a run found.
+    """Result of a run.
 
-    Attributes
-    ----------
-    theta : Natural
-        The posterior.
-    theta_f : Natural
-        The shared site, or the mean of all sites.
-    n_updates : int
-    n_skipped : int
-        Updates that were not made, as something was not a proper density; none in a private run.
-    n_failed_sites : int
-        Updates whose site was replaced by the shared one; depends on the records and must not leave a private run.
-    n_projections : int
-        Updates after which the posterior had to be made proper.
-    n_passes : int
-    changes : tuple of float
-        Largest change of any natural parameter of a site in each pass. Where `run_sep` was resumed, in the updates that
-        were made since: 0 in passes that were over.
-    converged : bool
-        Whether the last of them was small enough, and nothing was skipped; False where no tolerance was asked for.
+    Notes
+    -----
+    `theta_f` is the shared site, or the mean of all sites. `n_skipped` counts updates that something improper
+    prevented; a private run has none. `n_failed_sites` counts updates with the shared site in place of the record's. It
+    depends on the records and must not leave a private run. `n_projections` counts posteriors that were made proper.
+    `changes` has the largest change of any natural parameter of a site in each pass (0 in passes before a `run_sep` was
+    resumed). `converged` means that the last change was within the tolerance and nothing was skipped.
     """
 
     theta: T
@@ -83,19 +71,12 @@ class Run(Generic[T]):
 
 @dataclass(frozen=True)
 class Unfinished(Generic[T]):
-    """What an interrupted run of `run_sep` has.
+    """State of an interrupted run of `run_sep`.
 
-    Attributes
-    ----------
-    theta_f : Natural
-        The shared site.
-    updates : int
-        How many updates were made or skipped.
-    failed, projections, skipped : int
-        As in `Run`, so far.
-    order : tuple of int
-        Of the records, in the pass that was interrupted, for sampling="shuffle": with another order for the rest of the
-        pass a record could be in two of its updates.
+    Notes
+    -----
+    `updates` counts those made or skipped. `order` is that of the records in the interrupted pass, for
+    sampling="shuffle": with another order for the rest of the pass a record could be in two of its updates.
     """
 
     theta_f: T
@@ -106,7 +87,7 @@ class Unfinished(Generic[T]):
     order: tuple[int, ...] = ()
 
     def covered(self) -> Self:
-        """Return the same without what depends on the records alone, and no noise covers."""
+        """Return the same without the count that depends on the records alone, which no noise covers."""
         return replace(self, failed=0)
 
     def as_run(self, prior: T, N: int) -> Run[T]:
@@ -118,20 +99,12 @@ class Unfinished(Generic[T]):
 
 @dataclass(frozen=True, eq=False)
 class UnfinishedSites(Generic[T]):
-    """What an interrupted run of `run_ep` or `run_adf` has, neither of which is private.
+    """State of an interrupted run of `run_ep` or `run_adf`, neither of which is private.
 
-    Attributes
-    ----------
-    theta : Natural
-        The posterior.
-    sites : ndarray, shape (N, size)
-        Of all records; none of `run_adf`, which keeps none.
-    changes : tuple of float
-        Of the passes that are over.
-    skipped : int
-        Updates of these that were not made.
-    done, skips, change
-        Records of the interrupted pass that are over, those of them that were skipped, and the largest change.
+    Notes
+    -----
+    `sites` are those of all records; `run_adf` keeps none. `changes` and `skipped` are of finished passes; `done`,
+    `skips` and `change` are of the interrupted one.
     """
 
     theta: T
@@ -144,11 +117,11 @@ class UnfinishedSites(Generic[T]):
 
     @property
     def updates(self) -> int:
-        """How many updates were made or skipped."""
+        """Number of updates made or skipped."""
         return len(self.sites) * len(self.changes) + self.done
 
     def covered(self) -> Self:
-        """Return the same: nothing is covered."""
+        """Return the same: no guarantee covers any of it."""
         return self
 
     def as_run(self, prior: T, N: int) -> Run[T]:
@@ -161,13 +134,7 @@ Callback = Callable[[int, T], object]
 
 
 def resolve_gamma(gamma: object, N: int, T: int) -> float:
-    """Return the step parameter: a number in (0, N], or "paper" (1), "sep" (N) or "auto" (the smaller of N and 3N/T).
-
-    Examples
-    --------
-    >>> resolve_gamma("paper", 1000, 100), resolve_gamma("sep", 1000, 100), resolve_gamma("auto", 1000, 100)
-    (1.0, 1000.0, 30.0)
-    """
+    """Return the step parameter: a number in (0, N], "paper" (1), "sep" (N), or "auto" (the smaller of N and 3N/T)."""
     if isinstance(gamma, str):
         names = {"paper": 1.0, "sep": float(N), "auto": min(N, 3 * N / T)}
         return names[chosen(gamma, "gamma", names)]
@@ -178,13 +145,7 @@ def resolve_gamma(gamma: object, N: int, T: int) -> float:
 
 
 def information_fraction(gamma: float, N: int, T: int) -> float:
-    """Return the share of the records' information that T passes of N updates absorb, from a shared site of 0.
-
-    Examples
-    --------
-    >>> round(information_fraction(1, 1000, 100), 4), round(information_fraction(1000, 1000, 3), 4)
-    (0.0952, 0.9503)
-    """
+    """Return the share of the records' information that T passes of N updates absorb, from a shared site of 0."""
     share = gamma / N**2
     return 1.0 if share >= 1 else -math.expm1(N * T * math.log1p(-share))
 
@@ -201,44 +162,12 @@ def run_ep(
 ) -> Run[T]:
     """Run expectation propagation, with a site for each record [VP, Algorithm 1].
 
-    Parameters
-    ----------
-    model : Model
-    records : sequence
-        Of length N, of what ``model.site`` takes.
-    damping : float
-        In (0, 1]: weight of a new site against the old one.
-    max_iter : int
-        Most passes.
-    tol : float
-        A pass that changes no natural parameter of a site by more than this is the last one.
-    callback : callable, optional
-        Called after each pass with its number and the posterior.
-    resume : UnfinishedSites, optional
-        The ``run`` of a `RunInterrupted`, with the same arguments as then: the updates that are left are made.
-
-    Returns
-    -------
-    Run
-        Exact after one pass where sites do not depend on the cavity.
-
-    Raises
-    ------
-    RunInterrupted
-        When it is interrupted: a KeyboardInterrupt whose ``run`` is what was done.
-
-    Warns
+    Notes
     -----
-    ConvergenceWarning
-        When more than a tenth of a pass was skipped.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
-    >>> from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
-    >>> model = GaussianLocation(GaussianNatural([0.125], [[0.25]]), 2.0)
-    >>> run_ep(model, [np.array([x]) for x in (1.0, 2.0, 4.0, -1.0, 0.5)]).theta
-    GaussianNatural(eta=[3.375], Lam=[[2.75]])
+    The result is exact after one pass where sites do not depend on the cavity. `damping`, in (0, 1], is the weight of a
+    new site against the old one. A pass that changes no natural parameter of a site by more than `tol` is the last one.
+    A ConvergenceWarning comes when more than a tenth of a pass was skipped. `resume` is the ``run`` of a
+    `RunInterrupted`, with the same other arguments as then.
     """
     N, passes = _checked(records), count(max_iter, "max_iter")
     weight, small = positive(damping, "damping"), positive(tol, "tol", zero=True)
@@ -299,16 +228,7 @@ def run_ep(
 
 
 def run_adf(model: Model[T], records: Sequence[Any], *, resume: UnfinishedSites[T] | None = None) -> Run[T]:
-    """Run assumed density filtering: one pass, each record's site added to what was there.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
-    >>> from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
-    >>> model = GaussianLocation(GaussianNatural([0.0], [[1.0]]), 1.0)
-    >>> run_adf(model, [np.array([1.0]), np.array([3.0])]).theta
-    GaussianNatural(eta=[4.0], Lam=[[3.0]])
-    """
+    """Run assumed density filtering: one pass, in which each record's site is added to the posterior so far."""
     N, theta = _checked(records), model.prior
     so_far = UnfinishedSites(theta, np.empty((0, theta.values.size))) if resume is None else resume
     with (
@@ -349,64 +269,20 @@ def run_sep(
     call: int = 0,
     resume: Unfinished[T] | None = None,
 ) -> Run[T]:
-    """Run stochastic expectation propagation, clipped and with noise if asked for [VP, Algorithms 2 and 3].
+    """Run stochastic expectation propagation, optionally clipped and with noise [VP, Algorithms 2 and 3].
 
-    Parameters
-    ----------
-    model, records
-        As in `run_ep`.
-    n_epochs : int
-        Passes T, each of N updates by one record.
-    gamma : float or str
-        As in `resolve_gamma`.
-    C : float, optional
-        Norm that sites are clipped to.
-    sigma : float or tuple of float
-        Noise multiplier, in units of the sensitivity ``2 gamma C / N``; one for each clipped block, if a tuple. 0 for
-        no noise.
-    sampling : {"uniform", "shuffle", "cyclic"}
-        Each update's record is drawn by itself, or each pass goes through all records, in a new order or in theirs.
-    clip_mode, rho, state
-        As in `dp_sep_step`.
-    random_state : None, int or generator
-        See `streams`; for a release, None.
-    noise_fn : callable, optional
-        ``noise_fn(k, shape)`` returns the noise of update k = 1, 2, ... for each array of the parameters, as it is
-        added; for tests, in place of the generator.
-    callback : callable, optional
-        Called after each pass with its number and the posterior, which a private run may release.
-    theta_f : Natural, optional
-        The shared site to start from, 0 when left out.
-    progress : bool
-        Whether to show a bar, once two seconds are over.
-    call : int
-        As in `streams`, for calls that continue each other.
-    resume : Unfinished, optional
-        The ``run`` of a `RunInterrupted`, in place of `theta_f`, with the same arguments as then: the updates that are
-        left are made. The random numbers of the others are drawn, and not used.
-
-    Returns
-    -------
-    Run
-
-    Raises
-    ------
-    RunInterrupted
-        When it is interrupted: a KeyboardInterrupt whose ``run`` is what was done.
-
-    Warns
+    Notes
     -----
-    ConvergenceWarning
-        When more than a tenth of a pass without noise was skipped. A run with noise never skips.
+    Each of the `n_epochs` passes has N updates by one record. "uniform" draws each update's record by itself; "shuffle"
+    and "cyclic" go through all records in each pass, in a new order or in theirs. `sigma` is in units of the
+    sensitivity ``2 gamma C / N``, one for each clipped block if a tuple. A private run may release the posterior after
+    each pass, which `callback` gets. A run with noise never skips an update.
 
-    Examples
-    --------
-    >>> from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
-    >>> from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
-    >>> model = GaussianLocation(GaussianNatural([0.125], [[0.25]]), 2.0)
-    >>> records = [np.array([x]) for x in (1.0, 2.0, 4.0, -1.0, 0.5)]
-    >>> run_sep(model, records, n_epochs=1, gamma=1, sampling="cyclic").theta.eta.round(9)
-    array([0.70952186])
+    For tests, ``noise_fn(k, shape)`` replaces the generator: the noise of update k = 1, 2, ... for each array of the
+    parameters, as it is added.
+
+    `resume` is the ``run`` of a `RunInterrupted`, in place of `theta_f`, with the same other arguments as then. The
+    random numbers of finished updates are drawn and dropped.
     """
     N, passes = _checked(records), count(n_epochs, "n_epochs")
     step, mode = resolve_gamma(gamma, N, passes), cast(ClipMode, chosen(clip_mode, "clip_mode", CLIP_MODES))

@@ -1,4 +1,4 @@
-"""One update of stochastic expectation propagation: a pure function, whose noise comes from outside."""
+"""One update of stochastic expectation propagation: a pure function whose noise is an argument."""
 
 from __future__ import annotations
 
@@ -16,24 +16,13 @@ T = TypeVar("T", bound=Natural)
 
 
 class StepTrace(NamedTuple, Generic[T]):
-    """What an update did.
+    """Intermediate values of an update, by line of [VP, Algorithm 3].
 
-    Attributes
-    ----------
-    cavity : Natural
-        All but one site, line 4 of [VP, Algorithm 3].
-    site : Natural
-        Of the record, with what failed replaced by the shared site, line 6.
-    clipped : Natural
-        The site of norm at most C, line 7.
-    noisy : Natural
-        The posterior with its noise, line 9.
-    posterior : Natural
-        The same made proper, line 10.
-    failed : bool
-        Whether the site was not finite; depends on the record.
-    projected : bool
-        Whether line 10 changed something; depends on the noisy posterior only.
+    Notes
+    -----
+    `cavity` (line 4) lacks one site. `site` (6) is the record's, with the shared site where it failed; `clipped` (7)
+    has norm at most C. `noisy` (9) is the posterior with its noise, `posterior` (10) the same made proper. `failed`
+    depends on the record; `projected`, a change by line 10, on the noisy posterior only.
     """
 
     cavity: T
@@ -58,55 +47,19 @@ def dp_sep_step(
     clip_mode: ClipMode = "joint",
     state: str = "site",
 ) -> tuple[T, StepTrace[T]]:
-    """Return the shared site after one update by one record's site [VP, Algorithm 3].
-
-    It never skips an update: where the record's site is not finite, the shared site takes its place.
-
-    Parameters
-    ----------
-    theta_f, theta_0 : Natural
-        The shared site and the prior, of the same shapes.
-    site : callable
-        From a cavity to the record's site; entries that are not finite mark failures.
-    N : int
-        Number of records.
-    gamma : float
-        In (0, N]; the record's site enters the posterior to the power of gamma/N. N is the algorithm of Li,
-        Hernandez-Lobato and Turner (2015), 1 that of [VP], which is N times slower.
-    C : float, optional
-        Norm to which the record's site and the shared one are clipped; not clipped when left out.
-    noise : Natural, optional
-        Already scaled: two posteriors of neighbours are at most ``2 gamma C / N`` apart before it is added.
-    rho : float
-        What eigenvalues of the posterior's precision of at most 0 become, above 0.
-    clip_mode : {"joint", "separate"}
-        Clip all parameters together, or the blocks of `Natural.blocks` by themselves.
-    state : {"site", "posterior"}
-        Whether the shared site is kept clipped, or clipped for the cavity only, as the authors' mixture script does.
-
-    Returns
-    -------
-    theta_f : Natural
-        The posterior is ``theta_0 + N theta_f``.
-    trace : StepTrace
+    """Return the shared site after one update by one record's site, and a trace [VP, Algorithm 3].
 
     Notes
     -----
-    ``theta = theta_0 + (N - gamma/N) theta_f + [(gamma/N) theta_n + noise]``. The noise is added to the record's part
-    first: everything after it is post-processing, so no other rounding counts for the sensitivity (PROOFS.md, E1).
-    [VP] is M. Vinaroz and M. Park, "Differentially private stochastic expectation propagation".
+    ``theta = theta_0 + (N - gamma/N) theta_f + [(gamma/N) theta_n + noise]``, and the posterior is ``theta_0 + N
+    theta_f`` for the new shared site. The noise is added to the record's part first: everything after it is
+    post-processing, so no other rounding counts for the sensitivity (PROOFS.md, E1). No update is skipped: the shared
+    site takes the place of a record's site that is not finite.
 
-    Examples
-    --------
-    >>> from thresholdout.privacy.learning.propagation.natural_parameters import GaussianNatural
-    >>> prior, start = GaussianNatural([0.125], [[0.25]]), GaussianNatural([0.3], [[0.2]])
-    >>> noise = GaussianNatural([0.05], [[-3.0]])
-    >>> after, trace = dp_sep_step(start, prior, lambda cavity: GaussianNatural([2.0], [[0.5]]), N=5, gamma=5.0, C=0.6,
-    ...                            noise=noise)
-    >>> trace.cavity
-    GaussianNatural(eta=[1.325], Lam=[[1.05]])
-    >>> after
-    GaussianNatural(eta=[0.3664171...], Lam=[[-0.04998...]])
+    `noise` is already scaled: before it is added, two neighbours' posteriors are at most ``2 gamma C / N`` apart. A
+    gamma of N is the algorithm of Li, Hernandez-Lobato and Turner (2015), 1 that of [VP], which is N times slower.
+    `state` "posterior" keeps the shared site unclipped and clips it for the cavity only, as the authors' mixture script
+    does. [VP] is M. Vinaroz and M. Park, "Differentially private stochastic expectation propagation".
     """
     if N < 1 or not 0 < gamma <= N:
         raise InputError("gamma", f"{gamma!r} with N = {N}", "a number in (0, N], and at least one record")

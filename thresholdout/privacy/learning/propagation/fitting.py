@@ -1,4 +1,4 @@
-"""What the estimators share: checked settings, the choice of noise, the run, and the report of it."""
+"""Common parts of the estimators: checked settings, the choice of noise, the run, and its report."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ __all__ = [
 ALGORITHMS = ("ep", "adf", "sep", "clipped-sep", "dp-sep")
 ACCOUNTANTS = ("rdp", "best", *BOUNDS)
 _DRAWN = "nobody learns which records were drawn"
-_LEAST_SIGNAL = 3.0  # measured: python -m benchmarks.private_learners worth
+_LEAST_SIGNAL = 3.0  # over noise alone; measured: python -m benchmarks.private_learners worth
 _MOST_NOISE = 4.0  # in predictions; measured: python -m benchmarks.private_learners posteriors
 _INSTEAD = "sigma= in its place, or a new fit"
 # Attributes that only some fits have.
@@ -89,7 +89,7 @@ class LooseDeltaWarning(UserWarning):
 
     Examples
     --------
-    As an error, so that such a fit is not taken for a good one:
+    Turn it into an error, so that such a fit does not pass for a good one:
 
     >>> import warnings
     >>> warnings.filterwarnings("error", category=LooseDeltaWarning)
@@ -97,11 +97,11 @@ class LooseDeltaWarning(UserWarning):
 
 
 class LowInformationWarning(UserWarning):
-    """Less than half of what the records say was absorbed; a larger gamma or more passes absorb more.
+    """A fit absorbed less than half of the records' information; a larger gamma or more passes absorb more.
 
     Examples
     --------
-    As an error, so that such a fit is not taken for a good one:
+    Turn it into an error, so that such a fit does not pass for a good one:
 
     >>> import warnings
     >>> warnings.filterwarnings("error", category=LowInformationWarning)
@@ -109,11 +109,11 @@ class LowInformationWarning(UserWarning):
 
 
 class UnprovedTargetWarning(UserWarning):
-    """The noise was chosen by a formula that is not proved; what is proved of it is above the target.
+    """An unproved formula chose the noise, and the proved epsilon is above the target.
 
     Examples
     --------
-    As an error, so that such a fit is not taken for a good one:
+    Turn it into an error, so that such a fit does not pass for a good one:
 
     >>> import warnings
     >>> warnings.filterwarnings("error", category=UnprovedTargetWarning)
@@ -121,17 +121,12 @@ class UnprovedTargetWarning(UserWarning):
 
 
 def noise_after(sigma: float, C: float, gamma: float, N: int, T: int) -> tuple[float, float]:
-    """Return the standard deviation of a posterior's natural parameters by noise, after T passes and in the limit.
+    """Return the standard deviation of the noise in a posterior's natural parameters, after T passes and in the limit.
 
     Notes
     -----
-    ``sigma C sqrt(2 gamma (1 - (1 - gamma/N^2)^(2 N T)))``, to first order and without the last clipping, and ``sigma
-    C sqrt(2 gamma)``.
-
-    Examples
-    --------
-    >>> [round(each, 1) for each in noise_after(1.4812, 6, 20, 200, 20)]
-    [55.7, 56.2]
+    ``sigma C sqrt(2 gamma (1 - (1 - gamma/N^2)^(2 N T)))``, to first order and without the last clipping, and ``sigma C
+    sqrt(2 gamma)``.
     """
     limit = sigma * C * math.sqrt(2 * gamma)
     return limit * math.sqrt(information_fraction(gamma, N, 2 * T)), limit
@@ -139,21 +134,12 @@ def noise_after(sigma: float, C: float, gamma: float, N: int, T: int) -> tuple[f
 
 @dataclass(frozen=True)
 class Fitting:
-    """The settings of one fit; made by `check`, which looks at no data.
+    """The settings of one fit; made by `check`, which reads no data.
 
-    Attributes
-    ----------
-    algorithm, accountant, sampling, clip_mode : str
-    n_epochs : int
-    gamma : float or str
-    clip_norm : float or None
-    epsilon, sigma : float, tuple of float or None
-        One of them is None in a private run, both otherwise.
-    delta, rho, damping, tol : float
-    shares : tuple of float
-        Of the privacy, for each clipped block.
-    random_state : Any
-    allow_leaks, progress : bool
+    Notes
+    -----
+    In a private run one of `epsilon` and `sigma` is None, otherwise both are. `shares` are those of the privacy, for
+    each clipped block.
     """
 
     algorithm: str
@@ -230,7 +216,7 @@ class Fitting:
         return self.algorithm == "dp-sep"
 
     def check_prior(self, prior: Natural, prior_norm: object) -> None:
-        """Refuse a prior beyond the clipping norm, if that is asked for."""
+        """Refuse a prior beyond the clipping norm, if `prior_norm` is "check"."""
         if chosen(prior_norm, "prior_norm", ("ignore", "check")) == "ignore" or self.clip_norm is None:
             return
         found = prior.norm(self.clip_mode)
@@ -247,7 +233,7 @@ class Fitting:
         spent: Spent,
         finish: Finish,
     ) -> None:
-        """Run the algorithm, and set what the estimator has then."""
+        """Run the algorithm, and set the estimator's attributes."""
         N, before = len(records), spent
         gamma = resolve_gamma(self.gamma, N, self.n_epochs)
         noise: tuple[float, ...] = ()
@@ -284,10 +270,7 @@ class Fitting:
     def described(
         self, run: Run[Any], model: Model[Any], noise: tuple[float, ...], gamma: float, N: int, *, finished: bool
     ) -> tuple[dict[str, Any], list[Warning]]:
-        """Return an estimator's attributes from what a run has found, and what to warn of.
-
-        What is about its noise is there once it is finished.
-        """
+        """Return an estimator's attributes of a run, and warnings; those about noise only of a finished run."""
         stochastic = self.algorithm not in ("ep", "adf")
         fraction = information_fraction(gamma, N, self.n_epochs) if stochastic else 1.0
         found = {
@@ -425,7 +408,7 @@ class Fitting:
             "stationary_noise_std_": float(limit[0]) if len(noise) == 1 else limit,
             "signal_to_noise_": signal,
         }
-        # Functions of what was released, and of public numbers.
+        # Functions of released and public numbers.
         if signal < _LEAST_SIGNAL:
             return found, LowSignalWarning(
                 f"the posterior moved {signal:.2g} times as far as noise alone is expected to, and "
@@ -445,26 +428,17 @@ class Fitting:
         return found, None
 
     def _moved(self, run: Run[Any], model: Model[Any], gamma: float, N: int) -> Any:
-        """Return how far the posterior is from what it was before there were records."""
+        """Return the distance of the posterior from the prior."""
         return run.theta - model.prior
 
 
 @dataclass(frozen=True, eq=False)
 class Stopped:
-    """One call with the settings that it began with, without its records, and what an interrupt has left of it.
+    """One call with its own settings, without its records, and the state that an interrupt has left.
 
-    Attributes
-    ----------
-    fitting : Fitting
-    noise : tuple of float
-    gamma : float
-    N : int
-        How many records there are.
-    call : int
-        How many calls there were before.
-    model : Model
-    done : Unfinished, UnfinishedSites or None
-        What was done before an interrupt.
+    Notes
+    -----
+    `N` is the number of records, `call` that of earlier calls, and `done` the finished part.
     """
 
     fitting: Fitting
@@ -476,15 +450,15 @@ class Stopped:
     done: Any
 
     def resume(self, estimator: Any, records: Sequence[Any], finish: Finish) -> None:
-        """Make the updates that an interrupt has left, which were charged."""
+        """Make the remaining updates, which were charged."""
         check_alike("the number of records", self.N, len(records))
         self.go(estimator, records, finish, estimator.privacy_report_, estimator._spent)
 
     def go(self, estimator: Any, records: Sequence[Any], finish: Finish, report: PrivacyReport, charged: Spent) -> None:
-        """Run, and set all that the estimator has then at once, also after an interrupt.
+        """Run, and set all attributes of the estimator in one assignment, also after an interrupt.
 
-        So whenever somebody interrupts, a report is that of the posterior beside it. What an interrupt kept from being
-        set, or left before the first update, was seen by nobody, and was not charged.
+        So after any interrupt a report is that of the posterior beside it. Nobody has seen a result of a call that was
+        interrupted before its first update or before this assignment; it is not charged.
         """
         fitting, left, model = self.fitting, None, copy(self.model)
         interrupt: RunInterrupted | None = None
@@ -536,7 +510,7 @@ def _noise_settings(estimator: Any, private: bool, blocks: int) -> tuple[tuple[f
 
 @dataclass(frozen=True)
 class _Updates:
-    """What the updates of a call are charged as, as a function of their noise multiplier."""
+    """The event of the updates of a call, as a function of their noise multiplier."""
 
     N: int
     n_epochs: int

@@ -37,17 +37,15 @@ __all__ = [
 ]
 
 
-_LEGENDRE: tuple[Floats, Floats] = np.polynomial.legendre.leggauss(20)
+_LEGENDRE: tuple[Floats, Floats] = np.polynomial.legendre.leggauss(20)  # for one panel of `logistic_moments`
 
 
 class LinearSite(NamedTuple):
     """The site of a likelihood of one linear predictor x.w: precision ``tau x x'``, precision times mean ``nu x``.
 
-    Attributes
-    ----------
-    tau, nu : float
-    log_evidence : float
-        Logarithm of the likelihood's mean over the cavity.
+    Notes
+    -----
+    `log_evidence` is the logarithm of the likelihood's mean over the cavity.
     """
 
     tau: float
@@ -56,39 +54,12 @@ class LinearSite(NamedTuple):
 
 
 def site_tilted_location(x: Floats, s2: float) -> tuple[Floats, Floats]:
-    """Return the site, eta and Lam, of a Gaussian record of unknown mean and known variance.
-
-    Parameters
-    ----------
-    x : ndarray, shape (d,)
-    s2 : float
-        Variance, above 0.
-
-    Examples
-    --------
-    >>> site_tilted_location(np.array([4.0]), 2.0)
-    (array([2.]), array([[0.5]]))
-    """
+    """Return the site, eta and Lam, of a Gaussian record x of unknown mean and known variance s2."""
     return x / s2, np.eye(x.size) / s2
 
 
 def site_linear(x: Floats, y: float, s2: float, mean: Floats, cov: Floats) -> LinearSite:
-    """Return the site of a linear regression's record, which depends on the cavity in its evidence only.
-
-    Parameters
-    ----------
-    x : ndarray, shape (d,)
-    y : float
-    s2 : float
-        Variance of the noise, above 0.
-    mean, cov : ndarray, shapes (d,) and (d, d)
-        Of the cavity.
-
-    Examples
-    --------
-    >>> site_linear(np.array([1.0, 0.5]), 1.2, 0.25, np.zeros(2), np.eye(2))[:2]
-    (4.0, 4.8)
-    """
+    """Return the site of a linear regression's record; only its evidence depends on the cavity N(mean, cov)."""
     spread = s2 + float(x @ cov @ x)
     gap = y - float(x @ mean)
     return LinearSite(1 / s2, y / s2, -(math.log(2 * math.pi * spread) + gap * gap / spread) / 2)
@@ -100,13 +71,7 @@ def probit_moments(y: float, mu: float, s: float) -> tuple[float, float, float]:
     Notes
     -----
     With ``z = y mu / sqrt(1+s)``, ``r = phi(z)/Phi(z)`` and ``g = r (z+r)/(1+s)``, the tilted mean is ``mu + y s r /
-    sqrt(1+s)`` and the variance ``s - s^2 g``, so ``tau = g/(1 - s g)`` without subtracting inverses.
-
-    Examples
-    --------
-    >>> tau, nu, log_evidence = probit_moments(-1, 0.44, 1.332)
-    >>> round(tau, 10), round(nu, 10), round(log_evidence, 10)
-    (0.4938577768, -0.8573526532, -0.9503035815)
+    sqrt(1+s)`` and the variance ``s - s^2 g``. So ``tau = g/(1 - s g)``, without subtracting inverses.
     """
     root = math.sqrt(1 + s)
     z = y * mu / root
@@ -127,18 +92,12 @@ def logistic_moments(y: float, mu: float, s: float) -> tuple[float, float, float
 
     Notes
     -----
-    The trapezoid rule: Gaussian and likelihood are analytic in a strip of half-width pi, so that a step of 0.5
-    converges to double precision at any variance, where Gauss-Hermite rules of fixed size do at small ones only. For
-    variances above 64, Gauss-Legendre panels, whose number does not grow with the variance.
-
-    Examples
-    --------
-    >>> mean, variance, log_evidence = logistic_moments(-1, 0.4, 2.5)
-    >>> round(mean, 10), round(variance, 10), round(math.exp(log_evidence), 10)
-    (-0.5824671961, 1.7297055215, 0.4314548964)
+    The trapezoid rule: Gaussian and likelihood are analytic in a strip of half-width pi, so a step of 0.5 converges to
+    double precision at any variance. Gauss-Hermite rules of fixed size do so at small variances only. Variances above
+    64 take Gauss-Legendre panels, whose number does not grow with the variance.
     """
     sd, center = math.sqrt(s), y * mu
-    # The mode is between the cavity's mean and this; beyond 9 deviations of the cavity nothing is left.
+    # The mode is between the cavity's mean and this; the mass beyond 9 deviations of the cavity is below rounding.
     end = min(center + s, max(center, 0.0) + math.log1p(s))
     a, spacing = _nodes(center - 9 * sd, end + 9 * sd, sd)
     logs = -((a - center) ** 2) / (2 * s) - np.logaddexp(0.0, -a)
@@ -174,75 +133,32 @@ def _nodes(low: float, high: float, sd: float) -> tuple[Floats, Floats]:
 
 
 def site_probit(x: Floats, y: float, mean: Floats, cov: Floats) -> LinearSite:
-    """Return the site of the likelihood Phi(y x.w) at a cavity.
-
-    Parameters
-    ----------
-    x : ndarray, shape (d,)
-    y : {-1, 1}
-    mean, cov : ndarray, shapes (d,) and (d, d)
-        Of the cavity.
-
-    Examples
-    --------
-    >>> site_probit(np.array([1.0, -0.7]), -1, np.array([0.3, -0.2]), np.array([[1.5, 0.4], [0.4, 0.8]])).tau
-    0.4938577...
-    """
+    """Return the site of the likelihood Phi(y x.w), y = +-1, at a cavity N(mean, cov)."""
     return LinearSite(*probit_moments(y, float(x @ mean), float(x @ cov @ x)))
 
 
 def site_logistic(x: Floats, y: float, mean: Floats, cov: Floats) -> LinearSite:
-    """Return the site of the likelihood 1/(1 + exp(-y x.w)) at a cavity.
-
-    Parameters
-    ----------
-    x, y, mean, cov
-        As in `site_probit`.
-
-    Examples
-    --------
-    >>> found = site_logistic(np.array([1.0, -0.7]), -1, np.array([0.3, -0.2]), np.array([[1.5, 0.4], [0.4, 0.8]]))
-    >>> round(math.exp(found.log_evidence), 10)
-    0.4140389511
-    """
+    """Return the site of the likelihood 1/(1 + exp(-y x.w)), y = +-1, at a cavity N(mean, cov)."""
     mu, s = float(x @ mean), float(x @ cov @ x)
     return logistic_site(y, mu, s)
 
 
 def logistic_site(y: float, mu: float, s: float) -> LinearSite:
-    """Return the site of a logistic likelihood over a cavity N(mu, s) of the linear predictor.
-
-    Examples
-    --------
-    >>> logistic_site(1, 0.0, 1.0).tau > 0
-    True
-    """
+    """Return the site of a logistic likelihood over a cavity N(mu, s) of the linear predictor."""
     mean, variance, log_evidence = logistic_moments(y, mu, s)
     return LinearSite(1 / variance - 1 / s, mean / variance - mu / s, log_evidence)
 
 
 def probit_probability(mu: Floats, s: Floats) -> Floats:
-    """Return the probability of the label +1 under predictors N(mu, s), arrays of one shape.
-
-    Examples
-    --------
-    >>> probit_probability(np.array([0.0]), np.array([3.0]))
-    array([0.5])
-    """
+    """Return the probability of the label +1 under predictors N(mu, s), arrays of one shape."""
     return np.asarray(np.exp(log_ndtr(mu / np.sqrt(1 + s))))
 
 
 def logistic_probability(mu: Floats, s: Floats) -> Floats:
-    """Return the probability of the label +1 under predictors N(mu, s), by the trapezoid rule of `logistic_moments`.
-
-    Examples
-    --------
-    >>> logistic_probability(np.array([0.0]), np.array([3.0])).round(12)
-    array([0.5])
-    """
+    """Return the probability of the label +1 under predictors N(mu, s), by the trapezoid rule of `logistic_moments`."""
     found = np.empty(mu.size)
     for i, (m, v) in enumerate(zip(mu.tolist(), s.tolist(), strict=True)):
-        # The smaller of the two probabilities, so that neither loses digits.
+        # The smaller of the two probabilities is computed, so that neither loses digits.
         side = -1.0 if m > 0 else 1.0
         small = math.exp(logistic_moments(side, m, v)[2]) if v > 0 else float(expit(side * m))
         found[i] = small if side > 0 else 1 - small
@@ -250,15 +166,7 @@ def logistic_probability(mu: Floats, s: Floats) -> Floats:
 
 
 class MixtureMoments(NamedTuple):
-    """Moments of the components' means given a record of a mixture.
-
-    Attributes
-    ----------
-    means, covs : ndarray, shapes (J, d) and (J, d, d)
-    responsibilities : ndarray, shape (J,)
-        Probabilities that the record is of a component.
-    log_evidence : float
-    """
+    """Moments of the components' means given a record of a mixture, and the record's probability of each component."""
 
     means: Floats
     covs: Floats
@@ -267,15 +175,7 @@ class MixtureMoments(NamedTuple):
 
 
 def mixture_moments(x: Floats, weights: Floats, s2: float, means: Floats, covs: Floats) -> MixtureMoments:
-    """Return the tilted moments of a mixture of Gaussians with known weights and variance.
-
-    Examples
-    --------
-    >>> cavity = np.array([[0.0, 0.0], [2.0, 1.0]]), np.array([[[1.0, 0.2], [0.2, 0.5]], [[0.8, 0.0], [0.0, 1.2]]])
-    >>> found = mixture_moments(np.array([1.2, 0.3]), np.array([0.5, 0.5]), 0.25, *cavity)
-    >>> found.responsibilities, round(found.log_evidence, 10)
-    (array([0.53838751, 0.46161249]), -2.4418990274)
-    """
+    """Return the tilted moments of a mixture of Gaussians with known weights and variance."""
     d = x.size
     root = np.linalg.cholesky(covs + s2 * np.eye(d))
     gap = x - means
@@ -296,12 +196,7 @@ T = TypeVar("T", bound=Natural)
 
 
 class Model(Protocol[T]):
-    """What expectation propagation needs to know of a model; how to clip and to project, its parameters know.
-
-    Attributes
-    ----------
-    prior : Natural
-    """
+    """A model for expectation propagation; its natural parameters know how to clip and to project."""
 
     prior: T
 
@@ -311,21 +206,7 @@ class Model(Protocol[T]):
 
 
 class GaussianLocation:
-    """Records from a Gaussian of unknown mean and known variance.
-
-    Parameters
-    ----------
-    prior : GaussianNatural
-        Of the mean, one component of dimension d.
-    s2 : float
-        Variance of a record in each coordinate, above 0.
-
-    Examples
-    --------
-    >>> model = GaussianLocation(GaussianNatural([0.0], [[1.0]]), 2.0)
-    >>> model.site(np.array([4.0]), model.prior)
-    GaussianNatural(eta=[2.0], Lam=[[0.5]])
-    """
+    """Records from a Gaussian of unknown mean, with a prior, and known variance s2 in each coordinate."""
 
     def __init__(self, prior: GaussianNatural, s2: float) -> None:
         self.prior = proper(prior)
@@ -337,21 +218,7 @@ class GaussianLocation:
 
 
 class LinearModel:
-    """Targets y = x.w + noise of known variance.
-
-    Parameters
-    ----------
-    prior : GaussianNatural
-        Of the weights.
-    s2 : float
-        Variance of the noise, above 0.
-
-    Examples
-    --------
-    >>> model = LinearModel(GaussianNatural([0.0, 0.0], np.eye(2)), 0.25)
-    >>> model.site((np.array([1.0, 0.5]), 1.2), model.prior).eta
-    array([4.8, 2.4])
-    """
+    """Targets y = x.w + noise of known variance s2, with a prior of the weights."""
 
     def __init__(self, prior: GaussianNatural, s2: float) -> None:
         self.prior = proper(prior)
@@ -364,21 +231,7 @@ class LinearModel:
 
 
 class LinearPredictor:
-    """Labels y = +-1 with a likelihood of y x.w: probit, or logistic.
-
-    Parameters
-    ----------
-    prior : GaussianNatural
-        Of the weights.
-    link : {"probit", "logit"}
-
-    Examples
-    --------
-    >>> model = LinearPredictor(GaussianNatural([0.0, 0.0], np.eye(2)), "probit")
-    >>> model.site((np.array([1.0, 0.0]), 1.0), model.prior).Lam.round(6)
-    array([[0.466942, 0.      ],
-           [0.      , 0.      ]])
-    """
+    """Labels y = +-1 with a probit or logistic likelihood of y x.w, and a prior of the weights."""
 
     def __init__(self, prior: GaussianNatural, link: str = "probit") -> None:
         self.prior = proper(prior)
@@ -394,7 +247,7 @@ class LinearPredictor:
         if failed:
             raise InputError("cavity", "a precision that is not positive definite", "a proper density")
         mu, s = (x @ solved).tolist()
-        if not s > 0:  # a record of zeros says nothing about the weights
+        if not s > 0:  # a record of zeros has no information about the weights
             return cavity.scale(0.0)
         tau, nu = self._moments(y, mu, s)[:2]
         return _rank_one(cavity, x, tau, nu)
@@ -407,22 +260,11 @@ _LINKS: dict[str, Callable[[float, float, float], tuple[float, ...]]] = {
 
 
 class MixtureOfGaussians:
-    """Records from a mixture of Gaussians with unknown means; weights and the common variance are known.
+    """Records from a mixture of Gaussians with unknown means; weights and the common variance s2 are known.
 
-    Parameters
-    ----------
-    prior : GaussianNatural
-        Of the means, eta of shape (J, d); with distinct means, as components are otherwise exchangeable.
-    weights : array_like, shape (J,)
-        Above 0, of sum 1.
-    s2 : float
-        Variance of a component in each coordinate, above 0.
-
-    Examples
-    --------
-    >>> prior = GaussianNatural([[-1.0], [1.0]], [[[1.0]], [[1.0]]])
-    >>> MixtureOfGaussians(prior, [0.5, 0.5], 0.1).site(np.array([2.0]), prior).eta.shape
-    (2, 1)
+    Notes
+    -----
+    The prior's eta has shape (J, d). Its means are distinct, as components are otherwise exchangeable.
     """
 
     def __init__(self, prior: GaussianNatural, weights: ArrayLike, s2: float) -> None:
@@ -437,14 +279,14 @@ class MixtureOfGaussians:
         covs = np.asarray(np.linalg.inv(cavity.Lam), dtype=np.float64)
         means: Floats = (covs @ cavity.eta[..., None])[..., 0]
         tilted = mixture_moments(record, self.weights, self.s2, means, covs)
-        np.linalg.cholesky(tilted.covs)  # raises what marks a failure
+        np.linalg.cholesky(tilted.covs)  # a LinAlgError, a ValueError, marks a failure
         precision = np.linalg.inv(tilted.covs)
         eta = (precision @ tilted.means[..., None])[..., 0]
         return cavity.replace(eta - cavity.eta, precision - cavity.Lam)
 
 
 def weights_of(weights: ArrayLike, components: int) -> Floats:
-    """Return the weights of a mixture's components."""
+    """Return checked weights of a mixture's components."""
     found = np.asarray(weights, dtype=np.float64)
     if found.shape != (components,) or not (found > 0).all() or not math.isclose(found.sum(), 1.0, rel_tol=1e-9):
         raise InputError("weights", f"{found}", f"{components} positive numbers of sum 1")
@@ -452,7 +294,7 @@ def weights_of(weights: ArrayLike, components: int) -> Floats:
 
 
 def proper(prior: GaussianNatural) -> GaussianNatural:
-    """Return a prior."""
+    """Return a prior, if it is a proper density."""
     if not prior.is_pd():
         raise InputError("prior", "a precision that is not positive definite", "the precision of a proper density")
     return prior

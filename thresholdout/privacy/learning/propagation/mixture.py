@@ -40,14 +40,14 @@ class _Clusters(NamedTuple):
 
 
 class EPGaussianMixture(ContinuedFits, ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Clusters with Gaussian noise of known variance, and posteriors of their means, privately if asked for.
+    """Clusters with Gaussian noise of known variance, and posteriors of their means, optionally private.
 
     Parameters
     ----------
     n_components : int
-        Clusters.
+        Number of clusters.
     weights : array_like, shape (n_components,), optional
-        Known shares of the clusters; equal when left out.
+        Known shares of the clusters, equal by default.
     noise_var : float
         Known variance of a record about its cluster's mean in each coordinate.
     prior_mean : "random" or array_like of shape (n_components, d)
@@ -68,7 +68,7 @@ class EPGaussianMixture(ContinuedFits, ClusterMixin, BaseEstimator):  # type: ig
         Posterior covariances of the clusters' means.
     weights_ : ndarray, shape (n_components,)
     labels_ : ndarray, shape (N,)
-        Clusters of the training records of the last call; not of a private fit, as it says what one of them is like.
+        Clusters of the training records of the last call. A private fit has none, as each depends on its record.
     posterior_, theta_0_, theta_f_, privacy_report_, information_fraction_
         As in `EPLinearRegression`; so are the attributes about noise.
 
@@ -146,7 +146,7 @@ class EPGaussianMixture(ContinuedFits, ClusterMixin, BaseEstimator):  # type: ig
         Raises
         ------
         InputError
-            When an argument is out of range or does not fit the others.
+            When an argument is out of range, or contradicts another one.
         """
         with UnchangedIfRefused(self):
             return self._learn(X, y, None)

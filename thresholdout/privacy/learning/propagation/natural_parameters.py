@@ -37,13 +37,7 @@ def clip_norm_of(value: object, name: str = "clip_norm") -> float:
 
 
 class Natural(ABC):
-    """Natural parameters of a member of an exponential family, in one flat vector.
-
-    Attributes
-    ----------
-    values : ndarray, shape (size,)
-        All parameters; treat them as read-only.
-    """
+    """Natural parameters of a member of an exponential family, in one flat, read-only vector `values`."""
 
     __slots__ = ("values",)
 
@@ -59,7 +53,7 @@ class Natural(ABC):
 
     @abstractmethod
     def project(self, rho: float = 1e-4) -> Self:
-        """Return valid parameters, the object itself when it is valid: what is not positive becomes rho."""
+        """Return valid parameters, the object itself when it is valid; numbers that must be positive become rho."""
 
     @abstractmethod
     def is_pd(self) -> bool:
@@ -70,11 +64,11 @@ class Natural(ABC):
         """Return the parts of `values` that are clipped separately in the separate mode."""
 
     def mirror(self, values: Floats) -> Floats:
-        """Return values, of shape (..., size), with entries that must be equal set equal: here, as they are."""
+        """Return values, of shape (..., size), in which entries that must be equal are equal."""
         return values
 
     def repair(self, default: Self) -> Self:
-        """Return the parameters with each entry that is not finite replaced by the default's."""
+        """Return the parameters with the default's in place of entries that are not finite."""
         return self.with_values(np.where(np.isfinite(self.values), self.values, default.values))
 
     def __add__(self, other: Self) -> Self:
@@ -103,26 +97,13 @@ class Natural(ABC):
         return max(self.norms(mode))
 
     def clip(self, C: float, mode: ClipMode = "joint") -> Self:
-        """Return the parameters scaled down to norms of at most C, exactly, whatever the rounding.
-
-        Parameters
-        ----------
-        C : float
-            In [1e-100, 1e100].
-        mode : {"joint", "separate"}
-            Scale all together, or each part by itself; "separate" moves the mean of a Gaussian.
-
-        Raises
-        ------
-        InputError
-            When a value is not finite, or an argument is out of range.
-        """
+        """Return the parameters scaled down to exact norms of at most C, together or block by block (PROOFS.md, E5)."""
         if not SMALLEST_NORM <= C <= LARGEST_NORM:
             clip_norm_of(C, "C")
         clipped = None
         for block in self.blocks(mode):
             values = self.values[block]
-            # The proof is in PROOFS.md: a computed norm of at most this means a norm of at most C.
+            # A computed norm of at most this is an exact norm of at most C (E5).
             limit = C * (1 - (values.size + 16) * ULP)
             length = _length(values)
             if length <= limit:
@@ -139,34 +120,18 @@ class Natural(ABC):
 
 
 def _length(values: Floats) -> float:
-    with np.errstate(over="ignore"):  # clipping knows what to do when squares overflow
+    with np.errstate(over="ignore"):  # `clip` divides by the largest entry when squares overflow
         return math.sqrt(np.dot(values, values))
 
 
 class GaussianNatural(Natural):
     """A Gaussian, or a block-diagonal one of several components: log-density eta.w - w.Lam.w/2, up to a constant.
 
-    It need not be a proper density: sites of expectation propagation may have negative precisions. No factor -1/2 is
-    in ``Lam``; the norm to which privacy clips depends on that.
-
-    Parameters
-    ----------
-    eta : array_like, shape (..., d)
-        Precision times mean; leading axes are components, which clipping takes together.
-    Lam : array_like, shape (..., d, d) or (..., d)
-        Precision, symmetric, or its diagonal.
-
-    Raises
-    ------
-    InputError
-        When the shapes do not fit, a value is not finite or a matrix is not symmetric.
-
-    Examples
-    --------
-    >>> prior = GaussianNatural([0.0, 0.0], np.eye(2))
-    >>> posterior = prior + GaussianNatural([2.0, 4.0], [[1.0, 0.0], [0.0, 3.0]])
-    >>> posterior.mean(), posterior.cov()[1, 1]
-    (array([1., 1.]), np.float64(0.25))
+    Notes
+    -----
+    `eta` (precision times mean) has shape (..., d); clipping takes the leading axes, components, together. `Lam` is the
+    symmetric precision, shape (..., d, d), or its diagonal. It need not be positive: sites of expectation propagation
+    may have negative precisions. No factor -1/2 is in ``Lam``, which matters for the clipping norm.
     """
 
     __slots__ = ("_shape", "diagonal")
@@ -194,13 +159,7 @@ class GaussianNatural(Natural):
 
     @classmethod
     def from_moments(cls, mean: ArrayLike, cov: ArrayLike) -> Self:
-        """Return the Gaussian of a mean, shape (..., d), and a covariance, shape (..., d, d) or (..., d).
-
-        Raises
-        ------
-        InputError
-            When the shapes do not fit or the covariance is not positive definite.
-        """
+        """Return the Gaussian of a mean, shape (..., d), and a covariance, shape (..., d, d) or (..., d)."""
         moments = cls(mean, cov)
         precision = moments._inverse("cov")
         return moments._of(_times(precision, moments.eta, diagonal=moments.diagonal), precision)
@@ -237,13 +196,7 @@ class GaussianNatural(Natural):
         return f"GaussianNatural(eta={self.eta.tolist()}, Lam={self.Lam.tolist()})"
 
     def mean(self) -> Floats:
-        """Return the mean, shape (..., d).
-
-        Raises
-        ------
-        InputError
-            When the precision is not positive definite.
-        """
+        """Return the mean, shape (..., d); refuse a precision that is not positive definite."""
         if not self.is_pd():
             raise InputError("Lam", "a matrix that is not positive definite", "the precision of a proper density")
         if self.diagonal:
@@ -251,13 +204,7 @@ class GaussianNatural(Natural):
         return np.asarray(np.linalg.solve(self.Lam, self.eta[..., None])[..., 0])
 
     def cov(self) -> Floats:
-        """Return the covariance, shape (..., d, d), or its diagonal, shape (..., d).
-
-        Raises
-        ------
-        InputError
-            When the precision is not positive definite.
-        """
+        """Return the covariance, shape (..., d, d), or its diagonal; refuse one that is not positive definite."""
         return self._inverse("Lam")
 
     def _inverse(self, name: str) -> Floats:
@@ -276,14 +223,7 @@ class GaussianNatural(Natural):
         return all(_has_root(matrix) for matrix in Lam.reshape(-1, *Lam.shape[-2:]))
 
     def project(self, rho: float = 1e-4) -> Self:
-        """Return a proper density, itself if it is one: eigenvalues of the precision of at most 0 become rho.
-
-        Examples
-        --------
-        >>> GaussianNatural([1.0, 0.0], [[1.0, 2.0], [2.0, 1.0]]).project(1e-3).Lam
-        array([[1.5005, 1.4995],
-               [1.4995, 1.5005]])
-        """
+        """Return a proper density, itself if it is one: eigenvalues of the precision of at most 0 become rho."""
         if self.is_pd():
             return self
         if self.diagonal:
@@ -293,9 +233,9 @@ class GaussianNatural(Natural):
         return self.replace(self.eta, (vectors * kept[..., None, :]) @ vectors.swapaxes(-1, -2))
 
     def repair(self, default: Self) -> Self:
-        """Return the parameters with what is not finite replaced by the default's.
+        """Return the parameters with the default's in place of those that are not finite.
 
-        Of a component with a full precision all is replaced; of a diagonal one, a coordinate's mean and precision.
+        Components with a full precision are replaced as a whole; of a diagonal one, a coordinate's mean and precision.
         """
         fine, finite = np.asarray(np.isfinite(self.eta)), np.asarray(np.isfinite(self.Lam))
         if self.diagonal:
@@ -314,19 +254,7 @@ class GaussianNatural(Natural):
         return slice(0, middle), slice(middle, self.values.size)
 
     def kl(self, other: Self) -> float:
-        """Return the Kullback-Leibler divergence from this density to another, in nats.
-
-        Raises
-        ------
-        InputError
-            When one of them is not a proper density.
-
-        Examples
-        --------
-        >>> standard = GaussianNatural([0.0], [[1.0]])
-        >>> standard.kl(GaussianNatural([1.0], [[1.0]]))
-        0.5
-        """
+        """Return the Kullback-Leibler divergence from this density to another, in nats; both must be proper."""
         shift = self.mean() - other.mean()
         if self.diagonal:
             ratio = other.Lam / self.Lam
@@ -352,7 +280,7 @@ def _has_root(matrix: Floats) -> bool:
 
 @lru_cache(maxsize=64)
 def _upper(shape: tuple[int, ...]) -> Any:
-    """Return, for each entry of the flat vector, the one on or above the diagonal that it equals."""
+    """Return, for each entry of the flat vector, the equal one on or above the diagonal."""
     d, size = shape[-1], math.prod(shape)
     entries = np.arange(size * d).reshape(-1, d, d)
     rows, columns = np.triu_indices(d)

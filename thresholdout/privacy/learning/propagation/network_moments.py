@@ -30,12 +30,12 @@ Layers = Sequence[Floats]
 
 _ROOT_TWO_PI = np.sqrt(2 * np.pi)
 _LEAST_VARIANCE = 1e-200  # keeps a ratio to a standard deviation finite when a variance underflows
-_FAR = -30.0  # below it, sums of the order of the standardised mean cancel, and a series is exact to double precision
+_FAR = -30.0  # below, sums of the order of the standardised mean cancel, and a series is exact to double precision
 
 
 @dataclass(frozen=True)
 class _Rectified:
-    """What a rectified layer leaves for the gradients, each of shape (..., units)."""
+    """Values of a rectified layer that the gradients need, each of shape (..., units)."""
 
     mean: Floats
     variance: Floats
@@ -48,12 +48,10 @@ class _Rectified:
 class ForwardPass:
     """Moments of a network's output, and of everything below it.
 
-    Attributes
-    ----------
-    mean, variance : ndarray, shape (...)
-        Of the output, without the noise of observations; units of the target, and their square.
-    inputs : list of pairs of ndarray, each of shape (..., in + 1)
-        Means and variances that each layer receives, bias unit included.
+    Notes
+    -----
+    `variance` is without the noise of observations. `inputs` are means and variances of each layer's inputs, shape
+    (..., in + 1), bias unit included.
     """
 
     mean: Floats
@@ -64,16 +62,11 @@ class ForwardPass:
 
 @dataclass(frozen=True)
 class Gradients:
-    """Gradients of a record's log evidence.
+    """Log evidence of records, and its gradients by the means and variances of all weights.
 
-    Attributes
-    ----------
-    log_evidence : ndarray, shape (...)
-        ``log N(y; mean, variance + noise)``, nats.
-    means, variances : list of ndarray, each of shape (..., out, in + 1)
-        With respect to the means and the variances of each layer's weights.
-    forward : ForwardPass
-        What they were computed from.
+    Notes
+    -----
+    `log_evidence` is ``log N(y; mean, variance + noise)``, in nats.
     """
 
     log_evidence: Floats
@@ -83,13 +76,7 @@ class Gradients:
 
 
 def layer_shapes(n_features: int, hidden_layer_sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the shape of each layer's weights: outputs, and inputs with the bias.
-
-    Examples
-    --------
-    >>> layer_shapes(2, (3,))
-    [(3, 3), (1, 4)]
-    """
+    """Return the shape of each layer's weights: outputs, and inputs with the bias."""
     widths = [n_features, *hidden_layer_sizes, 1]
     return [(out, width + 1) for width, out in pairwise(widths)]
 
@@ -98,8 +85,8 @@ def layer_shapes(n_features: int, hidden_layer_sizes: Sequence[int]) -> list[tup
 def _rectify(mean: Floats, variance: Floats) -> _Rectified:
     """Return mean and variance of ``max(a, 0)`` for a normal a, without cancellation for large ``alpha = mean / sd``.
 
-    The variance is ``variance [Phi + alpha^2 Phi (1 - Phi) + alpha phi (1 - 2 Phi) - phi^2]``; below ``alpha = -30``,
-    where that cancels too, the series ``phi / Phi = -alpha - 1/alpha + 2/alpha^3`` is used.
+    The variance is ``variance [Phi + alpha^2 Phi (1 - Phi) + alpha phi (1 - 2 Phi) - phi^2]``. Below ``alpha = -30``
+    that cancels, too, and the series ``phi / Phi = -alpha - 1/alpha + 2/alpha^3`` takes its place.
     """
     variance = np.maximum(variance, _LEAST_VARIANCE)
     deviation = np.sqrt(variance)
@@ -135,14 +122,7 @@ def forward_moments(means: Layers, variances: Layers, x: Floats, x_variance: Flo
     -----
     With inputs of means ``u`` and variances ``q``, ``n`` of them [PBP, section 3.1]: mean ``M u / sqrt(n)``, variance
     ``[(M*M) q + V (u*u) + V q] / n``; then the moments of `_rectify`, except at the output. Units are treated as
-    independent, which they are not: it is the approximation of the method.
-
-    Examples
-    --------
-    >>> M, V = [np.array([[1.0, 0.0]])], [np.array([[0.5, 0.5]])]
-    >>> found = forward_moments(M, V, np.array([2.0]))
-    >>> float(found.mean.round(6)), float(found.variance.round(6))
-    (1.414214, 1.25)
+    independent, which is the approximation of the method.
     """
     x = np.asarray(x, dtype=float)
     if x.shape[-1:] != (means[0].shape[1] - 1,):
@@ -165,15 +145,7 @@ def forward_moments(means: Layers, variances: Layers, x: Floats, x_variance: Flo
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def evidence_gradients(means: Layers, variances: Layers, x: Floats, y: Floats, noise_variance: float) -> Gradients:
-    """Return the log evidence of records and its gradients with respect to all weights' means and variances.
-
-    Examples
-    --------
-    >>> M, V = [np.array([[1.0, 0.0]])], [np.array([[0.5, 0.5]])]
-    >>> found = evidence_gradients(M, V, np.array([2.0]), np.array(1.0), 1.0)
-    >>> found.means[0].round(4)
-    array([[-0.2603, -0.1302]])
-    """
+    """Return the log evidence of records and its gradients with respect to all weights' means and variances."""
     forward = forward_moments(means, variances, x)
     spread = forward.variance + noise_variance
     residual = np.asarray(y, dtype=float) - forward.mean

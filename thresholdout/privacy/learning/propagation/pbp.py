@@ -37,18 +37,12 @@ _NOISE_PRIOR = np.array([5.0, -6.0])  # Gamma(6, 6)
 
 @dataclass(frozen=True, eq=False)
 class _UnfinishedPasses:
-    """What passes over the records have so far, and what is left of one that was interrupted.
+    """Finished passes over the records, and the state of an interrupted one.
 
-    Attributes
-    ----------
-    shared : NetworkNatural
-        The shared site after the passes that are over.
-    weights, prior
-        Of the model, after the last refinement.
-    passes : tuple of Run
-        Those that are over.
-    within : Unfinished or None
-        The pass that was interrupted.
+    Notes
+    -----
+    `shared` is the shared site after the finished passes; `weights` and `prior` are the model's after the last
+    refinement.
     """
 
     shared: NetworkNatural
@@ -62,7 +56,7 @@ class _UnfinishedPasses:
         return sum(run.n_updates + run.n_skipped for run in self.passes) + (self.within.updates if self.within else 0)
 
     def covered(self) -> _UnfinishedPasses:
-        """Return the same without what depends on the records alone, and no noise covers."""
+        """Return the same without the counts that depend on the records alone, which no noise covers."""
         passes = tuple(replace(run, n_failed_sites=0) for run in self.passes)
         return replace(self, passes=passes, within=self.within and self.within.covered())
 
@@ -127,14 +121,14 @@ class _NetworkFitting(Fitting):
                 except RunInterrupted as stopped:
                     so_far = replace(so_far, within=stopped.run)
                     raise
-                # A tilt without precision, such as what is left of the start, would count as evidence of large weights.
+                # A tilt without precision, such as the rest of the start, would count as evidence of large weights.
                 left = 1 - information_fraction(gamma, N, done + 1)
                 model.refine(run.theta - model.start.scale(left))
                 so_far = _UnfinishedPasses(run.theta_f, model.weights, model.prior, (*so_far.passes, run))
         return so_far.as_run(model.prior, N)
 
     def _moved(self, run: Any, model: Any, gamma: float, N: int) -> Any:
-        # What is left of the random start is no signal.
+        # The rest of the random start is no signal.
         start = model.start.scale(1 - information_fraction(gamma, N, self.n_epochs))
         return run.theta - start - model.prior
 
@@ -144,7 +138,7 @@ class _NetworkFitting(Fitting):
 
 
 class _RefinedModel(NetworkModel):
-    """A network that starts somewhere, and whose prior may be refined; or goes on from a posterior as it is."""
+    """A network with a random start, whose prior may be refined; or one that continues from a posterior as it is."""
 
     def __init__(
         self,
@@ -166,7 +160,7 @@ class _RefinedModel(NetworkModel):
         self.refined = refined and known is None
 
     def refine(self, theta: NetworkNatural) -> None:
-        """Refine the prior in view of the posterior, if that is wanted; reads no record."""
+        """Refine the prior by the posterior, if that is wanted; reads no record."""
         if not self.refined:
             return
         weights = deepcopy(self.weights)  # an interrupt needs the old ones
@@ -176,7 +170,7 @@ class _RefinedModel(NetworkModel):
 
 
 class PBPRegressor(GaussianPredictions, ContinuedFits, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Regression by a network with uncertain weights, learned by expectation propagation, privately if asked for.
+    """Regression by a network with uncertain weights, learned by expectation propagation, optionally private.
 
     Parameters
     ----------
@@ -185,24 +179,24 @@ class PBPRegressor(GaussianPredictions, ContinuedFits, RegressorMixin, BaseEstim
     n_epochs : int
         Passes over the records; at most, for "ep".
     noise_precision : {"default", "learn", "fixed"}
-        Whether the precision of the targets is inferred, from a Gamma(6, 6) prior, or taken from `noise_var`. By
-        default "fixed" in a private fit, "learn" otherwise. A private fit that learns it puts it into the vector that
-        is clipped and gets noise.
+        Whether the precision of the targets is inferred, from a Gamma(6, 6) prior, or taken from `noise_var`. The
+        default is "fixed" in a private fit, "learn" otherwise. A private fit that learns it puts it into the vector
+        that is clipped and gets noise.
     noise_var : float
         Variance of scaled targets about their mean, if it is fixed: a public number.
     refine_prior : bool
-        Infer the weights' prior precision after each pass, from the posterior alone, with a Gamma(6, 6) prior. Of
-        no effect for "ep" and "adf".
+        Infer the weights' prior precision after each pass, from the posterior alone, with a Gamma(6, 6) prior. Without
+        effect for "ep" and "adf".
     algorithm : {"sep", "ep", "adf", "clipped-sep", "dp-sep"}
-        "sep" shares one site between records, "ep" keeps one for each, "adf" goes once through the records, "dp-sep"
-        is differentially private.
+        "sep" shares one site between records, "ep" keeps one for each, "adf" goes once through the records, "dp-sep" is
+        differentially private.
     gamma, clip_norm, clip_mode, epsilon, delta, sigma, sampling, accountant, budget_split, rho, damping, tol
         As in `EPLinearRegression`. With separate clipping, the noise's parameters go with the precisions.
     x_offset, x_scale, y_offset, y_scale : float or array_like, optional
-        Public numbers with which inputs and target are scaled.
+        Public numbers that scale inputs and target.
     standardize : bool, optional
-        Scale by means and deviations of the training data. By default that is done unless the fit is private or
-        public numbers are given; in a private fit it needs `allow_leaks`.
+        Scale by means and deviations of the training data. The default does so unless the fit is private or public
+        numbers are given. A private fit needs `allow_leaks` for it.
     prior_norm, allow_leaks, verbose, random_state
         As in `EPLinearRegression`. The prior's norm grows with the number of weights; a check refuses most networks.
 
@@ -219,10 +213,10 @@ class PBPRegressor(GaussianPredictions, ContinuedFits, RegressorMixin, BaseEstim
     Notes
     -----
     [PBP] is J. M. Hernandez-Lobato and R. P. Adams, "Probabilistic backpropagation for scalable learning of Bayesian
-    neural networks" (2015). A private network needs very many records, as noise is added to each weight: at epsilon 1
-    and some thousands of records it predicts no better than a constant (``benchmarks/papers/pbp.py``); few dimensions
-    and `EPLinearRegression` do. A floor `rho` of the size of the prior's precision, 5/6, keeps what a noisy network
-    predicts within bounds, at no cost of privacy.
+    neural networks" (2015). Each weight gets noise, so a private network needs very many records. At epsilon 1 and some
+    thousands of records it predicts no better than a constant (``benchmarks/papers/pbp.py``); `EPLinearRegression` with
+    few dimensions does. A floor `rho` of the size of the prior's precision, 5/6, bounds the predictions of a noisy
+    network, at no cost of privacy.
 
     Weights start at random means, as symmetric units would stay equal. "sep" puts them into the shared site, which
     forgets them; "ep" and "adf" keep them as means of the prior.
@@ -307,7 +301,7 @@ class PBPRegressor(GaussianPredictions, ContinuedFits, RegressorMixin, BaseEstim
         Raises
         ------
         InputError
-            When an argument is out of range or does not fit the others.
+            When an argument is out of range, or contradicts another one.
 
         Warns
         -----

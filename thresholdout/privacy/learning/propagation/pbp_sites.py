@@ -14,31 +14,20 @@ from thresholdout.privacy.learning.propagation.network_moments import evidence_g
 
 __all__ = ["LEAST_SHAPE", "NetworkModel", "NetworkNatural", "WeightPrior", "gamma_update", "refine_weight"]
 
-LEAST_SHAPE = 1e-3
-"""How far above 1 the shape of a Gamma density of a precision is kept, so that the mean variance exists."""
+LEAST_SHAPE = 1e-3  # the least excess of a Gamma shape over 1, so that the mean variance b/(a - 1) exists
 
-_WIDEST_CAVITY = 1e6
-_PRIOR_SHAPE = _PRIOR_RATE = 6.0
+_WIDEST_CAVITY = 1e6  # a weight with a wider cavity refines nothing: hardly any record has moved it
+_PRIOR_SHAPE = _PRIOR_RATE = 6.0  # Gamma(6, 6), the prior of [PBP]
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 class NetworkNatural(Natural):
     """Natural parameters of a network: independent Gaussian weights and, if learned, a Gamma noise precision.
 
-    Parameters
-    ----------
-    eta : ndarray, shape (weights,)
-        Precision times mean of each weight, of all layers one after the other, row by row.
-    Lam : ndarray, shape (weights,)
-        Precision of each weight.
-    noise : ndarray, shape (2,), optional
-        ``(a - 1, -b)`` of a Gamma(a, b) density of the noise's precision.
-
-    Examples
-    --------
-    >>> theta = NetworkNatural(np.array([1.0, 2.0]), np.array([4.0, -1.0]), np.array([5.0, -6.0]))
-    >>> theta.project(0.5).Lam, theta.noise_variances()
-    (array([4. , 0.5]), (1.2, 1.0, 0.8571428571428571))
+    Notes
+    -----
+    `eta` (precision times mean) and `Lam` (precision) have one number for each weight, layer by layer, row by row.
+    `noise` is ``(a - 1, -b)`` of a Gamma(a, b) density of the noise's precision.
     """
 
     __slots__ = ("learned", "size")
@@ -104,7 +93,7 @@ class NetworkNatural(Natural):
         return not self.learned or bool(self.noise[0] >= LEAST_SHAPE and self.noise[1] < 0)
 
     def repair(self, default: Self) -> Self:
-        """Return the parameters, a weight's pair or the noise's replaced by the default's where it is not finite."""
+        """Return the parameters; where a weight's pair or the noise's is not finite, the default's take its place."""
         fine = np.isfinite(self.values)
         both = fine[: self.size] & fine[self.size : 2 * self.size]
         noise = fine[2 * self.size :]
@@ -116,14 +105,7 @@ class NetworkNatural(Natural):
 
 
 def gamma_update(logs: tuple[float, float, float], a: float, b: float) -> tuple[float, float]:
-    """Return shape and rate of a Gamma density with the moments of a tilted one [PBP, equations 11 and 12].
-
-    Examples
-    --------
-    >>> a, b = gamma_update((-1.1018466805, -1.0273370322, -0.9664211633), 6.0, 6.0)
-    >>> round(a, 6), round(b, 6)
-    (6.626266, 6.15049)
-    """
+    """Return shape and rate of a Gamma density with the moments of a tilted one [PBP, equations 11 and 12]."""
     Z, Z1, Z2 = logs
     try:
         shape = 1 / (math.exp(Z2 - 2 * Z1 + Z) * (a + 1) / a - 1)
@@ -144,14 +126,7 @@ class Refined(NamedTuple):
 
 
 def refine_weight(mean: float, variance: float, shape: float, rate: float) -> Refined | None:
-    """Return the moments after the factor N(w; 0, 1/precision) at a cavity [PBP, section 3.4].
-
-    Examples
-    --------
-    >>> found = refine_weight(1.2333333333 / 2.4333333333, 1 / 2.4333333333, 5.95, 5.98)
-    >>> [round(value, 6) for value in found]
-    [0.378196, 0.306646, 6.491616, 6.171355]
-    """
+    """Return the moments after the factor N(w; 0, 1/precision) at a cavity [PBP, section 3.4]."""
     if not (0 < variance < _WIDEST_CAVITY and rate > 0 and shape > 1):
         return None
     spreads = [variance + rate / (shape + k) for k in (-1, 0, 1)]
@@ -166,26 +141,10 @@ def refine_weight(mean: float, variance: float, shape: float, rate: float) -> Re
 class NetworkModel:
     """A network whose weights, and possibly noise, are inferred from records.
 
-    Parameters
-    ----------
-    prior : NetworkNatural
-        Its mutable attribute `prior` is replaced when the prior is refined.
-    shapes : sequence of pairs of int
-        Of the layers, as of `layer_shapes`.
-    noise_variance : float, optional
-        Of the targets, if it is known; needed unless the prior is about the noise, too.
-
-    Raises
-    ------
-    InputError
-        When the shapes do not fit.
-
-    Examples
-    --------
-    >>> prior = NetworkNatural(np.zeros(2), np.ones(2))
-    >>> model = NetworkModel(prior, [(1, 2)], 1.0)
-    >>> model.site((np.array([1.0]), 2.0), prior).eta.round(4)
-    array([0.9428, 0.9428])
+    Notes
+    -----
+    `prior` is replaced when it is refined. `shapes` are those of `layer_shapes`. `noise_variance` is that of the
+    targets, if known; otherwise the prior has the noise.
     """
 
     def __init__(
@@ -200,7 +159,7 @@ class NetworkModel:
         self._parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
     def layers(self, flat: Floats) -> list[Floats]:
-        """Return a number for each weight as arrays of the layers' shapes."""
+        """Return one number for each weight as arrays of the layers' shapes."""
         return [flat[part].reshape(shape) for part, shape in zip(self._parts, self.shapes, strict=True)]
 
     def moments(self, theta: NetworkNatural) -> tuple[list[Floats], list[Floats]]:
@@ -209,18 +168,18 @@ class NetworkModel:
         return self.layers(theta.eta * variance), self.layers(variance)
 
     def noise_of(self, theta: NetworkNatural) -> float:
-        """Return the variance of the targets' noise: ``b/(a - 1)``, or what is known."""
+        """Return the variance of the targets' noise: ``b/(a - 1)``, or the known one."""
         return theta.noise_variances()[0] if self.noise_variance is None else self.noise_variance
 
     def site(self, record: tuple[Floats, Any], cavity: NetworkNatural) -> NetworkNatural:
-        """Return the site of a record (x, y) at a cavity; NaN marks entries of which there is none.
+        """Return the site of a record (x, y) at a cavity; NaN marks entries without one.
 
         Notes
         -----
         With G and H the gradients of the log evidence by means and variances, the tilted moments are ``M + V G`` and
-        ``V - V^2 K`` with ``K = G^2 - 2 H`` [PBP, equations 9 and 10]. So the site's precision is ``K / (1 - V K)``
-        and its ``eta`` is ``(G + M K) / (1 - V K)``, without a difference of inverses; where ``1 - V K`` is not
-        positive there is no tilted variance.
+        ``V - V^2 K`` with ``K = G^2 - 2 H`` [PBP, equations 9 and 10]. So the site's precision is ``K / (1 - V K)`` and
+        its ``eta`` is ``(G + M K) / (1 - V K)``, without a difference of inverses. Where ``1 - V K`` is not positive
+        there is no tilted variance.
         """
         variance = 1 / cavity.Lam
         mean = cavity.eta * variance
@@ -252,24 +211,10 @@ class NetworkModel:
 class WeightPrior:
     """The prior of the weights, N(0, 1/precision) with a Gamma(6, 6) precision, as sites that can be refined.
 
-    Parameters
-    ----------
-    weights : int
-        How many there are.
-
-    Attributes
-    ----------
-    eta, Lam : ndarray, shape (weights,)
-        Natural parameters of each weight's prior; at first mean 0 and variance 6/5.
-    shape, rate : float
-        Of the precision's Gamma density, after all weights' factors.
-
-    Examples
-    --------
-    >>> prior = WeightPrior(3)
-    >>> prior.refine(np.zeros(3), np.full(3, 50.0))  # three weights close to 0 mean more precision
-    >>> bool(prior.shape / prior.rate > 1.1), bool((prior.Lam > 5 / 6).all())
-    (True, True)
+    Notes
+    -----
+    `eta` and `Lam` are natural parameters of each weight's prior, at first mean 0 and variance 6/5. `shape` and `rate`
+    are those of the precision's Gamma density, after all weights' factors.
     """
 
     def __init__(self, weights: int) -> None:
@@ -278,12 +223,12 @@ class WeightPrior:
         self._noise = np.zeros((weights, 2))
 
     def refine(self, eta: Floats, Lam: Floats) -> None:
-        """Go once through all weights' factors, in view of the posterior; reads no record.
+        """Go once through all weights' factors, given the posterior; reads no record.
 
         Notes
         -----
-        A factor is left as it was where its cavity, the result or the new prior is not proper. So with each new prior
-        in place of the old one the posterior stays proper, and so do all cavities between the two.
+        A factor stays as it was where its cavity, the result or the new prior is not proper. So the posterior stays
+        proper with each new prior in place of the old one, and so do all cavities between the two.
         """
         for w in range(self.eta.size):
             precision = Lam[w] - self.Lam[w]

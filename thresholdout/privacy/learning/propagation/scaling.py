@@ -27,22 +27,11 @@ _LEAK = "means and deviations of the columns and of the target, taken from the t
 
 @dataclass(frozen=True)
 class Scaling:
-    """How inputs and target are scaled: ``(X - x_offset) / x_scale``, and the same for y.
+    """Offsets and scales of inputs and target: ``(X - x_offset) / x_scale``, and the same for y.
 
-    Attributes
-    ----------
-    x_offset, x_scale : ndarray, shape (d,)
-    y_offset, y_scale : float
-    leaks : tuple of str
-        What was taken from the data although the fit is private.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> settings = SimpleNamespace(x_offset=1.0, x_scale=[2.0, 4.0], y_offset=None, y_scale=10.0, standardize=None)
-    >>> scaling = Scaling.of(settings, np.ones((3, 2)), np.arange(3.0), private=True, allow_leaks=False)
-    >>> scaling.inputs(np.array([[3.0, 9.0]])), scaling.targets(np.array([5.0]))
-    (array([[1., 2.]]), array([0.5]))
+    Notes
+    -----
+    `leaks` names them if a private fit took them from the data.
     """
 
     x_offset: Floats
@@ -53,12 +42,11 @@ class Scaling:
 
     @staticmethod
     def check(settings: Any, *, private: bool, allow_leaks: bool) -> bool:
-        """Return whether the training data are to be standardised; look at no data.
+        """Return whether to standardise by the training data; read no data.
 
         Notes
         -----
-        `settings`: with attributes x_offset, x_scale, y_offset, y_scale and standardize, which may be None: as long as
-        it is not private, and no public number is given.
+        A `standardize` of None means True only if the fit is not private and no public number is given.
         """
         given = any(getattr(settings, name) is not None for name in _NAMES)
         if settings.standardize is None:
@@ -128,16 +116,16 @@ def _public(value: Any, name: str, d: int | None) -> Floats:
 
 
 class GaussianPredictions(ABC):
-    """What regressors do with the predictive mean and variance of scaled targets."""
+    """Predictions from the predictive mean and variance of scaled targets."""
 
     scaling_: Scaling
 
     @abstractmethod
     def _scaled_moments(self, X: Any) -> tuple[Floats, Floats]:
-        """Return mean and variance of each row's scaled target, noise included; checks that the model is fitted."""
+        """Return mean and variance of each row's scaled target, noise included; check that the model is fitted."""
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the mean of each row's target, and on request its standard deviation, noise included.
+        """Return the mean of each row's target, and optionally its standard deviation, noise included.
 
         Parameters
         ----------

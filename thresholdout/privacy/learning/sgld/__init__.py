@@ -1,1 +1,1 @@
-"""Stochastic gradient Langevin dynamics, and what its iterates leak before they converge. Proofs: ``PROOFS.md``."""
+"""Stochastic gradient Langevin dynamics, and the privacy of its iterates before they converge (``PROOFS.md``)."""

@@ -1,4 +1,4 @@
-"""Clipped chains: their events, and warnings of chains that are worth nothing."""
+"""Events of clipped chains, and warnings of chains that are likely to be worth nothing."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-MOST_GROUPS = 24
+MOST_GROUPS = 24  # of step sizes; accountants take time in proportion
 NOTHING = 700.0  # an epsilon that protects nothing
-LEAST, MOST, MOST_SHIFT = 0.01, 1e8, 1e4  # multipliers and shifts that events know; less noise protects nothing
+LEAST, MOST, MOST_SHIFT = 0.01, 1e8, 1e4  # ranges of multipliers and shifts of events; less noise protects nothing
 
 
 def noise_multiplier_of(eta: float, records: int, batch_size: int, clip: float) -> float:
@@ -38,12 +38,7 @@ def noise_multiplier_of(eta: float, records: int, batch_size: int, clip: float) 
 
     Notes
     -----
-    ``2 b/(n C sqrt(eta))``: the step adds ``eta n/(2 b)`` times the sum, and noise of deviation ``sqrt(eta)``.
-
-    Examples
-    --------
-    >>> round(noise_multiplier_of(2 * 4 * 0.001 / 60_000, 60_000, 4, 0.2), 6)
-    1.825742
+    ``2 b/(n C sqrt(eta))``: the step adds ``eta n/(2 b)`` times the sum, and noise of standard deviation ``sqrt(eta)``.
     """
     return 2.0 * batch_size / (records * clip * math.sqrt(eta)) * (1.0 - _rounding(batch_size))
 
@@ -61,21 +56,13 @@ def _rounding(batch_size: int) -> float:
 def clipped_event(
     eta: Floats, records: int, batch_size: int, clip: float, *, order: str, chains: int = 1
 ) -> Event | None:
-    """Return what the chains leak about a replaced record.
+    """Return the event of the chains, for a replaced record; None where there is too little noise to protect.
 
     Notes
     -----
-    For "uniform", steps on batches drawn with replacement. In a sweep each record is looked at by one step, so a sweep
-    is one Gaussian answer, with the least noise of its steps and a sensitivity of twice the bound; nothing is gained
-    from the secrecy of the order. Proofs in PROOFS.md, C1 and C2. None when there is so little noise that it protects
-    nothing.
-
-    Examples
-    --------
-    >>> clipped_event(np.full(100, 1e-4), 1000, 100, 1.0, order="cyclic")
-    SelfComposed(GaussianAnswer(std=19.999999999..., sensitivity=2.0), 10)
-    >>> clipped_event(np.full(100, 1e-4), 1000, 100, 1.0, order="uniform").event.batch_size
-    100
+    For "uniform", steps on batches drawn with replacement. In a sweep each record enters one step. So a sweep is one
+    Gaussian answer, with the least noise of its steps and a sensitivity of twice the bound; the secrecy of the order
+    gains nothing. Proofs in PROOFS.md, C1 and C2.
     """
     if not eta.size:
         return Composed()
@@ -104,21 +91,7 @@ def clipped_event(
 
 @dataclass(frozen=True)
 class PlannedSteps:
-    """What steps of one size leak, as a function of the noise multiplier that the size follows from.
-
-    Attributes
-    ----------
-    steps, records, batch_size : int
-    clip : float
-    order : str
-    chains : int
-        As in `clipped_event`.
-
-    Examples
-    --------
-    >>> PlannedSteps(100, 1000, 100, 1.0, "cyclic", 1)(20.0)
-    SelfComposed(GaussianAnswer(std=20.0..., sensitivity=2.0), 10)
-    """
+    """The event of steps of one size, as a function of the noise multiplier that determines the size."""
 
     steps: int
     records: int
@@ -135,7 +108,7 @@ class PlannedSteps:
 
 
 def _grouped(eta: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """Return step sizes and how often they occur; many are put in groups, each with the largest of its step sizes."""
+    """Return step sizes and their counts; many sizes are put into groups, each with the largest of its sizes."""
     sizes, times = np.unique(eta, return_counts=True)
     if sizes.size <= MOST_GROUPS:
         return sizes, times
@@ -145,13 +118,14 @@ def _grouped(eta: Floats) -> tuple[Floats, NDArray[np.int64]]:
     return np.maximum.reduceat(sizes, starts), np.add.reduceat(times, starts)
 
 
-MOST_NOISE = 0.05  # of what is learned
+# Limits that separate good fits from worthless ones (benchmarks/README.md; counts in the docstrings below).
+MOST_NOISE = 0.05  # of the way of gradients
 MOST_SWING = 0.15
 LEAST_WAY = 0.4
 
 
 def warn_of_noisy_steps(problem: Problem, *, stacklevel: int) -> None:
-    """Warn when the noise of all steps is too long beside the way of gradients which all agree; the mean has less."""
+    """Warn when the noise of all steps is long beside the way of gradients that all agree; the mean has less noise."""
     if problem.clip is None or not problem.eta.size:
         return
     total = float(problem.eta.sum())
@@ -165,18 +139,13 @@ def swing(before: Floats, after: Floats, slopes: int) -> float:
 
     Notes
     -----
-    Near the minimum a step takes a deviation e of the chain to ``(1 - k) e + sqrt(eta) z``, with
-    ``k = eta (alpha + n beta m) / 2`` and m the mean square of the features in a direction. For k below 2 it settles
-    with a variance of ``eta / (k (2 - k))``, and the share expected here is ``d eta / (2 (2 - k))`` over the square of
-    the slopes: for k up to 1 it is large only where the noise of one step is as long as the slopes. Above 2 each step
-    overshoots by more than the last, until the gradients of so many records are clipped that it is thrown back exactly
-    as far: the two states are then on both sides of the minimum, up to ``eta n clip / 2`` apart. With the noise
-    that a target epsilon asks for, eta is proportional to ``clip**-2``: a clip that is too small makes this longer.
-
-    Examples
-    --------
-    >>> swing(np.array([[7.0, -4.0]]), np.array([[-5.0, 6.0]]), 2)
-    30.5
+    Near the minimum a step takes a deviation e of the chain to ``(1 - k) e + sqrt(eta) z``, with ``k = eta (alpha + n
+    beta m) / 2`` and m the mean square of the features in a direction. For k below 2 it settles with a variance of
+    ``eta / (k (2 - k))``, and the share expected here is ``d eta / (2 (2 - k))`` over the square of the slopes. For k
+    up to 1 it is large only where the noise of one step is as long as the slopes. Above 2 each step overshoots by more
+    than the last, until so many gradients are clipped that the chain is thrown back exactly as far. The two states are
+    then on both sides of the minimum, up to ``eta n clip / 2`` apart. With the noise that a target epsilon needs, eta
+    is proportional to ``clip**-2``: a clip that is too small makes this longer.
     """
     middle, half = (after + before).mean(axis=0) / 2, (after - before).mean(axis=0) / 2
     size = float(middle[:slopes] @ middle[:slopes])
@@ -186,8 +155,8 @@ def swing(before: Floats, after: Floats, slopes: int) -> float:
 def warn_of_swing(before: Floats, after: Floats, slopes: int, *, stacklevel: int) -> None:
     """Warn when the last step of clipped chains is so long that they are likely to be worth nothing.
 
-    Of 317 good fits, with at least half the R2 that is possible, whose noise did not give them away, none was above the
-    limit; of 56 with an R2 below -1 and clips that were too small, 53 were (``benchmarks/README.md``).
+    Of 317 good fits, with at least half the possible R2 and no warning of noise, none was above the limit. Of 56 with
+    an R2 below -1 and clips that were too small, 53 were (``benchmarks/README.md``).
     """
     found = swing(before, after, slopes)
     if not found <= MOST_SWING:
@@ -200,19 +169,14 @@ def warn_of_swing(before: Floats, after: Floats, slopes: int, *, stacklevel: int
 
 
 def way(start: Floats, halfway: Floats, after: Floats) -> tuple[float, float]:
-    """Return how far chains came from their start, and how much of their pace was left in the second half.
+    """Return the squared way of chains over that of their start from 0, and the pace of the second half over the first.
 
     Notes
     -----
-    Where half of the steps leave a share r of a deviation e from the minimum, the two halves of the way are
-    ``(r - 1) e`` and ``(r - 1) r e``: the pace that is left is r, and the square of the way ``(1 - r^2)^2 e^2``. A
-    start that is drawn from the prior is about as far from the minimum as from 0, or further, so that a small r comes
-    with a way that is not short, and a chain that has not arrived has a short one at nearly the first pace.
-
-    Examples
-    --------
-    >>> way(np.array([[4.0, 3.0]]), np.array([[2.0, 3.0]]), np.array([[1.0, 3.0]]))
-    (0.36, 0.5)
+    Where half of the steps leave a share r of a deviation e from the minimum, the two halves of the way are ``(r - 1)
+    e`` and ``(r - 1) r e``: the remaining pace is r, and the square of the way ``(1 - r^2)^2 e^2``. A start from the
+    prior is about as far from the minimum as from 0, or farther. So a small r comes with a way that is not short, and a
+    chain that has not arrived has a short one at nearly the first pace.
     """
     first, second, size = halfway - start, after - halfway, float((start * start).sum())
     taken, gone = float((first * first).sum()), float(((after - start) ** 2).sum())
@@ -220,12 +184,12 @@ def way(start: Floats, halfway: Floats, after: Floats) -> tuple[float, float]:
 
 
 def warn_of_start(start: Floats, halfway: Floats, after: Floats, eta: Floats, *, stacklevel: int) -> None:
-    """Warn when chains are still near their start, and on their way: the steps were too short to arrive.
+    """Warn when chains are still near their start and moving: the steps were too short to arrive.
 
-    Those on their way moved further in the second half than noise alone would take them. Of 317 good fits,
-    with at least half the R2 that is possible, whose noise did not give them away, none was below the limit; of 111
-    with an R2 below -1 and clips that were not too small, 104 were (``benchmarks/README.md``). With few features a
-    random start may happen to be a good one: then a good fit is warned of.
+    Moving means farther in the second half than noise alone would take them. Of 317 good fits, with at least half the
+    possible R2 and no warning of noise, none was below the limit. Of 111 with an R2 below -1 and clips that were not
+    too small, 104 were (``benchmarks/README.md``). With few features a random start may happen to be a good one: the
+    warning is then false.
     """
     gone, pace = way(start, halfway, after)
     moved, noise = float(((after - halfway) ** 2).sum()), after.size * float(eta[eta.size // 2 :].sum())

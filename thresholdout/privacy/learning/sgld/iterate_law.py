@@ -22,23 +22,11 @@ Floats = NDArray[np.float64]
 class Mixture:
     """The law of both chains after some whole epochs (PROOFS.md, L1).
 
-    The first data set's iterate is normal. The second one's is, given that ``k`` batches follow the changed one in a
-    sweep, normal as well; k is uniform on 0, ..., parts - 1.
-
-    Attributes
-    ----------
-    mean, var : float
-        Of the first data set's iterate.
-    parts : int
-        How many normals the second one's mixture has.
-    log_lam : float
-        Logarithm of the factor of an ordinary step.
-    gap0, gap1 : float
-        The k-th normal's mean is ``mean - gap0 - gap1 q`` with ``q = exp(k log_lam)``.
-    var0, var1 : float
-        Its variance is ``var0 + var1 q^2``.
-    slack : float
-        Bound on the relative rounding error of these numbers.
+    Notes
+    -----
+    The first data set's iterate is N(mean, var). If ``k`` batches follow the changed one in a sweep, the second one's
+    is normal with mean ``mean - gap0 - gap1 q`` and variance ``var0 + var1 q^2``, ``q = exp(k log_lam)``; k is uniform
+    on 0, ..., parts - 1. `slack` bounds the relative rounding error of these numbers.
     """
 
     mean: float
@@ -61,20 +49,11 @@ class Mixture:
 class Chain:
     """Constants of the chain with step size eta on the worst-case pair, in the notation of the paper.
 
-    Attributes
-    ----------
-    n, batch_size : int
-        Records, and how many a step looks at.
-    alpha, eta : float
-        Precision of the prior, step size.
-    s, u : float
-        ``x_h^2 beta`` and ``alpha + n s``.
-    limit : float
-        M, where the first data set's mean goes.
-    push : float
-        g, by how much the changed batch moves the mean away from M.
-    shrink, shrink_changed : float
-        ``1 - lam`` and ``1 - lamh``, without cancellation.
+    Notes
+    -----
+    `s` is ``x_h^2 beta`` and `u` is ``alpha + n s``. `limit` is M, the limit of the first data set's mean. `push` is g,
+    the distance by which the changed batch moves the mean away from M. `shrink` and `shrink_changed` are ``1 - lam``
+    and ``1 - lamh``, without cancellation.
     """
 
     n: int
@@ -120,7 +99,7 @@ class Chain:
 
     @property
     def stationary(self) -> float:
-        """The variance that the first data set's iterate tends to, ``eta/(1 - lam^2)``."""
+        """Limit of the variance of the first data set's iterate, ``eta/(1 - lam^2)``."""
         return 2.0 / (self.u * (2.0 - self.shrink))
 
     def ordinary(self, j: int) -> Normal:
@@ -182,19 +161,16 @@ def worst_case_chain(
     )
 
 
-CHUNK = 1 << 18
+CHUNK = 1 << 18  # positions at once, 2 MB an array
 
 
 class EpochLaw(NamedTuple):
     """The law of the iterates on both data sets after whole epochs.
 
-    Attributes
-    ----------
-    mean, var : float
-        On the first data set, where the iterate is normal.
-    gap, var_hat : ndarray or float
-        On the second, given the changed record's position r in the sweep, it is normal with mean ``mean - gap`` and
-        variance ``var_hat``; r is uniform, so the law is an equal mixture.
+    Notes
+    -----
+    The first data set's iterate is N(mean, var). On the second it is N(mean - gap, var_hat), given the changed record's
+    position r in the sweep; r is uniform, so the law is an equal mixture.
     """
 
     mean: float
@@ -206,14 +182,10 @@ class EpochLaw(NamedTuple):
 class ProofEpoch(NamedTuple):
     """The epoch at which the paper proves that privacy fails [HF, Lemma A.6].
 
-    Attributes
-    ----------
-    k_dot : float
-        Where the prior's share of the variance is as large as the noise's, less one epoch.
-    epochs : int
-        ``ceil(k_dot) + 1``.
-    steps : int
-        In these epochs.
+    Notes
+    -----
+    At `k_dot`, less one epoch, the prior's share of the variance equals the noise's. `epochs` is ``ceil(k_dot) + 1``;
+    `steps` are those of these epochs.
     """
 
     k_dot: float
@@ -242,42 +214,14 @@ def epoch_law(
 ) -> EpochLaw:
     """Return the exact law after K epochs of cyclic sweeps over the worst-case pair.
 
-    Parameters
-    ----------
-    n : int
-        Records, 2 or more.
-    c, x_h : float
-        The pair, see `worst_case_pair`; above 0.
-    alpha, beta : float
-        Precisions of prior and noise; above 0, with ``alpha + n x_h^2 beta > 1``.
-    K : int
-        Epochs, 1 or more.
-    eta : float, optional
-        Step size; the default is ``2/(alpha + n x_h^2 beta)^2``. Less than ``2/(alpha + n x_h^2 beta)``.
-    r : int or array_like of int, optional
-        Positions of the changed record in the sweep, 1 to n; all of them by default, two arrays of length n.
-    batch_size : int
-        Records of a step, a divisor of n; r then counts batches.
-
-    Returns
-    -------
-    EpochLaw
-
-    Raises
-    ------
-    InputError
-        When an argument is out of range.
-
     Notes
     -----
-    Closed forms, of which no two nearly equal numbers are subtracted (PROOFS.md, L1). Both means are linear in
-    ``lam^(n-r)`` and both variances in its square, which is why `eps_tail` needs no array of length n.
+    The default step size is ``2/(alpha + n x_h^2 beta)^2``. Step sizes are below ``2/(alpha + n x_h^2 beta)``, so the
+    default needs ``alpha + n x_h^2 beta > 1``. `r` are positions of the changed record (with batches, of its batch) in
+    the sweep, from 1 on; by default all.
 
-    Examples
-    --------
-    >>> law = epoch_law(100, 100**1.2, 1.0, 1.0, 4.0, 13, r=50)
-    >>> round(law.mean, 9), round(law.gap, 10), round(law.var_hat, 12)
-    (240.80740231, 0.2443730101, 0.004102557483)
+    No closed form here subtracts two nearly equal numbers (PROOFS.md, L1). Both means are linear in ``lam^(n-r)`` and
+    both variances in its square, so `eps_tail` needs no array of length n.
     """
     chain = worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size)
     mixture = chain.after(count(K, "K"))
@@ -320,27 +264,12 @@ def sgld_moments(
     r: int | None = None,
     eta: float | None = None,
 ) -> Normal:
-    """Return mean and variance of the iterate after any step of cyclic sweeps over the worst-case pair.
+    """Return mean and variance of the iterate after j steps of cyclic sweeps over the worst-case pair.
 
-    Parameters
-    ----------
-    n, c, x_h, alpha, beta, eta
-        As in `epoch_law`.
-    j : int
-        Steps, 0 or more.
-    r : int, optional
-        The position of the changed record in the sweep, 1 to n; without it, the law on the first data set.
-
-    Returns
-    -------
-    Normal
-
-    Examples
-    --------
-    >>> system = dict(n=100, c=100**1.2, x_h=1.0, alpha=1.0, beta=4.0)
-    >>> first, second = sgld_moments(**system, j=233), sgld_moments(**system, j=233, r=34)
-    >>> round(first.mean, 9), round(second.mean, 9)
-    (110.52137482, 109.995416228)
+    Notes
+    -----
+    `r` is the position of the changed record in the sweep, from 1 on; without it, the law is that on the first data
+    set.
     """
     chain = worst_case_chain(n, c, x_h, alpha, beta, eta)
     j = count(j, "j", least=0)
@@ -372,14 +301,7 @@ def _steps(chain: Chain, gap: float, var: float, times: int) -> tuple[float, flo
 def proof_epoch(
     n: int, x_h: float, alpha: float, beta: float, eta: float | None = None, *, batch_size: int = 1
 ) -> ProofEpoch:
-    """Return the epoch of the paper's proof, a little after the worst one [HF, Lemma A.6].
-
-    Examples
-    --------
-    >>> found = proof_epoch(100, 1.0, 1.0, 4.0)
-    >>> round(found.k_dot, 10), found.epochs, found.steps
-    (11.0053968484, 13, 1300)
-    """
+    """Return the epoch of the paper's proof, a little after the worst one [HF, Lemma A.6]."""
     return _proof_epoch(worst_case_chain(n, 1.0, x_h, alpha, beta, eta, batch_size))
 
 

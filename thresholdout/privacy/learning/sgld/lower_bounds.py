@@ -31,39 +31,26 @@ Floats = NDArray[np.float64]
 
 Form = Literal["chernoff", "above", "below"]
 
-MOST_TERMS = 1 << 15  # more positions are summed in as many blocks
+MOST_TERMS = 1 << 15  # more positions are summed in that many blocks
 
 _ROOT = 0.5 * math.log(2.0 * math.pi)
 
 
 class Bracket(NamedTuple):
-    """Two numbers between which an exact value lies, also in floating point.
-
-    Attributes
-    ----------
-    low, high : float
-    """
+    """Two numbers around an exact value, rounding included."""
 
     low: float
     high: float
 
 
 def log_mean(mixture: Mixture, form: Form, shift: float = 0.0, *, terms: int = MOST_TERMS) -> Bracket:
-    """Return the logarithm of a mean over the mixture's normals.
+    """Return a bracket of the logarithm of a mean over the mixture's normals.
 
     Notes
     -----
-    Within a block, z as a function of the position has no minimum inside, and the sum over the block is that of a
-    chord between its ends, up to a bound on the second derivative (PROOFS.md, L2). So the bracket holds for any number
-    of blocks, and its width falls with the square of it.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.learning.sgld.iterate_law import worst_case_chain
-    >>> mixture = worst_case_chain(10**7, 1e7, 1.0, 1.0, 4.0).after(20)
-    >>> low, high = log_mean(mixture, "above")
-    >>> 0 < high - low < 1e-7
-    True
+    Within a block, z as a function of the position has no minimum inside, and the sum over the block is that of a chord
+    between its ends, up to a bound on the second derivative (PROOFS.md, L2). So the bracket holds for any number of
+    blocks, and its width falls with the square of it.
     """
     if mixture.parts <= terms:
         low, high = _each(mixture, form, shift)
@@ -160,14 +147,7 @@ _FORMS: dict[str, Form] = {"tail": "above", "chernoff": "chernoff"}
 
 
 class WorstEpoch(NamedTuple):
-    """The epoch after which a lower bound is largest.
-
-    Attributes
-    ----------
-    epochs : int
-    epsilon : float
-        The bound, in nats.
-    """
+    """The epoch with the largest lower bound, and that bound, in nats."""
 
     epochs: int
     epsilon: float
@@ -209,25 +189,11 @@ def eps_chernoff(
 ) -> float:
     """Return the lower bound that the paper plots: a Chernoff bound for the event above the first data set's mean.
 
-    Parameters
-    ----------
-    n, c, x_h, alpha, beta, K, eta, batch_size
-        As in `epoch_law`.
-    delta : float
-        In [0, 1/2).
-    clip : bool
-        Whether a vacuous bound, below 0, is returned as 0.
-
-    Returns
-    -------
-    float
-        ``ln(1/2 - delta) - ln mean_r exp(-z_r^2/2)`` with ``z_r = gap_r/sqrt(var_hat_r)``, rounded down: after K epochs
-        the iterate is not (eps, delta)-private for any smaller eps. `eps_tail` is always larger.
-
-    Examples
-    --------
-    >>> round(eps_chernoff(100, 100**1.2, 1.0, 1.0, 4.0, 11, delta=0.001), 9)
-    7.724163599
+    Notes
+    -----
+    ``ln(1/2 - delta) - ln mean_r exp(-z_r^2/2)`` with ``z_r = gap_r/sqrt(var_hat_r)``, rounded down. After K epochs the
+    iterate is not (eps, delta)-private for any smaller eps. `eps_tail` is always larger. With `clip` a vacuous bound,
+    below 0, is returned as 0.
     """
     return _bound("chernoff", clip, delta, K, worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size))
 
@@ -247,20 +213,10 @@ def eps_tail(
 ) -> float:
     """Return the lower bound of the event above the first data set's mean, with exact probabilities.
 
-    Parameters
-    ----------
-    n, c, x_h, alpha, beta, K, delta, eta, batch_size, clip
-        As in `eps_chernoff`. Any n up to about 1e15 takes some milliseconds.
-
-    Returns
-    -------
-    float
-        ``ln(1/2 - delta) - ln P[D2's iterate > mean of D1's]``, rounded down.
-
-    Examples
-    --------
-    >>> round(eps_tail(100, 100**1.2, 1.0, 1.0, 4.0, 11, delta=0.001), 9)
-    10.107361491
+    Notes
+    -----
+    ``ln(1/2 - delta) - ln P[D2's iterate > mean of D1's]``, rounded down. Any n up to about 1e15 takes some
+    milliseconds.
     """
     return _bound("tail", clip, delta, K, worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size))
 
@@ -278,14 +234,7 @@ def eps_threshold(
     eta: float | None = None,
     batch_size: int = 1,
 ) -> float:
-    """Return the largest lower bound of all events above, or below, a threshold.
-
-    Examples
-    --------
-    >>> system = dict(n=100, c=100**1.2, x_h=1.0, alpha=1.0, beta=4.0, K=11, delta=0.001)
-    >>> eps_threshold(**system) > eps_tail(**system)
-    True
-    """
+    """Return the largest lower bound of all events above, or below, a threshold."""
     mixture = worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size).after(count(K, "K"))
     delta, direction = half(delta), chosen(direction, "direction", DIRECTIONS)
     found = [0.0]
@@ -311,7 +260,7 @@ def _best_threshold(mixture: Mixture, delta: float, form: Form) -> float:
             unlikely = float(log_ndtr(score)) + slack
         return _below(math.log(likely) - unlikely) if likely > 0 else -math.inf
 
-    # Where the likely event has a probability from almost 1 down to about 1e-9.
+    # Shifts with which the likely event has a probability from almost 1 down to about 1e-9.
     if form == "above":
         low, high = -6.0 * spread, 6.0 * spread
     else:
@@ -331,35 +280,14 @@ def eps_A9(  # noqa: N802 the name of the lemma
 ) -> float:
     """Return the paper's closed form of a lower bound at the proof epoch, with its own step size [HF, Lemma A.9].
 
-    Parameters
-    ----------
-    n, c, x_h, alpha, beta
-        As in `epoch_law`; the step size is ``2/(alpha + n x_h^2 beta)^2``.
-    delta : float
-        In [0, 1/2).
-    clip : bool
-        Whether a vacuous bound, below 0, is returned as 0; by default it is returned as it is.
-
-    Returns
-    -------
-    float
-        After `proof_epoch` epochs the iterate is not (eps, delta)-private for any smaller eps. Rounded down.
-
-    Raises
-    ------
-    InputError
-        When ``x_h^2 beta <= 3`` or ``n <= alpha/(x_h^2 beta)``, where it is not proved (PROOFS.md, L4; the other
-        conditions of the paper's lemmas are not needed for it).
-
     Notes
     -----
-    Its constants are loose by a factor of hundreds. It is negative until c/n is large, and so in every example that
-    one can run; what it shows is how epsilon grows.
+    After `proof_epoch` epochs with step size ``2/(alpha + n x_h^2 beta)^2`` the iterate is not (eps, delta)-private for
+    any smaller eps. The bound is rounded down. It is proved for ``x_h^2 beta > 3`` and ``n > alpha/(x_h^2 beta)``
+    (PROOFS.md, L4); the other conditions of the paper's lemmas are not needed.
 
-    Examples
-    --------
-    >>> round(eps_A9(100, 100**1.2, 1.0, 1.0, 4.0, delta=0.001), 9)
-    -0.694973999
+    Its constants are loose by a factor of hundreds. It is negative until c/n is large, and so in every example of
+    practical size. It shows the growth of epsilon.
     """
     chain = worst_case_chain(n, c, x_h, alpha, beta)
     delta, s = half(delta), chain.s
@@ -386,25 +314,11 @@ def worst_epoch(
     eta: float | None = None,
     batch_size: int = 1,
 ) -> WorstEpoch:
-    """Return after which epoch a lower bound is largest.
+    """Return the epoch with the largest lower bound, by `eps_tail` or `eps_chernoff`.
 
-    Parameters
-    ----------
-    n, c, x_h, alpha, beta, delta, eta, batch_size
-        As in `eps_tail`.
-    K_max : int, optional
-        The last epoch that is looked at: at least twice that of the proof, which is the default.
-    bound : {"tail", "chernoff"}
-        `eps_tail` or `eps_chernoff`.
-
-    Returns
-    -------
-    WorstEpoch
-
-    Examples
-    --------
-    >>> worst_epoch(100, 100**1.4, 1.0, 1.0, 4.0, delta=0.001).epochs
-    11
+    Notes
+    -----
+    Epochs up to `K_max` are searched: at least twice the epoch of the proof, which is the default.
     """
     chain = worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size)
     delta, bound = half(delta), "tail" if chosen(bound, "bound", tuple(_FORMS)) == "tail" else "chernoff"
@@ -418,28 +332,12 @@ def worst_epoch(
 
 
 def check_lemma_conditions(n: int, x_h: float, alpha: float, beta: float, delta: float = 0.0) -> dict[str, bool]:
-    """Return which conditions of the paper's Lemmas A.5 to A.9 hold, by name.
+    """Return the conditions of the paper's Lemmas A.5 to A.9 by name, and whether they hold.
 
-    Parameters
-    ----------
-    n : int
-        Records.
-    x_h, alpha, beta : float
-        As in `epoch_law`.
-    delta : float
-        Any number.
-
-    Returns
-    -------
-    dict of str to bool
-        The fourth, ``"n > 1/(2 alpha s) - 1/s"``, comes from an inequality that the paper solves wrongly; the fifth is
-        what Claim D.18 needs in its place (defect E4). `eps_A9` needs the first two, and delta < 1/2, only.
-
-    Examples
-    --------
-    >>> found = check_lemma_conditions(10, 1.0, 0.1, 4.0)
-    >>> found["n > 1/(2 alpha s) - 1/s"], found["alpha > 1/2 and n >= 1/((2 alpha - 1) s)"]
-    (True, False)
+    Notes
+    -----
+    The fourth, ``"n > 1/(2 alpha s) - 1/s"``, comes from an inequality that the paper solves wrongly; Claim D.18 needs
+    the fifth in its place (defect E4). `eps_A9` needs the first two, and delta < 1/2, only.
     """
     n, alpha = count(n, "n"), positive(alpha, "alpha")
     s = positive(x_h, "x_h") ** 2 * positive(beta, "beta")

@@ -1,4 +1,4 @@
-"""Upper bounds on what one exact draw from the posterior leaks, over a whole domain."""
+"""Upper bounds on the epsilon of one exact draw from the posterior, over a whole domain."""
 
 from __future__ import annotations
 
@@ -31,41 +31,17 @@ def renyi_order(value: object, name: str = "nu") -> float:
 
 
 def gaussian_renyi(nu: float, m1: float, v1: float, m2: float, v2: float) -> float:
-    """Return the Renyi divergence of a normal distribution from another one.
-
-    Parameters
-    ----------
-    nu : float
-        The order, above 1.
-    m1, m2 : float
-        Means.
-    v1, v2 : float
-        Variances, above 0.
-
-    Returns
-    -------
-    float
-        In nats, 0 or more; ``inf`` where ``nu v2 + (1 - nu) v1 <= 0``.
-
-    Raises
-    ------
-    InputError
-        When the order is 1 or less, a variance is not positive, or a number is not finite.
+    """Return the Renyi divergence of N(m1, v1) from N(m2, v2), in nats; ``inf`` where ``nu v2 + (1 - nu) v1 <= 0``.
 
     Notes
     -----
     The formula printed in [HF, eq. 20] has the first logarithm upside down and ``nu - 1`` in place of its inverse, and
     can be negative (defect E1).
-
-    Examples
-    --------
-    >>> round(gaussian_renyi(2, 0.3, 1, 0, 1.21), 13)
-    0.0786722054922
     """
     nu = renyi_order(nu)
     m1, m2 = number(m1, "m1"), number(m2, "m2")
     v1, v2 = positive(v1, "v1"), positive(v2, "v2")
-    relative = (v2 - v1) / v2  # of the spread of both to the second variance
+    relative = (v2 - v1) / v2  # difference of the variances over the second
     left = 1.0 + (nu - 1.0) * relative  # (nu v2 + (1 - nu) v1) / v2
     if left <= 0:
         return math.inf
@@ -74,27 +50,11 @@ def gaussian_renyi(nu: float, m1: float, v1: float, m2: float, v2: float) -> flo
 
 
 def rdp_to_dp(nu: float, rdp: float, delta: float) -> float:
-    """Return the epsilon that a Renyi bound gives at a delta.
+    """Return the epsilon of a Renyi bound at a delta, ``rdp + log(1/delta)/(nu - 1)``, rounded up [HF, Prop. III.4].
 
-    Parameters
-    ----------
-    nu : float
-        The order, above 1.
-    rdp : float
-        The divergence of all neighbours at this order, at least 0, in nats.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        ``rdp + log(1/delta)/(nu - 1)`` [HF, Prop. III.4], rounded up. `accounting.rdp_to_epsilon` has a better
-        conversion; this one is the one that the constants of the paper are made of.
-
-    Examples
-    --------
-    >>> round(rdp_to_dp(28.631021116, 0.0039102556, 0.001), 9)
-    0.253910256
+    Notes
+    -----
+    `accounting.rdp_to_epsilon` has a better conversion. The constants of the paper are made of this one.
     """
     nu, rdp, delta = renyi_order(nu), positive(rdp, "rdp", zero=True), open_unit(delta, "delta")
     return up_relative(rdp + math.log(1.0 / delta) / (nu - 1.0))
@@ -137,7 +97,7 @@ class Sizes:
         return self.ratio**2 * (self.alpha + self.s) ** 2 / (0.9 * self.x_l**2 * self.beta)
 
     def least(self, nu: float, printed_condition: bool) -> float:
-        """Return what n must be above for Lemma A.1."""
+        """Return the lower limit of n for Lemma A.1."""
         if printed_condition:
             return max(1.0 + 10.0 * self.ratio * nu / self.beta, 1.0 + nu * self.ratio)
         return up_relative(1.0 + 10.0 * nu * self.ratio)
@@ -165,16 +125,8 @@ def posterior_rdp_bound(
 
     Notes
     -----
-    Proved in PROOFS.md, B1, for all orders, and for both kinds of neighbours without the paper's correction for
-    a record that is left out (defect E12).
-
-    Examples
-    --------
-    >>> system = dict(n=10**6, nu=10.210340372, x_l=0.5, x_h=1.0, alpha=1.0, beta=4.0, gamma1=0.1, c=1e6)
-    >>> round(posterior_rdp_bound(**system), 13)
-    0.0154391353302
-    >>> posterior_rdp_bound(**system, sharp=True) < 0.008
-    True
+    Proved in PROOFS.md, B1, for all orders, and for both kinds of neighbours without the paper's correction for a
+    record that is left out (defect E12).
     """
     n, nu = count(n, "n"), renyi_order(nu)
     sizes, c = Sizes(x_l, x_h, alpha, beta, gamma1), positive(c, "c", zero=True)
@@ -215,17 +167,9 @@ def posterior_dp(
 
     Notes
     -----
-    Of neighbours that replace or leave out one record, where all records lie in the domain. Rounded up; ``inf`` when
+    For neighbours that replace or leave out one record, where all records lie in the domain. Rounded up; ``inf`` when
     there are too few records for any order. It covers one exact draw, and **not** the steps of a chain on the way
     there.
-
-    Examples
-    --------
-    >>> system = dict(n=10**6, delta=0.01, x_l=0.5, x_h=1.0, alpha=1.0, beta=4.0, gamma1=0.1, c=1e6)
-    >>> round(posterior_dp(**system, nu=paper_order(1.0, 0.01), sharp=False), 10)
-    0.5154391353
-    >>> posterior_dp(**system) < 0.15
-    True
     """
     delta, n = open_unit(delta, "delta"), count(n, "n")
     rest = (x_l, x_h, alpha, beta, gamma1, c)
@@ -235,6 +179,7 @@ def posterior_dp(
     most = (n - 1) / (10.0 * sizes.ratio) * (1.0 - 1e-9)
     if most <= 1.001:
         return math.inf
+    # 481 orders, eight in each factor of 2, down to a distance from 1 of 2^-60: a coarser grid only raises the bound.
     orders = [1.0 + (most - 1.0) * 2.0 ** (-step / 8.0) for step in range(481)]
     found = (rdp_to_dp(each, posterior_rdp_bound(n, each, *rest, sharp=sharp), delta) for each in orders if each > 1.0)
     return min(found)
@@ -255,23 +200,10 @@ def posterior_dp_holds(
 ) -> bool:
     """Return whether the paper's conditions for an (eps, delta)-private posterior hold [HF, Claim D.27].
 
-    Parameters
-    ----------
-    n, x_l, x_h, alpha, beta, gamma1, c, printed_condition
-        As in `posterior_rdp_bound`.
-    eps, delta : float
-        Above 0, and in (0, 1).
-
-    Returns
-    -------
-    bool
-        With the printed condition, no guarantee. A predicate, because two of the conditions have n on both sides.
-
-    Examples
-    --------
-    >>> system = dict(eps=1.0, delta=0.01, x_l=0.5, x_h=1.0, alpha=1.0, beta=4.0, gamma1=0.1, c=1e6)
-    >>> posterior_dp_holds(10**6, **system), posterior_dp_holds(10**5, **system)
-    (True, False)
+    Notes
+    -----
+    With the printed condition there is no guarantee. This is a predicate, because two of the conditions have n on both
+    sides.
     """
     n, nu = count(n, "n"), paper_order(eps, delta)
     sizes, c = Sizes(x_l, x_h, alpha, beta, gamma1), positive(c, "c", zero=True)
@@ -312,14 +244,7 @@ def posterior_size_terms(
     *,
     printed_condition: bool = False,
 ) -> tuple[float, float, float, float, float]:
-    """Return what n must reach for an (eps, delta)-private posterior with ``c = n^gamma2`` [HF, Claim D.28].
-
-    Examples
-    --------
-    >>> terms = posterior_size_terms(0.5, 0.001, 0.9, 1.8, 2.0, 1.0, 0.1, 1.2)
-    >>> [round(term, 3) for term in terms]
-    [65.0, 50746.202, 141395.841, 11087474.871, 369199140.72]
-    """
+    """Return the lower limits of n for an (eps, delta)-private posterior with ``c = n^gamma2`` [HF, Claim D.28]."""
     nu, sizes = paper_order(eps, delta), Sizes(x_l, x_h, alpha, beta, gamma1)
     gamma2 = positive(gamma2, "gamma2")
     if not sizes.gamma1 < gamma2 < 1.5:

@@ -35,30 +35,15 @@ Sampler = Callable[[Floats, Floats], float]
 
 @dataclass(frozen=True)
 class ProposeTestSampleTrace:
-    """What happened inside of the algorithm. **Not private**; for tests and for teaching.
+    """Internal values of one run of the algorithm. **Not private**; for tests and for teaching.
 
-    Attributes
-    ----------
-    value : float or None
-        The result.
-    reason : str
-        Why there is none; empty when there is one.
-    nb : float
-        The noisy number of records.
-    size_v : int
-        Records with a ratio of at most ``nb^rho1``.
-    n2 : float
-        Their noisy number; NaN, as all that follows, when it was not reached.
-    m, scale, m_noisy : float
-        Their common ratio by least squares, the scale of its noise, and the noisy ratio.
-    size_w : int
-        Records with a ratio close to it.
-    n_w : float
-        Their noisy number.
-    n_min : float
-        What it must reach.
-    mean, var : float
-        Of the posterior of these records.
+    Notes
+    -----
+    `nb` is the noisy number of records, `size_v` the number of records with a ratio of at most ``nb^rho1``, and `n2`
+    the latter with noise. `m` is their common ratio by least squares, `scale` the scale of its noise, and `m_noisy` the
+    noisy ratio. `size_w` records have a ratio close to it; `n_w` is their noisy number, and must reach `n_min`. `mean`
+    and `var` are those of the posterior of these records. Values that were not reached are NaN. `reason` explains a
+    missing `value`.
     """
 
     value: float | None = None
@@ -86,7 +71,7 @@ class _Parameters:
 
     @property
     def margin(self) -> float:
-        """Above which a noise is with probability delta."""
+        """Quantile of the noise: it is larger with probability delta."""
         return up_relative(math.log(1.0 / (2.0 * self.delta)) / self.eps)
 
 
@@ -130,30 +115,14 @@ def pts_n_min(
     gamma1: float,
     printed_condition: bool = False,
 ) -> float:
-    """Return how many records the last step needs [HF, eq. 33].
+    """Return the number of records that the last step needs, rounded up [HF, eq. 33].
 
-    Parameters
-    ----------
-    m : float
-        The noisy ratio; a negative one counts as 0 (the paper takes powers of it, defect E9).
-    size : float
-        Whose power rho2 is the width around the ratio: the algorithm's n2. The paper has the number of all records
-        here, which is private (defect E9).
-    eps, delta, x_l, x_h, alpha, beta, rho1, rho2, gamma1
-        As in `propose_test_sample`.
-    printed_condition : bool
-        The paper's condition, with which the algorithm is not private for beta above 1 (defect E2).
-
-    Returns
-    -------
-    float
-        Rounded up; ``inf`` where it is too large for a float.
-
-    Examples
-    --------
-    >>> system = dict(eps=10, delta=0.05, x_l=0.5, x_h=1, alpha=1, beta=4, rho1=1.05, rho2=0.25, gamma1=0.3)
-    >>> round(pts_n_min(25618.6208075, 20000, **system), 4)
-    14345.9813
+    Notes
+    -----
+    A negative noisy ratio `m` counts as 0 (the paper takes powers of it, defect E9). `size`, whose power rho2 is the
+    width around the ratio, is the algorithm's n2. The paper has the number of all records here, which is private
+    (defect E9). With `printed_condition`, the paper's own condition, the algorithm is not private for beta above 1
+    (defect E2).
     """
     found = _parameters(eps, delta, x_l, x_h, alpha, beta, rho1, rho2, gamma1)
     size = number(size, "size")
@@ -178,22 +147,9 @@ def _n_min(found: _Parameters, m: float, size: float, printed_condition: bool = 
 def pts_ratio_scale(nb: float, n2: float, *, eps: float, x_l: float, x_h: float, rho1: float) -> float:
     """Return the scale of the Laplace noise on the common ratio.
 
-    Parameters
-    ----------
-    nb, n2 : float
-        The noisy numbers of all records, above 0, and of those whose ratio is small enough, above 1.
-    eps, x_l, x_h, rho1
-        As in `propose_test_sample`.
-
-    Returns
-    -------
-    float
-        ``nb^rho1 (2 (n2-1) x_h^2 x_l^2 + x_h^4)/(eps n2 (n2-1) x_l^4)``; half of it would do (PROOFS.md, P1).
-
-    Examples
-    --------
-    >>> round(pts_ratio_scale(19999.76974149, 19999.76974149, eps=10, x_l=0.5, x_h=1.0, rho1=1.05), 8)
-    1.31275798
+    Notes
+    -----
+    ``nb^rho1 (2 (n2-1) x_h^2 x_l^2 + x_h^4)/(eps n2 (n2-1) x_l^4)``. Half of it would be enough (PROOFS.md, P1).
     """
     eps, nb, n2 = positive(eps, "eps"), positive(nb, "nb"), positive(n2, "n2")
     if n2 <= 1.0:
@@ -204,13 +160,7 @@ def pts_ratio_scale(nb: float, n2: float, *, eps: float, x_l: float, x_h: float,
 
 
 def propose_test_sample_privacy(eps: float, delta: float, adjacency: Adjacency = "add_remove") -> PrivacyParams:
-    """Return the guarantee of `propose_test_sample` with these parameters.
-
-    Examples
-    --------
-    >>> propose_test_sample_privacy(0.25, 1e-6, "replace_one")
-    PrivacyParams(eps=1.0, delta=2e-06, sound=True)
-    """
+    """Return the guarantee of `propose_test_sample` with these parameters."""
     eps, delta = positive(eps, "eps"), half(open_unit(delta, "delta"))
     steps = 5 if check_adjacency(adjacency) == "add_remove" else 4
     return PrivacyParams(sum_up([eps], [steps]), 2.0 * delta)
@@ -232,54 +182,17 @@ def propose_test_sample(
 ) -> float | None:
     """Return a private draw from the posterior of the slope, or None [HF, Algorithm 1].
 
-    Parameters
-    ----------
-    x, y : array_like, shape (n,)
-        The records; inputs are clipped to ``[x_l, x_h]``, and negative targets to 0.
-    eps : float
-        Of each step; `propose_test_sample_privacy` says what the whole costs.
-    delta : float
-        In (0, 1/2).
-    x_l, x_h : float
-        ``0 < x_l < x_h``; chosen without looking at the data.
-    alpha, beta : float
-        Precisions of prior and noise; beta at least ``3/x_h^2``.
-    rho1 : float
-        In (1, 3/2): ratios y/x above ``n^rho1`` are left out.
-    rho2 : float
-        In (0, 1/2): records count whose ratio is within ``n2^rho2`` of the common one.
-    gamma1 : float
-        In (rho2, 1/2).
-    rng : None, int, numpy.random.RandomState or numpy.random.Generator
-        Leave it out for a release: fresh entropy of the operating system. An integer must stay secret.
-
-    Returns
-    -------
-    float or None
-        A draw from the posterior of the records close to the common ratio; None when they are too few for it to be
-        private. Nothing else leaves: not why there is none, nor how many records were close.
-
-    Raises
-    ------
-    InputError
-        When a parameter is out of range.
-
     Notes
     -----
-    (5 eps, 2 delta)-private for one record more or less, (4 eps, 2 delta)-private for a replaced one, if nobody reads
-    the low bits of the result (PROOFS.md, P1 to P4). This is the published algorithm with three changes that its proof
-    needs: the corrected condition of Lemma A.1 (E2), the noisy number of records in place of the true one in the last
-    test, and 0 in place of a negative noisy number or ratio (E9). A draw by a chain of Langevin dynamics in place of an
-    exact one has no such guarantee.
+    The result is (5 eps, 2 delta)-private for one record more or less, and (4 eps, 2 delta)-private for a replaced one,
+    if nobody reads its low bits (PROOFS.md, P1 to P4). Inputs are clipped to ``[x_l, x_h]`` and negative targets to 0;
+    all parameters are chosen without the data. None means that too few records are close to the common ratio. Neither
+    the reason nor their number is released.
 
-    Examples
-    --------
-    >>> x, y = np.ones(20_000), np.full(20_000, 20_000**1.025)
-    >>> found = propose_test_sample(x, y, 10, 0.05, 0.5, 1.0, 1.0, 4.0, 1.05, 0.25, 0.3, rng=0)
-    >>> bool(abs(found - 25618) < 1)
-    True
-    >>> propose_test_sample(x[:50], y[:50], 10, 0.05, 0.5, 1.0, 1.0, 4.0, 1.05, 0.25, 0.3, rng=0) is None
-    True
+    This is the published algorithm with three changes that its proof needs: the corrected condition of Lemma A.1 (E2),
+    the noisy number of records in place of the true one in the last test, and 0 in place of a negative noisy number or
+    ratio (E9). A draw by a chain of Langevin dynamics in place of an exact one has no such guarantee. `rng` is None for
+    a release.
     """
     return propose_test_sample_trace(x, y, eps, delta, x_l, x_h, alpha, beta, rho1, rho2, gamma1, rng=rng).value
 
@@ -301,16 +214,7 @@ def propose_test_sample_trace(
     sampler: Sampler | None = None,
     rng: Any = None,
 ) -> ProposeTestSampleTrace:
-    """Run `propose_test_sample` and return all that it saw. **Not private**: for tests and for teaching.
-
-    Examples
-    --------
-    >>> x, y = np.ones(20_000), np.full(20_000, 20_000**1.025)
-    >>> found = propose_test_sample_trace(
-    ...     x, y, 10, 0.05, 0.5, 1.0, 1.0, 4.0, 1.05, 0.25, 0.3, noise=(0, 0, 0, -20_000), rng=0)
-    >>> found.value, found.reason
-    (None, 'too few records are close to the common ratio')
-    """
+    """Run `propose_test_sample` and return all its internal values. **Not private**: for tests and for teaching."""
     found = _parameters(eps, delta, x_l, x_h, alpha, beta, rho1, rho2, gamma1)
     inputs, targets = records(x, y)
     if noise is not None:

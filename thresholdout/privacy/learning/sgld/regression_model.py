@@ -1,4 +1,4 @@
-"""Bayesian linear regression in one dimension: its domain, its posterior, and the pair of data sets of the proof."""
+"""Bayesian linear regression in one dimension: its domain, its posterior, and the proof's pair of data sets."""
 
 from __future__ import annotations
 
@@ -18,12 +18,7 @@ Data = tuple[Floats, Floats]
 
 
 class Normal(NamedTuple):
-    """A normal distribution.
-
-    Attributes
-    ----------
-    mean, var : float
-    """
+    """Mean and variance of a normal distribution."""
 
     mean: float
     var: float
@@ -39,7 +34,7 @@ def exponent(value: object, name: str = "gamma1") -> float:
 
 @dataclass(frozen=True)
 class RegressionDomain:
-    """Where records may lie: ``x_l <= x <= x_h`` and ``|y/x - c| <= n^gamma1``, with x and y above 0 [HF, Sec. IV].
+    """Public bounds of records: ``x_l <= x <= x_h`` and ``|y/x - c| <= n^gamma1``, with x and y above 0 [HF, Sec. IV].
 
     Parameters
     ----------
@@ -68,7 +63,7 @@ class RegressionDomain:
         object.__setattr__(self, "gamma1", exponent(self.gamma1))
 
     def width(self, n: int) -> float:
-        """Return how far the ratio of one of n records may be from the middle."""
+        """Return the largest distance of a ratio from the middle, for n records."""
         width: float = float(count(n, "n")) ** self.gamma1
         return width
 
@@ -102,23 +97,10 @@ def records(x: Any, y: Any) -> Data:
 def in_domain(x: Any, y: Any, gamma1: float, x_l: float, x_h: float, c: float) -> bool:
     """Return whether a data set lies in the domain of the theorem.
 
-    Parameters
-    ----------
-    x, y : array_like, shape (n,)
-        The records.
-    gamma1, x_l, x_h, c : float
-        See `RegressionDomain`.
-
-    Returns
-    -------
-    bool
-        False also when an input or a target is 0 or less, so that a record "(0, 0)", which one of the paper's lemmas
-        speaks of, is in no domain (defect E12).
-
-    Examples
-    --------
-    >>> in_domain([1.0, 0.5], [3.0, 1.5], 0.1, 0.5, 1.0, 3.0), in_domain([1.0, 0.0], [3.0, 0.0], 0.1, 0.5, 1.0, 3.0)
-    (True, False)
+    Notes
+    -----
+    An input or a target of 0 is outside. So the record "(0, 0)" of one of the paper's lemmas is in no domain (defect
+    E12).
     """
     domain = RegressionDomain(c, x_l, x_h, gamma1)
     inputs_, targets = records(x, y)
@@ -128,27 +110,7 @@ def in_domain(x: Any, y: Any, gamma1: float, x_l: float, x_h: float, c: float) -
 
 
 def worst_case_pair(n: int, c: float, x_h: float) -> tuple[Data, Data]:
-    """Return the two neighbours of the proof [HF, eq. 8]: they differ in the last record.
-
-    Parameters
-    ----------
-    n : int
-        Records, 1 or more.
-    c : float
-        The ratio y/x of each record, above 0.
-    x_h : float
-        The input of each record but the one that differs, which has half of it; above 0.
-
-    Returns
-    -------
-    ((x, y), (x', y'))
-
-    Examples
-    --------
-    >>> (x, y), (x_, y_) = worst_case_pair(3, 2.0, 1.0)
-    >>> x_, y_
-    (array([1. , 1. , 0.5]), array([2., 2., 1.]))
-    """
+    """Return the two neighbours ((x, y), (x', y')) of the proof, which differ in the last record [HF, eq. 8]."""
     n, c, x_h = count(n, "n"), positive(c, "c"), positive(x_h, "x_h")
     x = np.full(n, x_h)
     changed = x.copy()
@@ -159,22 +121,9 @@ def worst_case_pair(n: int, c: float, x_h: float) -> tuple[Data, Data]:
 def posterior(x: Any, y: Any, alpha: float, beta: float) -> Normal:
     """Return the posterior of the slope [HF, Lemma IV.2].
 
-    Parameters
-    ----------
-    x, y : array_like, shape (n,)
-        The records.
-    alpha, beta : float
-        Precisions of the prior N(0, 1/alpha) and of the noise; above 0.
-
-    Returns
-    -------
-    Normal
-        ``mean = beta sum(x y)/A`` and ``var = 1/A``, with ``A = alpha + beta sum(x^2)``.
-
-    Examples
-    --------
-    >>> posterior([1.0, 2.0], [2.0, 4.0], alpha=1.0, beta=1.0)
-    Normal(mean=1.6666666666666667, var=0.16666666666666666)
+    Notes
+    -----
+    ``mean = beta sum(x y)/A`` and ``var = 1/A``, with ``A = alpha + beta sum(x^2)``.
     """
     inputs_, targets = records(x, y)
     alpha, beta = positive(alpha, "alpha"), positive(beta, "beta")
@@ -185,21 +134,9 @@ def posterior(x: Any, y: Any, alpha: float, beta: float) -> Normal:
 def step_size(n: int, x_h: float, alpha: float, beta: float, numerator: float = 2.0) -> float:
     """Return the step size ``numerator / (alpha + n x_h^2 beta)^2`` of the theorem.
 
-    Parameters
-    ----------
-    n : int
-        Records.
-    x_h : float
-        The largest input.
-    alpha, beta : float
-        Precisions of prior and noise.
-    numerator : float
-        2 in the lemmas [HF, Sec. IV-B], 1 in Claim IV.9; the lemmas are proved for 2 only (defect E5).
-
-    Examples
-    --------
-    >>> step_size(100, 1.0, 1.0, 4.0) == 2 / 401**2
-    True
+    Notes
+    -----
+    The numerator is 2 in the lemmas [HF, Sec. IV-B] and 1 in Claim IV.9; the lemmas are proved for 2 only (defect E5).
     """
     u = positive(alpha, "alpha") + count(n, "n") * positive(x_h, "x_h") ** 2 * positive(beta, "beta")
     return positive(numerator, "numerator") / u**2

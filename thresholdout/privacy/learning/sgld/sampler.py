@@ -36,7 +36,7 @@ def batches(
     taken: int = 0,
     begun: Indices | None = None,
 ) -> Iterator[tuple[Indices, Indices | None]]:
-    """Yield the records of each step, and the order of the sweep that it is part of."""
+    """Yield the records of each step, and the order of its sweep."""
     kind = np.int32 if records < 2**31 else np.int64
     if order == "uniform":
         # Several steps at once, so that few chains are not slow.
@@ -63,33 +63,24 @@ Step = Callable[[Floats, Indices, float, Floats], None]
 
 MOST_CHAINS = 1 << 14  # at once: their state stays in the processor's cache
 
-MOST_INDICES = 1 << 26  # of shuffled records in memory
+MOST_INDICES = 1 << 26  # of shuffled records in memory, 256 MB
 
-MOST_ROWS = 1 << 22  # of gathered inputs in memory
+MOST_ROWS = 1 << 22  # numbers of gathered inputs in memory, 32 MB
 
 
 class DivergingChainWarning(UserWarning):
-    """A step size with which a record pushes the chain further away than it was."""
+    """A step size makes a record push the chain farther away than it was."""
 
 
 @dataclass(frozen=True, eq=False)
 class UnfinishedChains:
-    """What an interrupted run has: chains run in groups, one after the other.
+    """State of an interrupted run, whose chains run in groups, one after the other.
 
-    Attributes
-    ----------
-    start, states : ndarray of the shape of all chains
-        Where they began, and where they are; those of later groups are where they began.
-    first : int
-        The first chain of the group that was interrupted.
-    steps : int
-        How many steps this group has taken.
-    moved : int
-        How many chains have taken a step.
-    order : ndarray of int, or None
-        Of the group's last sweep, see `batches`.
-    halfway : ndarray of the shape of all chains, or None
-        See `run`.
+    Notes
+    -----
+    `start` and `states` have the shape of all chains; those of later groups are at their start. `first` is the first
+    chain of the interrupted group, `steps` the number of steps of this group, and `moved` the number of chains that
+    have taken a step. `order` is that of the group's last sweep, `halfway` as in `run`.
     """
 
     start: Floats
@@ -117,7 +108,7 @@ class Problem:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of all chains' states."""
+        """Shape of the states of all chains."""
         return (self.chains, *self.x.shape[1:])
 
 
@@ -140,64 +131,16 @@ def sgld_sample(
 ) -> Floats:
     """Run stochastic gradient Langevin dynamics on the posterior of a linear regression [HF, eq. 3, 23, 66].
 
-    Parameters
-    ----------
-    x : array_like, shape (n,) or (n, d)
-        Inputs; one slope, or d of them.
-    y : array_like, shape (n,)
-        Targets.
-    alpha, beta : float
-        Precisions of the prior N(0, 1/alpha) of each slope, and of the noise in y; above 0.
-    eta : float or array_like, shape (n_steps,)
-        Step sizes, above 0; the noise of a step has variance eta.
-    n_steps : int
-        0 or more.
-    batch_size : int
-        Records of a step, 1 to n.
-    order : {"uniform", "cyclic", "reshuffle"}
-        Records drawn independently, with replacement; shuffled once and then swept in that order for ever; or shuffled
-        for each sweep. Sweeps need a batch size that divides n.
-    clip : float, optional
-        Bound on the norm of each record's gradient, which is clipped to it; that of the prior is not. A clipped chain
-        does not converge to the posterior.
-    theta0 : array_like, optional
-        Start; broadcast to the shape of the result. A draw from the prior by default.
-    n_chains : int
-        Independent chains.
-    rng : None, int, numpy.random.RandomState or numpy.random.Generator
-        See `streams`.
-    return_path : bool
-        Whether all states are returned.
-    progress : bool
-        Whether a bar shows how far it is, once two seconds are over.
-
-    Returns
-    -------
-    ndarray, shape (n_chains,) or (n_chains, d)
-        The last state of each chain; with `return_path`, all of them, starts included, of shape
-        (n_chains, n_steps + 1) or (n_chains, n_steps + 1, d).
-
-    Raises
-    ------
-    InputError, InputTypeError
-        When an argument is out of range, or lengths differ.
-
-    Warns
-    -----
-    DivergingChainWarning
-        When ``|1 - (eta/2)(alpha + n |x|^2 beta)| >= 1`` for a record and a step.
-
     Notes
     -----
-    Chains run in groups: beyond the result, memory is bounded whatever their number, and grows with that of steps by
-    two numbers for each.
+    The noise of a step has variance eta. "uniform" draws records independently with replacement; "cyclic" shuffles once
+    and sweeps in that order; "reshuffle" shuffles for each sweep. Sweeps need a batch size that divides n. `clip`
+    bounds each record's gradient, not that of the prior; a clipped chain does not converge to the posterior. The start
+    is a draw from the prior by default. The result holds the last state of each chain, or all states with
+    `return_path`.
 
-    Examples
-    --------
-    >>> x, y = np.full(20, 1.1), np.full(20, 2.2)
-    >>> draws = sgld_sample(x, y, 1.0, 4.0, 1e-3, 200, n_chains=1000, rng=0)
-    >>> draws.shape, bool(abs(draws.mean() - 1.98) < 0.02)
-    ((1000,), True)
+    Chains run in groups. So memory beyond the result is bounded for any number of chains, and grows with the steps by
+    two numbers for each.
     """
     problem = _checked(x, y, alpha, beta, eta, n_steps, batch_size, order, clip, n_chains)
     start = _start(theta0, problem.shape)
@@ -217,10 +160,10 @@ def run(
 ) -> Floats:
     """Run a checked problem; without a start, from draws of the prior.
 
-    With `resume`, the steps that an interrupted run has left are taken; the random numbers of the others are drawn, and
-    not used. An interrupt becomes a `RunInterrupted` with `UnfinishedChains`. An array `seen`, three times of the shape
-    of all chains, is filled with their start, with their states after half of the steps, rounded down, and with those
-    before the last step; or with their last ones, where no step was left.
+    With `resume`, the remaining steps of an interrupted run are taken; the random numbers of the others are drawn and
+    dropped. An interrupt becomes a `RunInterrupted` with `UnfinishedChains`. An array `seen`, three times the shape of
+    all chains, is filled with their start, their states after half of the steps (rounded down), and those before the
+    last step; or with their last ones, where no step was left.
     """
     if resume is not None:
         start = resume.start
@@ -279,7 +222,7 @@ def _run_chains(
 ) -> Floats:
     """Run some chains, and return their states before the last step; `theta` holds them before and after all steps.
 
-    Of the steps that are taken already only the numbers are drawn. The states after half of them go to `halfway`.
+    For steps that are taken already, only the random numbers are drawn. The states after half of them go to `halfway`.
     """
     step = _one_dimensional(problem, theta.shape[0]) if problem.x.ndim == 1 else _many_dimensional(problem)
     chains, steps = theta.shape[0], problem.eta.size
@@ -361,10 +304,10 @@ def _one_dimensional(problem: Problem, chains: int) -> Step:
 
 
 def _factor_limits(x: Floats, clip: float) -> Floats:
-    """Return how large a factor of each record may be, for the product of both to have a norm of at most `clip`.
+    """Return the limit of each record's factor such that its product with the record has a norm of at most `clip`.
 
-    A record's gradient is its input times beta times its residual, so clipping it clips that factor. Neither rounding,
-    nor squares that underflow or overflow, make the product longer (PROOFS.md, C3).
+    A record's gradient is its input times beta times its residual, so a limit on that factor clips it. Neither rounding
+    nor squares that underflow or overflow make the product longer (PROOFS.md, C3).
     """
     largest = np.maximum(np.abs(x).max(axis=1), 1e-290)
     with np.errstate(over="ignore", under="ignore"):

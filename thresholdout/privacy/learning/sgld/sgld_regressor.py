@@ -1,4 +1,4 @@
-"""`SGLDRegressor`: Bayesian linear regression by Langevin dynamics, with an honest report of what its steps leak."""
+"""`SGLDRegressor`: Bayesian linear regression by Langevin dynamics, and a report of the privacy of its steps."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ STEP = "the step size was chosen from the largest rows of the data; give step_si
 
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """What one call does, without its records, and the chains that an interrupt has left."""
+    """One call without its records, and the chains that an interrupt has left."""
 
     problem: Problem
     records: int
@@ -81,47 +81,48 @@ class _Call:
 class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Bayesian linear regression by stochastic gradient Langevin dynamics.
 
-    The slopes have a prior N(0, 1/alpha), the targets normal noise of precision beta. The states of many independent
-    chains after their last step stand for the posterior.
+    The slopes have a prior N(0, 1/alpha), and the targets normal noise of precision beta. The last states of many
+    independent chains approximate the posterior.
 
-    **Without `clip` nothing is guaranteed about privacy**, even where a draw from the posterior would be private: that
-    is what [HF] proves. With `clip`, each record's gradient is bounded, the noise of the steps protects it, and the
-    chains no longer converge to the posterior.
+    **Without `clip` there is no privacy guarantee**, even where a draw from the posterior would be private [HF]. With
+    `clip`, each record's gradient is bounded and the noise of the steps protects it, but the chains no longer converge
+    to the posterior.
 
     Parameters
     ----------
     alpha, beta : float
         Precisions of prior and noise; above 0.
     step_size : float or array_like of shape (n_steps,), optional
-        Of the chain. By default one that keeps it stable and the noise of the minibatches small, from the largest
-        eigenvalue and the largest row of the data, or from `domain` alone where that is given.
+        Of the chain. The default keeps the chain stable and the noise of the minibatches small. It follows from the
+        largest eigenvalue and the largest row of the data, or from `domain` alone where that is given.
     n_steps : int
         Steps of each chain.
     batch_size : int
-        Records of a step; all of them where there are fewer.
+        Records of a step; all records where there are fewer.
     order : {"uniform", "cyclic", "reshuffle"}
-        How records are taken, see `sgld_sample`; the last two need batches that divide the records.
+        Records are drawn independently with replacement, shuffled once and then swept in that order, or shuffled for
+        each sweep. The last two need batches that divide the records.
     clip : float, optional
         Bound on the norm of each record's gradient.
     epsilon : float, optional
-        Target of the privacy of all chains together, with all fits that they continue, in place of `step_size`; needs
-        `clip`.
+        Target for the privacy of all chains together, over all fits that they continue, in place of `step_size`. It
+        needs `clip`.
     delta : float
         Of the report and of the target, in (0, 1).
     n_chains : int
-        Chains. Each one looks at the data, and costs privacy; they also make the uncertainty of `predict`.
+        Number of chains. Each uses the data and costs privacy. They also give the uncertainty of `predict`.
     fit_intercept : bool
         Whether there is an intercept, with the same prior.
     domain : RegressionDomain, optional
-        What is known of the records without looking at them; for one feature without an intercept. The report then has
-        the privacy of the posterior, and what the worst-case pair loses on the way.
+        Public knowledge about the records, for one feature without an intercept. The report then has the privacy of the
+        posterior, and a lower bound on the loss of the iterates on the worst-case pair.
     warm_start : bool
-        Whether `fit` continues the chains of the last one; the report then covers both, and so does a target: one that
-        earlier fits have spent is refused.
+        Whether `fit` continues the chains of the last one. The report then covers both, and so does a target. A target
+        that earlier fits have spent is refused.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        See `streams`.
+        None for a release. An integer or a generator gives the noise away unless it stays secret.
     progress : bool
-        Whether a bar shows how far it is, once two seconds are over.
+        Show a progress bar after two seconds.
 
     Attributes
     ----------
@@ -132,9 +133,9 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
     intercept_ : float
         Mean of the intercept, 0 without one.
     step_size_ : float or ndarray
-        What was used.
+        Step sizes in use.
     batch_size_, n_samples_ : int
-        What was used.
+        Of the last call.
     n_steps_ : int
         Steps that were charged since the chains started.
     privacy_report_ : PrivacyReport
@@ -144,8 +145,9 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
 
     Notes
     -----
-    A call is charged as a whole. After an interrupt the estimator holds the chains that have moved, as far as they are,
-    and `resume` takes the steps that are left.
+    A call is charged as a whole. After an interrupt the estimator holds the current states of the chains that have
+    moved, and `resume` takes the remaining steps. [HF] is Heller and Fetaya, *Can Stochastic Gradient Langevin Dynamics
+    Provide Differential Privacy for Deep Learning?*
 
     Examples
     --------
@@ -221,34 +223,34 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         Raises
         ------
         InputError
-            When a parameter is out of range, a target is given together with a step size or without a bound on
-            gradients, or earlier fits that are continued have spent it.
+            When a parameter is out of range, a target is given together with a step size or without `clip`, or earlier
+            fits that are continued have spent it.
 
         Warns
         -----
         CostlyTargetWarning
-            When what earlier fits have left of a target takes twice their noise, or more.
+            When the rest of a target needs at least twice the noise of earlier fits.
         DivergingChainWarning
-            As in `sgld_sample`.
+            When a step size makes a record push the chain away.
         LowSignalWarning
-            With `clip`: when the noise is likely to drown what can be learned, by public numbers; by states that are
-            charged for, when the last step is so long that the chain swings, or all are too short to arrive.
+            With `clip`: when public numbers show that the noise is likely to hide the signal; or when the charged
+            states show that the last step was too long, or all steps too short to arrive.
         """
         continued = bool(self.warm_start) and hasattr(self, "samples_")
         with UnchangedIfRefused(self):
             return self._sample(X, y, continued=continued, partial=False, asked=None)
 
     def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> SGLDRegressor:
-        """Run the chains on from where they are, on the same or on other records.
+        """Continue the chains from their current states, on the same or on other records.
 
         Parameters
         ----------
         X, y
             As in `fit`.
         n_steps : int, optional
-            How many steps; one sweep, ``ceil(n / batch_size)``, by default, or what is left of the steps that a target
-            is for. A target epsilon is for all the steps of a `fit`: the first call finds the noise for all of them.
-            In sweeps (orders other than "uniform"), a target is used up by whole sweeps.
+            Number of steps. The default is one sweep, ``ceil(n / batch_size)``, or the remaining steps of a target if
+            they are fewer. A target epsilon is for all the steps of a `fit`: the first call finds the noise for all of
+            them. With orders other than "uniform", a target is used up by whole sweeps.
 
         Returns
         -------
@@ -263,11 +265,12 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         Warns
         -----
         SpentTargetWarning
-            When `n_steps` is not given and a target leaves none: then nothing is done.
+            When `n_steps` is not given and a target leaves none. The call then does nothing.
 
         Notes
         -----
-        The report composes all calls: it holds for sequences of data that differ in one record, which may be in each.
+        The report composes all calls. It holds for sequences of data sets that differ in one record, which may be in
+        each.
         """
         wanted = None if n_steps is None else count(n_steps, "n_steps")
         with UnchangedIfRefused(self):
@@ -333,7 +336,7 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         start: Floats | None,
         charged: tuple[Spent, TargetNoise | None, PrivacyReport, tuple[str, ...]] | None = None,
     ) -> None:
-        """Run the chains, and keep what there is, also after an interrupt; what left nothing was not charged."""
+        """Run the chains and keep their states, also after an interrupt; a run that moved none was not charged."""
         stopped: RunInterrupted | None = None
         left: _Call | None = None
         seen = np.empty((3, *problem.shape))
@@ -345,7 +348,7 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
             left, samples = replace(call, chains=kept), kept.states[: max(kept.moved, 1)]
         known = {} if charged is None else dict(zip(_CHARGED, charged, strict=True))
         spent = self._spent if charged is None else charged[0]
-        # At once: whenever a second interrupt comes, the report is that of the samples beside it.
+        # One assignment: after a second interrupt, too, the report is that of the samples beside it.
         self.__dict__.update({**known, **self._described(call, samples, spent), "_stopped": left})
         if stopped is not None:
             raise stopped
@@ -374,8 +377,7 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         ----------
         X : array_like, shape (m, n_features)
         return_std : bool
-            Whether the deviation is returned as well: of the noise, and of the slopes over the chains, of which there
-            must be many for it to mean anything.
+            Also return the standard deviation, of the noise and of the slopes over the chains. It needs many chains.
 
         Returns
         -------
@@ -393,27 +395,27 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
     def privacy_curve(
         self, epochs: int | None = None, *, c: float | None = None, x_h: float | None = None
     ) -> pd.DataFrame:
-        """Return what the iterates lose on the worst-case pair, epoch by epoch, with the parameters that were used.
+        """Return the epsilon of iterates and posterior on the worst-case pair, by epoch, with the fit's parameters.
 
         Parameters
         ----------
         epochs : int, optional
-            The last epoch; by default those of the chain, or twice the epoch of the proof where that is more.
+            The last epoch. The default is that of the chain, or twice the epoch of the proof where that is more.
         c, x_h : float, optional
-            Ratio of targets to inputs, and largest input, of the pair; of `domain` by default. The pair has as many
-            records as the data (rounded down to full batches), and the same prior, noise, step size and batch size; one
-            feature and no intercept.
+            Ratio of targets to inputs, and largest input, of the pair; by default of `domain`. The pair has as many
+            records as the data (rounded down to full batches), and the same prior, noise, step size and batch size. It
+            has one feature and no intercept.
 
         Returns
         -------
         DataFrame
-            ``epoch``; ``iterate``, a lower bound on the epsilon of the iterate after it in cyclic order
-            (`eps_tail`); ``posterior``, the exact epsilon of a draw from the posterior on the same pair.
+            ``epoch``; ``iterate``, a lower bound on the epsilon of the iterate after it in cyclic order (`eps_tail`);
+            ``posterior``, the exact epsilon of a draw from the posterior on the same pair.
 
         Raises
         ------
         InputError
-            With a bound on gradients or step sizes that vary, for which there is no exact law.
+            With `clip`, or with step sizes that vary: there is no exact law for them.
         """
         check_is_fitted(self, "samples_")
         if self._problem.clip is not None:
@@ -556,7 +558,7 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         return report, leaks
 
     def _about_domain(self, problem: Problem, delta: float) -> dict[str, Any]:
-        """Return the privacy of the posterior on the domain, and what the worst-case pair loses on the way."""
+        """Return the privacy of the posterior on the domain, and the worst epoch of the worst-case pair."""
         domain, n = self.domain, problem.y.size
         assert domain is not None
         posterior = posterior_dp(n, delta, domain.x_l, domain.x_h, problem.alpha, problem.beta, domain.gamma1, domain.c)

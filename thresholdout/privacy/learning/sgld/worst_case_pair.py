@@ -35,9 +35,9 @@ Floats = NDArray[np.float64]
 
 Masses = tuple[float, float, float]  # logs of the likelier and of the other mass, and a bound on their errors
 
-MOST_RECORDS = 20_000
+MOST_RECORDS = 20_000  # each evaluation takes time in proportion
 
-_TAIL = 38.0  # standard deviations; values beyond have less than the smallest number
+_TAIL = 38.0  # standard deviations; the mass beyond is below the smallest float
 
 
 def pair_epsilon(
@@ -53,35 +53,13 @@ def pair_epsilon(
     eta: float | None = None,
     batch_size: int = 1,
 ) -> float:
-    """Return the epsilon of the iterate on the worst-case pair, over all events: what this pair really loses.
-
-    Parameters
-    ----------
-    n : int
-        Records, 2 to 20000; each evaluation takes time in proportion.
-    c, x_h, alpha, beta, K, eta, batch_size
-        As in `epoch_law`.
-    delta : float
-        In [0, 1).
-    direction : {"D1->D2", "D2->D1", "max"}
-        Whether the event is likely on the first data set, on the second, or the larger of the two.
-
-    Returns
-    -------
-    float
-        The smallest eps with ``P(S) <= e^eps Q(S) + delta`` for all events S, rounded down by about 1e-10; ``inf``
-        for "D2->D1" with a delta of 0.
+    """Return the exact epsilon of the iterate on the worst-case pair, over all events.
 
     Notes
     -----
-    The logarithm of the densities' ratio is convex (PROOFS.md, L5), so that the best event is an interval or the
-    outside of one, whose ends are two roots.
-
-    Examples
-    --------
-    >>> system = dict(n=100, c=100**1.2, x_h=1.0, alpha=1.0, beta=4.0, delta=0.001)
-    >>> round(pair_epsilon(**system, K=4, direction="D1->D2"), 7), round(pair_epsilon(**system, K=4), 7)
-    (6.7914901, 7.0572956)
+    The smallest eps with ``P(S) <= e^eps Q(S) + delta`` for all events S, rounded down by about 1e-10; ``inf`` for
+    "D2->D1" with a delta of 0. The direction names the data set on which the event is likelier. The logarithm of the
+    densities' ratio is convex, so the best event is an interval or the outside of one (PROOFS.md, L5).
     """
     chain = worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size)
     if chain.steps_per_epoch > MOST_RECORDS:
@@ -98,13 +76,7 @@ def pair_epsilon(
 def posterior_pair_epsilon(
     n: int, c: float, x_h: float, alpha: float, beta: float, *, delta: float, direction: str = "max"
 ) -> float:
-    """Return the epsilon of one exact draw from the posterior on the worst-case pair: what the chain would converge to.
-
-    Examples
-    --------
-    >>> round(posterior_pair_epsilon(100, 100**1.2, 1.0, 1.0, 4.0, delta=0.001), 7)
-    0.2020628
-    """
+    """Return the exact epsilon of one draw from the posterior on the worst-case pair, the limit of an ideal chain."""
     chain = worst_case_chain(n, c, x_h, alpha, beta)
     c, delta, direction = positive(c, "c"), _unit(delta), chosen(direction, "direction", DIRECTIONS)
     fewer = chain.u - 0.75 * chain.s  # precision of the second posterior
@@ -158,13 +130,13 @@ class _Pair:
         return float((weights * (2.0 * self.square * x + self.slope)).sum() / weights.sum())
 
     def _bottom(self) -> float:
-        """Return where the convex log ratio is smallest within reach."""
+        """Return the minimum of the convex log ratio between `low` and `high`."""
         if self._derivative(self.high) <= 0:
             return self.high
         return float(brentq(self._derivative, self.low, self.high, xtol=1e-12))
 
     def _edges(self, level: float) -> tuple[float, float]:
-        """Return the ends of the interval on which the log ratio is below a level, cut at what is within reach."""
+        """Return the ends of the interval on which the log ratio is below a level, cut at `low` and `high`."""
 
         def above(x: float) -> float:
             return self.ratio(x) - level
@@ -183,18 +155,18 @@ class _Pair:
         return float(p[0]), float(logsumexp(q)) - math.log(q.size), max(rough, rough_p)
 
     def _outside(self, eps: float) -> Masses:
-        """Return the masses of where Q is the likelier one."""
+        """Return the masses of the set where Q is the likelier one."""
         left, right = self._edges(eps) if self.ratio(self.bottom) < eps else (self.bottom, self.bottom)
         q = np.logaddexp(log_ndtr((left + self.gaps) / self.spreads), log_ndtr(-(right + self.gaps) / self.spreads))
         p = float(np.logaddexp(log_ndtr(left), log_ndtr(-right)))
         return float(logsumexp(q)) - math.log(q.size), p, 1e-14 * (1.0 + abs(p))
 
     def _search(self, masses: Callable[[float], Masses], delta: float, most: float | None) -> float:
-        """Return an eps, as large as can be said for certain, at which the difference of masses is above delta."""
+        """Return the largest eps that is certain to have a difference of masses above delta."""
 
         def excess(eps: float) -> float:
             likely, unlikely, rough = masses(eps)
-            rough += 1e-13 + self.slack * self.reach  # what errors of means and spreads do to the logs
+            rough += 1e-13 + self.slack * self.reach  # errors of the logs by those of means and deviations
             return math.exp(likely - rough) - math.exp(min(700.0, eps + unlikely + rough)) - delta
 
         if excess(0.0) <= 0:
@@ -214,7 +186,7 @@ class _Pair:
 
     @property
     def reach(self) -> float:
-        """How much the logarithm of a mass changes with the relative size of means and spreads, at most.
+        """Largest relative change of a mass's logarithm by the relative size of means and deviations.
 
         Ends that are more than 10 deviations away from both distributions hold no mass that matters.
         """
@@ -233,7 +205,7 @@ def _log_mass(left: Floats, right: Floats) -> tuple[Floats, float]:
     return found, float((4e-15 * (1.0 + np.abs(high)) / share).max())
 
 
-MOST_EPOCHS = 500  # that a curve has by default
+MOST_EPOCHS = 500  # of a curve by default; each takes some milliseconds
 
 
 def _whole(n: int, batch_size: int) -> int:
@@ -257,18 +229,11 @@ def pair_curve(
     steps: int,
     epochs: int | None = None,
 ) -> pd.DataFrame:
-    """Return what iterates and posterior lose on the worst-case pair, epoch by epoch.
+    """Return a table of the epsilons of iterates (lower bounds) and posterior on the worst-case pair, by epoch.
 
     Notes
     -----
-    `n`, `c`, `x_h`, `alpha`, `beta`, `eta`, `batch_size`, `delta`: as in `eps_tail`; n is rounded down to full
-    batches.
-
-    Examples
-    --------
-    >>> curve = pair_curve(100, 300.0, 1.0, alpha=1.0, beta=4.0, eta=1e-5, batch_size=1, delta=0.001, steps=500)
-    >>> curve.shape, bool(curve["iterate"].max() > 10 > curve["posterior"].max())
-    ((30, 3), True)
+    Arguments as in `eps_tail`; n is rounded down to full batches.
     """
     import pandas as pd
 
@@ -296,14 +261,7 @@ def worst_of_pair(
 
 
 def plot_pair_curve(curve: pd.DataFrame, delta: float, ax: Any = None) -> Any:
-    """Draw a table of `pair_curve`; delta is for the label.
-
-    Examples
-    --------
-    >>> curve = pair_curve(100, 300.0, 1.0, alpha=1.0, beta=4.0, eta=1e-5, batch_size=1, delta=0.001, steps=500)
-    >>> plot_pair_curve(curve, 0.001).get_xlabel()
-    'epochs'
-    """
+    """Draw a table of `pair_curve`; delta is for the label."""
     ax = axes(ax)
     ax.plot(curve["epoch"], curve["iterate"], label="iterate after so many epochs: at least")
     ax.plot(curve["epoch"], curve["posterior"], "--", label="one draw from the posterior (never reached): exactly")
@@ -325,41 +283,17 @@ def theorem_parameters(
 ) -> dict[str, Any]:
     """Return a number of records for which the posterior is private and the chain is not [HF, Theorem IV.1].
 
-    Parameters
-    ----------
-    eps, delta : float
-        One draw from the posterior is (eps, delta)-private; eps above 0, delta in (0, 1/2).
-    eps_prime : float
-        The iterate after ``K`` epochs is not (eps_prime, delta)-private; above 0.
-    alpha, beta, x_h : float
-        The model, with ``x_h^2 beta > 3``; the smallest input is ``x_h/2``.
-    gamma1, gamma2 : float
-        ``0 < gamma1 < 1/2`` and ``1 + gamma1 < gamma2 < 3/2``; the ratios are around ``c = n^gamma2``.
-    printed_condition : bool
-        With the paper's condition on n for the posterior, which is no guarantee for beta above 1 (defect E2).
-
-    Returns
-    -------
-    dict
-        ``n1`` to ``n4`` and ``terms`` (the five of `posterior_size_terms`, whose largest is ``n2``); ``n_p``, an
-        integer, the largest of all, rounded up (``inf`` where it is too large for a float); ``c_p``; ``nu``; ``K``, the
-        epoch of the proof. Two checks of both halves, that do not rest on the constants: ``posterior_epsilon``, an
-        upper bound (Lemma A.1), and ``sgld_epsilon``, a lower bound (`eps_tail` after K epochs).
-
-    Raises
-    ------
-    InputError
-        When an argument is out of range.
-
     Notes
     -----
-    n_p is astronomical; nothing of its size is ever built. The paper does not round it up.
+    One draw from the posterior is (eps, delta)-private, and the iterate after ``K`` epochs is not (eps_prime,
+    delta)-private. This needs ``x_h^2 beta > 3`` and ``1 + gamma1 < gamma2 < 3/2``; the smallest input is ``x_h/2``,
+    and the ratios are around ``c = n^gamma2``. With `printed_condition`, the paper's condition on n, the posterior has
+    no guarantee for beta above 1 (defect E2).
 
-    Examples
-    --------
-    >>> found = theorem_parameters(0.5, 38, 0.001, alpha=2, beta=1, x_h=1.8, gamma1=0.1, gamma2=1.2)
-    >>> f"{found['n_p']:.6e}", found["posterior_epsilon"] <= 0.5, found["sgld_epsilon"] > 38
-    ('1.894941e+14', True, True)
+    The result has ``n1`` to ``n4``, ``terms`` (those of `posterior_size_terms`, whose largest is ``n2``), ``n_p``, the
+    largest of all, rounded up, ``c_p``, ``nu`` and ``K``, the epoch of the proof. Two numbers check both halves without
+    these constants: ``posterior_epsilon``, an upper bound (Lemma A.1), and ``sgld_epsilon``, a lower bound (`eps_tail`
+    after K epochs). n_p is astronomical; no array of its size is ever built. The paper does not round it up.
     """
     eps, eps_prime = positive(eps, "eps"), positive(eps_prime, "eps_prime")
     delta = half(open_unit(delta, "delta"))
