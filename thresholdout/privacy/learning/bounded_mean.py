@@ -35,8 +35,6 @@ def rounding_slack(rows: int, columns: int) -> float:
 def bounded_mean(vectors: Floats, bound: float, *, clip: bool = True, name: str = "gradients") -> Floats:
     """Return the mean of vectors, each clipped to a norm.
 
-    Notes
-    -----
     Two inputs that differ in one row have means at an exact distance of at most ``2 bound/rows``, rounding included.
     Rows are scaled to a norm below the bound by `rounding_slack`. Their entries are then cut to multiples of a power of
     two, so that the sum is exact in any order (FEDERATED.md, F1 and F2).

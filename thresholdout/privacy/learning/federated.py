@@ -58,8 +58,6 @@ class _Alike:
 class ClientModels:
     """The records of all clients, and the local steps that turn a model into their increments.
 
-    Notes
-    -----
     `X` has a column of ones if there is an intercept. `labels` and `clients` count from 0. `decay` is the penalty's
     gradient over the parameters, shape (p, 1), zero for the intercept.
 
@@ -135,8 +133,6 @@ NON_FINITE = ("raise", "zero")
 class FederatedRun(PrivateIterates):
     """Result of `run_federated`: all iterates, and their joint privacy loss for one client.
 
-    Notes
-    -----
     The population are clients. `L` is the bound that increments were clipped to; `non_finite`, "raise" or "zero", is
     the treatment of increments that were not finite.
     """
@@ -196,8 +192,6 @@ def run_federated(
 ) -> FederatedRun:
     """Run federated averaging on fresh subsets of clients, with noise on each mean increment.
 
-    Notes
-    -----
     [He, Algorithm 2], read as ``theta <- theta + mean of clipped increments + Normal(0, L^2 sigma^2 I)``. The agnostic
     federated learning of [He] is this averaging, private about clients; nothing is minimised over the worst mixture of
     clients (defect D12). Neighbours differ in one client, so statements about new data are about new clients. Proofs

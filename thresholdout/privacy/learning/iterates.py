@@ -31,8 +31,6 @@ LEAST_NOISE, MOST_NOISE = 0.0100001, 1e8  # in units of the bound on the sum: th
 class PrivateIterates(ABC):
     """All iterates of a private learner, and their joint privacy loss.
 
-    Notes
-    -----
     `trajectory` has the start and every later iterate, shape (T + 1, d), read-only; the guarantee is about all of it.
     `sigma` is the noise that was asked for. `planned` is the number of steps that an interrupted run was begun with,
     and None for a finished one.
@@ -196,8 +194,6 @@ def keep_steps(
 ) -> None:
     """Take the steps of a charged call, or those that an interrupt has left, and keep every finished one.
 
-    Notes
-    -----
     `keep` takes some iterates, and whether steps are left. It sets all that an estimator has of them in one assignment,
     so that after any interrupt the report is that of the model beside it.
     """

@@ -28,8 +28,6 @@ Floats = NDArray[np.float64]
 class LangevinRun(PrivateIterates):
     """Result of `run_sgld`: all iterates, and their joint privacy loss for one record.
 
-    Notes
-    -----
     `L` bounds the norm of each record's gradient, by clipping if `clipped`, otherwise by refusal. `step_sizes` do not
     matter for privacy.
     """
@@ -82,8 +80,6 @@ def run_sgld(
 ) -> LangevinRun:
     """Run stochastic gradient Langevin dynamics on fresh minibatches, with noise on each mean gradient.
 
-    Notes
-    -----
     [He, Algorithm 1]: ``theta <- theta - step_size (grad_reg(theta)/tau + mean of gradients + noise)``. Every step is a
     Gaussian answer of sensitivity ``2 L/tau`` on a fresh subset. So all iterates together are private, not only the
     last one (FEDERATED.md, F1 to F4).

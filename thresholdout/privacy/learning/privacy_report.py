@@ -188,8 +188,6 @@ class LowSignalWarning(UserWarning):
 def noise_share(noise: NDArray[np.float64], rates: NDArray[np.float64], batch_size: int, parameters: int) -> float:
     """Return how far noise alone moves the parameters of noisy descent, relative to the longest way of its gradients.
 
-    Notes
-    -----
     The numerator is the root of the expected square of the noise. The denominator is the way of gradients that all are
     as long as the clipping norm and have one direction: ``sqrt(d sum (rate noise)^2) / (B sum rate)``. Only public
     numbers enter, so a warning leaks nothing.

@@ -44,8 +44,6 @@ def is_seeded(random_state: Any) -> bool:
 def streams(random_state: Any = None, call: int = 0) -> Streams:
     """Return the streams of one call of a learner.
 
-    Notes
-    -----
     None takes fresh entropy of the operating system; a release needs it. An integer gives the same streams each time:
     whoever knows it can compute the noise and subtract it, so it must stay secret, or serve for simulation only. A
     generator is asked for a seed.

@@ -38,8 +38,6 @@ __all__ = [
 class Spent:
     """Everything that was charged since a learner started; an immutable value.
 
-    Notes
-    -----
     `events` holds equal steps in one group each; it is None once a step had no noise. `seeded` says whether the noise
     of a call came from a source that somebody could know.
 
@@ -109,8 +107,6 @@ MakeEvent = Callable[[float], Event]
 class Search:
     """Settings of the search for the least noise of a target.
 
-    Notes
-    -----
     `tolerance` is relative, above the smallest multiplier. `guess` takes the first three arguments of `least_noise` and
     returns a number near the result. `accountants` are those of the learner's report; None means all.
     """
@@ -135,8 +131,6 @@ def least_noise(
 ) -> float:
     """Return the smallest noise that meets a target; cached, as audits fit the same settings thousands of times.
 
-    Notes
-    -----
     `make_event` maps a noise multiplier to the event of the whole call. It is a frozen value of public numbers, equal
     to any other one of the same numbers.
     """

@@ -164,8 +164,6 @@ class Mixing:
 class Path:
     """All noisy statistics so far; an immutable value.
 
-    Notes
-    -----
     `starts` are given means in units of the bound; without them, the means are drawn from `directions`, standard normal
     numbers. `states` has shape (steps + 1, components * width): zeros, then the statistics of all records together,
     then those of the components after each step. `noises` may include steps that a call has still to take.
@@ -184,8 +182,7 @@ class Path:
 
     @property
     def noise_share(self) -> float:
-        """Distance that noise moves the mean of an average component in the last step, by the noisy count of records.
-        """
+        """Distance that noise moves the mean of an average component in the last step, by the noisy count."""
         if not self.steps:
             return math.inf
         moved = float(self.noises[self.steps - 1] * self.mixing.noise_scales[1]) * math.sqrt(self.mixing.d)

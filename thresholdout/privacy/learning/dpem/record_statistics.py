@@ -91,8 +91,6 @@ def second_moments(rows: Floats, covariance_type: CovarianceType) -> Floats:
 def statistics_sum(rows: Floats, responsibilities: Floats, covariance_type: CovarianceType) -> Floats:
     """Return the sum over records of responsibility times (1, record, second moments), exact but for one rounding.
 
-    Notes
-    -----
     Entries are whole numbers of 2^-36, at most 1 in size. So products of matrices of 2^15 rows are exact in any order,
     and so are their sums in 64 bits (PROOFS.md, S5).
     """
@@ -127,8 +125,7 @@ def noise_scales(d: int, covariance_type: CovarianceType, shares: tuple[float, f
 def sensitivity(
     d: int, covariance_type: CovarianceType, shares: tuple[float, float, float], adjacency: Adjacency
 ) -> float:
-    """Return the largest distance that one record moves the sum over `noise_scales`, rounded up (PROOFS.md, S2 to S5).
-    """
+    """Return the largest distance that one record moves the sum over `noise_scales`, rounded up (S2 to S5)."""
     if adjacency == "add_remove":
         return _ROUNDED
     _, mean, second = shares
@@ -219,8 +216,6 @@ def maximize(
 ) -> MixtureParameters:
     """Return the mixture of noisy statistics, shrunk towards a prior more strongly where the noise is larger.
 
-    Notes
-    -----
     The prior counts as three times as many records as the noise on a component's sum is long. Noise alone then moves a
     mean from the prior's by a third of the clipping norm. No record is read here.
     """

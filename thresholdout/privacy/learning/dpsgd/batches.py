@@ -38,8 +38,6 @@ def check_public_size(adjacency: object, public_size: object) -> int | None:
 class Batches:
     """Batches of records, drawn afresh at every step: without or with replacement, or by a coin for each record.
 
-    Notes
-    -----
     `batch_size` is B, the (expected) size, and the divisor in any case. `records` is N, a public number. Where
     neighbours replace a record it is their number. Otherwise the smaller neighbour has at least as many, and for
     "poisson" any number, as the coins have probability B / N. B = N is allowed for "wor" and replaced records only.

@@ -52,8 +52,6 @@ def joint_norm(clip_norm: ClipNorm) -> float:
 def clip_factors(inputs: list[Floats], deltas: list[Floats], intercept: bool, clip_norm: ClipNorm) -> list[Floats]:
     """Return the factor of each record's gradient in each layer, in [0, 1], that bounds its norm by `clip_norm`.
 
-    Notes
-    -----
     With one bound, the factors of all layers are the same. A record whose gradient is not finite, or has a part with a
     norm above 1e75, gets 0 in all layers: a decision about this record alone, which nothing else shows.
 
@@ -87,8 +85,6 @@ def _factor(square: Floats, clip_norm: float, usable: Any) -> Floats:
 class ClippedSums:
     """The sum of clipped gradients of a batch of records, block by block in preallocated arrays.
 
-    Notes
-    -----
     `rows` is the approximate size of a batch; larger batches are cut into blocks.
     """
 

@@ -36,8 +36,6 @@ Floats = NDArray[np.float64]
 class Descent:
     """Public settings of all steps.
 
-    Notes
-    -----
     `clip_norm` is C, the bound on a record's gradient in all parameters jointly; or one norm for each layer, and C is
     the root of the sum of their squares. `noise` and `rates` have one number for each step; the noise is that on the
     *sum* of clipped gradients, over C. `l2` is the strength of the penalty ``l2 / 2 |weights|^2``, which depends on no
@@ -64,8 +62,6 @@ def descend(
 ) -> Iterator[int]:
     """Take steps of private gradient descent, in place.
 
-    Notes
-    -----
     One step is ``parameters -= rate / B * (sum of clipped gradients + noise * C * Z) + rate * l2 * weights`` with Z
     standard normal. B is the divisor even if a Poisson batch has another size, and an empty batch gets its noise as
     well. The parameters change only after the noise was added: an interrupt leaves no sum without noise.
@@ -132,8 +128,6 @@ def plan_partial_fit(
 ) -> Call | None:
     """Return the call of ``partial_fit``; None where a target leaves no step and no number was asked for.
 
-    Notes
-    -----
     A target epsilon is for all the steps that ``fit`` would take. The first call finds the noise for all of them, and
     further calls use it up. A call with other batches finds it anew, for the remaining steps. A call without a number
     of steps takes an epoch, or the remaining steps if they are fewer.

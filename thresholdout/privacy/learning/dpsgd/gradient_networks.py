@@ -30,8 +30,6 @@ class Layer(NamedTuple):
 class Network:
     """Dense layers, with one activation between them.
 
-    Notes
-    -----
     All parameters stand in one array of length `n_parameters`, layer by layer, weights before intercepts. "softmax" has
     the logarithmic loss, "identity" half the squared error. There must be no batch normalisation: each record's
     gradient depends on that record only.
@@ -97,8 +95,6 @@ class Network:
 class Pass:
     """One pass forward and back over a block of records, in preallocated arrays.
 
-    Notes
-    -----
     The caller fills ``inputs[0]``. After `backward`, `inputs` and `deltas` hold those of each layer for the first rows.
     """
 

@@ -56,8 +56,6 @@ _WIDEST_LOG = 30.0  # of variances, so that noise makes none overflow
 class Gaussians(NamedTuple):
     """Means and log variances of all weights, or a gradient by them.
 
-    Notes
-    -----
     `mean_0`, `log_0` are of the hidden layer, shape (hidden, features + 1); `mean_1`, `log_1` of the output, shape
     (hidden + 1,). The bias comes last.
     """

@@ -47,8 +47,6 @@ _LEAST_SIGMA, _MOST_SIGMA = 0.02, 4e7  # twice these are within the range of the
 def sensitivity(N: int, C: float, gamma: float) -> float:
     """Return the distance of neighbours' posteriors after an update, before the noise [VP, Proposition 1].
 
-    Notes
-    -----
     ``2 gamma C / N`` for each clipped block, rounded up so that it covers the rounding of the scaled site (PROOFS.md,
     E1). N is the same for both neighbours, which differ in one record.
     """
@@ -74,8 +72,6 @@ def rdp_gaussian(order: ArrayLike, sigma: float) -> Floats:
 def rdp_subsampled_gaussian(order: ArrayLike, q: float, sigma: float, bound: str = "tight") -> Any:
     """Return the Renyi divergence of an update by one uniformly drawn record, q being one over the number of records.
 
-    Notes
-    -----
     "tight" is that of ``(1-q) N(0,1) + q N(1/sigma,1)`` from N(0,1), which is attained. All other configurations are
     proved to be no worse but for one (PROOFS.md, E4), in which only numerical search has found none. So it is an
     estimate; no guarantee builds on it. "wbk" is Theorem 9 of Wang, Balle and Kasiviswanathan (2019), or no
@@ -93,8 +89,6 @@ def epsilon_of(
 ) -> RenyiEpsilon:
     """Return the epsilon of updates by drawn records, by one of the published formulas, and its order.
 
-    Notes
-    -----
     Conversions: "improved" of Balle et al. (2020), "classic" of Mironov (2017). Orders are 2 to 128 and some up to
     1024.
     """
@@ -128,8 +122,6 @@ def calibrate_sep_sigma(
 def joint_sigma(sigmas: tuple[float, ...]) -> float:
     """Return the noise multiplier of one query that is worth several, all about the same drawn record.
 
-    Notes
-    -----
     ``(sum sigma^-2)^(-1/2)``, rounded down. Composing the blocks as if each drew its record anew is no guarantee
     (PROOFS.md, E3).
     """
@@ -166,8 +158,6 @@ def best_r2(precision: float, parameters: int, noise_std: float, noise_std_lam: 
 
     `precision` is the largest possible trace of ``Lam`` without noise; features and target vary by about 1.
 
-    Notes
-    -----
     The noise U of ``Lam`` has the same law when coordinates are permuted or change signs, and the smallest eigenvalue
     is concave. So averaging over these changes, ``E lambda_min(Lam + U) <= trace(Lam)/p - E lambda_max(U)``: equal
     precisions in all directions are best. An eigenvalue of at most 0 becomes rho. In that direction the noise of
@@ -192,8 +182,6 @@ def noise_of_predictions(
 ) -> float:
     """Return the expected square of the noise in predictions, over that of the predictions.
 
-    Notes
-    -----
     To first order, noise u of ``eta`` and U of ``Lam`` moves the mean ``m = Lam^-1 eta`` by ``Lam^-1 (u - U m)``. U is
     symmetric with independent entries on and above the diagonal, so ``u - U m`` has the covariance
 

@@ -49,8 +49,6 @@ _MANY_PARAMETERS = 2**16  # from here on, several threads gain more than they co
 class Run(Generic[T]):
     """Result of a run.
 
-    Notes
-    -----
     `theta_f` is the shared site, or the mean of all sites. `n_skipped` counts updates that something improper
     prevented; a private run has none. `n_failed_sites` counts updates with the shared site in place of the record's. It
     depends on the records and must not leave a private run. `n_projections` counts posteriors that were made proper.
@@ -73,8 +71,6 @@ class Run(Generic[T]):
 class Unfinished(Generic[T]):
     """State of an interrupted run of `run_sep`.
 
-    Notes
-    -----
     `updates` counts those made or skipped. `order` is that of the records in the interrupted pass, for
     sampling="shuffle": with another order for the rest of the pass a record could be in two of its updates.
     """
@@ -101,8 +97,6 @@ class Unfinished(Generic[T]):
 class UnfinishedSites(Generic[T]):
     """State of an interrupted run of `run_ep` or `run_adf`, neither of which is private.
 
-    Notes
-    -----
     `sites` are those of all records; `run_adf` keeps none. `changes` and `skipped` are of finished passes; `done`,
     `skips` and `change` are of the interrupted one.
     """
@@ -162,8 +156,6 @@ def run_ep(
 ) -> Run[T]:
     """Run expectation propagation, with a site for each record [VP, Algorithm 1].
 
-    Notes
-    -----
     The result is exact after one pass where sites do not depend on the cavity. `damping`, in (0, 1], is the weight of a
     new site against the old one. A pass that changes no natural parameter of a site by more than `tol` is the last one.
     A ConvergenceWarning comes when more than a tenth of a pass was skipped. `resume` is the ``run`` of a
@@ -271,8 +263,6 @@ def run_sep(
 ) -> Run[T]:
     """Run stochastic expectation propagation, optionally clipped and with noise [VP, Algorithms 2 and 3].
 
-    Notes
-    -----
     Each of the `n_epochs` passes has N updates by one record. "uniform" draws each update's record by itself; "shuffle"
     and "cyclic" go through all records in each pass, in a new order or in theirs. `sigma` is in units of the
     sensitivity ``2 gamma C / N``, one for each clipped block if a tuple. A private run may release the posterior after

@@ -18,8 +18,6 @@ T = TypeVar("T", bound=Natural)
 class StepTrace(NamedTuple, Generic[T]):
     """Intermediate values of an update, by line of [VP, Algorithm 3].
 
-    Notes
-    -----
     `cavity` (line 4) lacks one site. `site` (6) is the record's, with the shared site where it failed; `clipped` (7)
     has norm at most C. `noisy` (9) is the posterior with its noise, `posterior` (10) the same made proper. `failed`
     depends on the record; `projected`, a change by line 10, on the noisy posterior only.
@@ -49,8 +47,6 @@ def dp_sep_step(
 ) -> tuple[T, StepTrace[T]]:
     """Return the shared site after one update by one record's site, and a trace [VP, Algorithm 3].
 
-    Notes
-    -----
     ``theta = theta_0 + (N - gamma/N) theta_f + [(gamma/N) theta_n + noise]``, and the posterior is ``theta_0 + N
     theta_f`` for the new shared site. The noise is added to the record's part first: everything after it is
     post-processing, so no other rounding counts for the sensitivity (PROOFS.md, E1). No update is skipped: the shared

@@ -123,8 +123,6 @@ class UnprovedTargetWarning(UserWarning):
 def noise_after(sigma: float, C: float, gamma: float, N: int, T: int) -> tuple[float, float]:
     """Return the standard deviation of the noise in a posterior's natural parameters, after T passes and in the limit.
 
-    Notes
-    -----
     ``sigma C sqrt(2 gamma (1 - (1 - gamma/N^2)^(2 N T)))``, to first order and without the last clipping, and ``sigma C
     sqrt(2 gamma)``.
     """
@@ -136,8 +134,6 @@ def noise_after(sigma: float, C: float, gamma: float, N: int, T: int) -> tuple[f
 class Fitting:
     """The settings of one fit; made by `check`, which reads no data.
 
-    Notes
-    -----
     In a private run one of `epsilon` and `sigma` is None, otherwise both are. `shares` are those of the privacy, for
     each clipped block.
     """
@@ -436,8 +432,6 @@ class Fitting:
 class Stopped:
     """One call with its own settings, without its records, and the state that an interrupt has left.
 
-    Notes
-    -----
     `N` is the number of records, `call` that of earlier calls, and `done` the finished part.
     """
 

@@ -43,8 +43,6 @@ _LEGENDRE: tuple[Floats, Floats] = np.polynomial.legendre.leggauss(20)  # for on
 class LinearSite(NamedTuple):
     """The site of a likelihood of one linear predictor x.w: precision ``tau x x'``, precision times mean ``nu x``.
 
-    Notes
-    -----
     `log_evidence` is the logarithm of the likelihood's mean over the cavity.
     """
 
@@ -68,8 +66,6 @@ def site_linear(x: Floats, y: float, s2: float, mean: Floats, cov: Floats) -> Li
 def probit_moments(y: float, mu: float, s: float) -> tuple[float, float, float]:
     """Return tau, nu and log-evidence of the likelihood Phi(y a), y = +-1, over a cavity N(mu, s).
 
-    Notes
-    -----
     With ``z = y mu / sqrt(1+s)``, ``r = phi(z)/Phi(z)`` and ``g = r (z+r)/(1+s)``, the tilted mean is ``mu + y s r /
     sqrt(1+s)`` and the variance ``s - s^2 g``. So ``tau = g/(1 - s g)``, without subtracting inverses.
     """
@@ -90,8 +86,6 @@ def probit_moments(y: float, mu: float, s: float) -> tuple[float, float, float]:
 def logistic_moments(y: float, mu: float, s: float) -> tuple[float, float, float]:
     """Return mean, variance and log-evidence of the likelihood 1/(1 + exp(-y a)), y = +-1, over a cavity N(mu, s).
 
-    Notes
-    -----
     The trapezoid rule: Gaussian and likelihood are analytic in a strip of half-width pi, so a step of 0.5 converges to
     double precision at any variance. Gauss-Hermite rules of fixed size do so at small variances only. Variances above
     64 take Gauss-Legendre panels, whose number does not grow with the variance.
@@ -262,8 +256,6 @@ _LINKS: dict[str, Callable[[float, float, float], tuple[float, ...]]] = {
 class MixtureOfGaussians:
     """Records from a mixture of Gaussians with unknown means; weights and the common variance s2 are known.
 
-    Notes
-    -----
     The prior's eta has shape (J, d). Its means are distinct, as components are otherwise exchangeable.
     """
 

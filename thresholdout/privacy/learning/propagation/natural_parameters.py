@@ -127,8 +127,6 @@ def _length(values: Floats) -> float:
 class GaussianNatural(Natural):
     """A Gaussian, or a block-diagonal one of several components: log-density eta.w - w.Lam.w/2, up to a constant.
 
-    Notes
-    -----
     `eta` (precision times mean) has shape (..., d); clipping takes the leading axes, components, together. `Lam` is the
     symmetric precision, shape (..., d, d), or its diagonal. It need not be positive: sites of expectation propagation
     may have negative precisions. No factor -1/2 is in ``Lam``, which matters for the clipping norm.

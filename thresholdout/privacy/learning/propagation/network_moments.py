@@ -48,8 +48,6 @@ class _Rectified:
 class ForwardPass:
     """Moments of a network's output, and of everything below it.
 
-    Notes
-    -----
     `variance` is without the noise of observations. `inputs` are means and variances of each layer's inputs, shape
     (..., in + 1), bias unit included.
     """
@@ -64,8 +62,6 @@ class ForwardPass:
 class Gradients:
     """Log evidence of records, and its gradients by the means and variances of all weights.
 
-    Notes
-    -----
     `log_evidence` is ``log N(y; mean, variance + noise)``, in nats.
     """
 
@@ -118,8 +114,6 @@ def _with_bias(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
 def forward_moments(means: Layers, variances: Layers, x: Floats, x_variance: Floats | None = None) -> ForwardPass:
     """Return mean and variance of the network's output.
 
-    Notes
-    -----
     With inputs of means ``u`` and variances ``q``, ``n`` of them [PBP, section 3.1]: mean ``M u / sqrt(n)``, variance
     ``[(M*M) q + V (u*u) + V q] / n``; then the moments of `_rectify`, except at the output. Units are treated as
     independent, which is the approximation of the method.

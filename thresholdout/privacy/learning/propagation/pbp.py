@@ -39,8 +39,6 @@ _NOISE_PRIOR = np.array([5.0, -6.0])  # Gamma(6, 6)
 class _UnfinishedPasses:
     """Finished passes over the records, and the state of an interrupted one.
 
-    Notes
-    -----
     `shared` is the shared site after the finished passes; `weights` and `prior` are the model's after the last
     refinement.
     """

@@ -24,8 +24,6 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 class NetworkNatural(Natural):
     """Natural parameters of a network: independent Gaussian weights and, if learned, a Gamma noise precision.
 
-    Notes
-    -----
     `eta` (precision times mean) and `Lam` (precision) have one number for each weight, layer by layer, row by row.
     `noise` is ``(a - 1, -b)`` of a Gamma(a, b) density of the noise's precision.
     """
@@ -141,8 +139,6 @@ def refine_weight(mean: float, variance: float, shape: float, rate: float) -> Re
 class NetworkModel:
     """A network whose weights, and possibly noise, are inferred from records.
 
-    Notes
-    -----
     `prior` is replaced when it is refined. `shapes` are those of `layer_shapes`. `noise_variance` is that of the
     targets, if known; otherwise the prior has the noise.
     """
@@ -174,8 +170,6 @@ class NetworkModel:
     def site(self, record: tuple[Floats, Any], cavity: NetworkNatural) -> NetworkNatural:
         """Return the site of a record (x, y) at a cavity; NaN marks entries without one.
 
-        Notes
-        -----
         With G and H the gradients of the log evidence by means and variances, the tilted moments are ``M + V G`` and
         ``V - V^2 K`` with ``K = G^2 - 2 H`` [PBP, equations 9 and 10]. So the site's precision is ``K / (1 - V K)`` and
         its ``eta`` is ``(G + M K) / (1 - V K)``, without a difference of inverses. Where ``1 - V K`` is not positive
@@ -211,8 +205,6 @@ class NetworkModel:
 class WeightPrior:
     """The prior of the weights, N(0, 1/precision) with a Gamma(6, 6) precision, as sites that can be refined.
 
-    Notes
-    -----
     `eta` and `Lam` are natural parameters of each weight's prior, at first mean 0 and variance 6/5. `shape` and `rate`
     are those of the precision's Gamma density, after all weights' factors.
     """
@@ -225,8 +217,6 @@ class WeightPrior:
     def refine(self, eta: Floats, Lam: Floats) -> None:
         """Go once through all weights' factors, given the posterior; reads no record.
 
-        Notes
-        -----
         A factor stays as it was where its cavity, the result or the new prior is not proper. So the posterior stays
         proper with each new prior in place of the old one, and so do all cavities between the two.
         """

@@ -29,8 +29,6 @@ _LEAK = "means and deviations of the columns and of the target, taken from the t
 class Scaling:
     """Offsets and scales of inputs and target: ``(X - x_offset) / x_scale``, and the same for y.
 
-    Notes
-    -----
     `leaks` names them if a private fit took them from the data.
     """
 
@@ -44,8 +42,6 @@ class Scaling:
     def check(settings: Any, *, private: bool, allow_leaks: bool) -> bool:
         """Return whether to standardise by the training data; read no data.
 
-        Notes
-        -----
         A `standardize` of None means True only if the fit is not private and no public number is given.
         """
         given = any(getattr(settings, name) is not None for name in _NAMES)

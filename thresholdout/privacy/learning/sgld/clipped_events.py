@@ -36,8 +36,6 @@ LEAST, MOST, MOST_SHIFT = 0.01, 1e8, 1e4  # ranges of multipliers and shifts of 
 def noise_multiplier_of(eta: float, records: int, batch_size: int, clip: float) -> float:
     """Return the noise of a step on the sum of clipped gradients, over their bound, rounded down.
 
-    Notes
-    -----
     ``2 b/(n C sqrt(eta))``: the step adds ``eta n/(2 b)`` times the sum, and noise of standard deviation ``sqrt(eta)``.
     """
     return 2.0 * batch_size / (records * clip * math.sqrt(eta)) * (1.0 - _rounding(batch_size))
@@ -58,8 +56,6 @@ def clipped_event(
 ) -> Event | None:
     """Return the event of the chains, for a replaced record; None where there is too little noise to protect.
 
-    Notes
-    -----
     For "uniform", steps on batches drawn with replacement. In a sweep each record enters one step. So a sweep is one
     Gaussian answer, with the least noise of its steps and a sensitivity of twice the bound; the secrecy of the order
     gains nothing. Proofs in PROOFS.md, C1 and C2.
@@ -137,8 +133,6 @@ def warn_of_noisy_steps(problem: Problem, *, stacklevel: int) -> None:
 def swing(before: Floats, after: Floats, slopes: int) -> float:
     """Return the square of half the last step of the chains' mean, over that of the slopes in its middle.
 
-    Notes
-    -----
     Near the minimum a step takes a deviation e of the chain to ``(1 - k) e + sqrt(eta) z``, with ``k = eta (alpha + n
     beta m) / 2`` and m the mean square of the features in a direction. For k below 2 it settles with a variance of
     ``eta / (k (2 - k))``, and the share expected here is ``d eta / (2 (2 - k))`` over the square of the slopes. For k
@@ -171,8 +165,6 @@ def warn_of_swing(before: Floats, after: Floats, slopes: int, *, stacklevel: int
 def way(start: Floats, halfway: Floats, after: Floats) -> tuple[float, float]:
     """Return the squared way of chains over that of their start from 0, and the pace of the second half over the first.
 
-    Notes
-    -----
     Where half of the steps leave a share r of a deviation e from the minimum, the two halves of the way are ``(r - 1)
     e`` and ``(r - 1) r e``: the remaining pace is r, and the square of the way ``(1 - r^2)^2 e^2``. A start from the
     prior is about as far from the minimum as from 0, or farther. So a small r comes with a way that is not short, and a

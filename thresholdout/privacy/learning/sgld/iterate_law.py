@@ -22,8 +22,6 @@ Floats = NDArray[np.float64]
 class Mixture:
     """The law of both chains after some whole epochs (PROOFS.md, L1).
 
-    Notes
-    -----
     The first data set's iterate is N(mean, var). If ``k`` batches follow the changed one in a sweep, the second one's
     is normal with mean ``mean - gap0 - gap1 q`` and variance ``var0 + var1 q^2``, ``q = exp(k log_lam)``; k is uniform
     on 0, ..., parts - 1. `slack` bounds the relative rounding error of these numbers.
@@ -49,8 +47,6 @@ class Mixture:
 class Chain:
     """Constants of the chain with step size eta on the worst-case pair, in the notation of the paper.
 
-    Notes
-    -----
     `s` is ``x_h^2 beta`` and `u` is ``alpha + n s``. `limit` is M, the limit of the first data set's mean. `push` is g,
     the distance by which the changed batch moves the mean away from M. `shrink` and `shrink_changed` are ``1 - lam``
     and ``1 - lamh``, without cancellation.
@@ -167,8 +163,6 @@ CHUNK = 1 << 18  # positions at once, 2 MB an array
 class EpochLaw(NamedTuple):
     """The law of the iterates on both data sets after whole epochs.
 
-    Notes
-    -----
     The first data set's iterate is N(mean, var). On the second it is N(mean - gap, var_hat), given the changed record's
     position r in the sweep; r is uniform, so the law is an equal mixture.
     """
@@ -182,8 +176,6 @@ class EpochLaw(NamedTuple):
 class ProofEpoch(NamedTuple):
     """The epoch at which the paper proves that privacy fails [HF, Lemma A.6].
 
-    Notes
-    -----
     At `k_dot`, less one epoch, the prior's share of the variance equals the noise's. `epochs` is ``ceil(k_dot) + 1``;
     `steps` are those of these epochs.
     """
@@ -214,8 +206,6 @@ def epoch_law(
 ) -> EpochLaw:
     """Return the exact law after K epochs of cyclic sweeps over the worst-case pair.
 
-    Notes
-    -----
     The default step size is ``2/(alpha + n x_h^2 beta)^2``. Step sizes are below ``2/(alpha + n x_h^2 beta)``, so the
     default needs ``alpha + n x_h^2 beta > 1``. `r` are positions of the changed record (with batches, of its batch) in
     the sweep, from 1 on; by default all.
@@ -266,8 +256,6 @@ def sgld_moments(
 ) -> Normal:
     """Return mean and variance of the iterate after j steps of cyclic sweeps over the worst-case pair.
 
-    Notes
-    -----
     `r` is the position of the changed record in the sweep, from 1 on; without it, the law is that on the first data
     set.
     """

@@ -46,8 +46,6 @@ class Bracket(NamedTuple):
 def log_mean(mixture: Mixture, form: Form, shift: float = 0.0, *, terms: int = MOST_TERMS) -> Bracket:
     """Return a bracket of the logarithm of a mean over the mixture's normals.
 
-    Notes
-    -----
     Within a block, z as a function of the position has no minimum inside, and the sum over the block is that of a chord
     between its ends, up to a bound on the second derivative (PROOFS.md, L2). So the bracket holds for any number of
     blocks, and its width falls with the square of it.
@@ -189,8 +187,6 @@ def eps_chernoff(
 ) -> float:
     """Return the lower bound that the paper plots: a Chernoff bound for the event above the first data set's mean.
 
-    Notes
-    -----
     ``ln(1/2 - delta) - ln mean_r exp(-z_r^2/2)`` with ``z_r = gap_r/sqrt(var_hat_r)``, rounded down. After K epochs the
     iterate is not (eps, delta)-private for any smaller eps. `eps_tail` is always larger. With `clip` a vacuous bound,
     below 0, is returned as 0.
@@ -213,8 +209,6 @@ def eps_tail(
 ) -> float:
     """Return the lower bound of the event above the first data set's mean, with exact probabilities.
 
-    Notes
-    -----
     ``ln(1/2 - delta) - ln P[D2's iterate > mean of D1's]``, rounded down. Any n up to about 1e15 takes some
     milliseconds.
     """
@@ -280,8 +274,6 @@ def eps_A9(  # noqa: N802 the name of the lemma
 ) -> float:
     """Return the paper's closed form of a lower bound at the proof epoch, with its own step size [HF, Lemma A.9].
 
-    Notes
-    -----
     After `proof_epoch` epochs with step size ``2/(alpha + n x_h^2 beta)^2`` the iterate is not (eps, delta)-private for
     any smaller eps. The bound is rounded down. It is proved for ``x_h^2 beta > 3`` and ``n > alpha/(x_h^2 beta)``
     (PROOFS.md, L4); the other conditions of the paper's lemmas are not needed.
@@ -316,8 +308,6 @@ def worst_epoch(
 ) -> WorstEpoch:
     """Return the epoch with the largest lower bound, by `eps_tail` or `eps_chernoff`.
 
-    Notes
-    -----
     Epochs up to `K_max` are searched: at least twice the epoch of the proof, which is the default.
     """
     chain = worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size)
@@ -334,8 +324,6 @@ def worst_epoch(
 def check_lemma_conditions(n: int, x_h: float, alpha: float, beta: float, delta: float = 0.0) -> dict[str, bool]:
     """Return the conditions of the paper's Lemmas A.5 to A.9 by name, and whether they hold.
 
-    Notes
-    -----
     The fourth, ``"n > 1/(2 alpha s) - 1/s"``, comes from an inequality that the paper solves wrongly; Claim D.18 needs
     the fifth in its place (defect E4). `eps_A9` needs the first two, and delta < 1/2, only.
     """

@@ -33,8 +33,6 @@ def renyi_order(value: object, name: str = "nu") -> float:
 def gaussian_renyi(nu: float, m1: float, v1: float, m2: float, v2: float) -> float:
     """Return the Renyi divergence of N(m1, v1) from N(m2, v2), in nats; ``inf`` where ``nu v2 + (1 - nu) v1 <= 0``.
 
-    Notes
-    -----
     The formula printed in [HF, eq. 20] has the first logarithm upside down and ``nu - 1`` in place of its inverse, and
     can be negative (defect E1).
     """
@@ -52,8 +50,6 @@ def gaussian_renyi(nu: float, m1: float, v1: float, m2: float, v2: float) -> flo
 def rdp_to_dp(nu: float, rdp: float, delta: float) -> float:
     """Return the epsilon of a Renyi bound at a delta, ``rdp + log(1/delta)/(nu - 1)``, rounded up [HF, Prop. III.4].
 
-    Notes
-    -----
     `accounting.rdp_to_epsilon` has a better conversion. The constants of the paper are made of this one.
     """
     nu, rdp, delta = renyi_order(nu), positive(rdp, "rdp", zero=True), open_unit(delta, "delta")
@@ -123,8 +119,6 @@ def posterior_rdp_bound(
 ) -> float:
     """Return a bound on the Renyi divergence of the posteriors of all neighbours in a domain [HF, Lemma A.1].
 
-    Notes
-    -----
     Proved in PROOFS.md, B1, for all orders, and for both kinds of neighbours without the paper's correction for a
     record that is left out (defect E12).
     """
@@ -165,8 +159,6 @@ def posterior_dp(
 ) -> float:
     """Return an epsilon of one draw from the posterior, over a whole domain [HF, Lemma IV.4].
 
-    Notes
-    -----
     For neighbours that replace or leave out one record, where all records lie in the domain. Rounded up; ``inf`` when
     there are too few records for any order. It covers one exact draw, and **not** the steps of a chain on the way
     there.
@@ -200,8 +192,6 @@ def posterior_dp_holds(
 ) -> bool:
     """Return whether the paper's conditions for an (eps, delta)-private posterior hold [HF, Claim D.27].
 
-    Notes
-    -----
     With the printed condition there is no guarantee. This is a predicate, because two of the conditions have n on both
     sides.
     """

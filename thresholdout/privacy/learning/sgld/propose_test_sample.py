@@ -37,8 +37,6 @@ Sampler = Callable[[Floats, Floats], float]
 class ProposeTestSampleTrace:
     """Internal values of one run of the algorithm. **Not private**; for tests and for teaching.
 
-    Notes
-    -----
     `nb` is the noisy number of records, `size_v` the number of records with a ratio of at most ``nb^rho1``, and `n2`
     the latter with noise. `m` is their common ratio by least squares, `scale` the scale of its noise, and `m_noisy` the
     noisy ratio. `size_w` records have a ratio close to it; `n_w` is their noisy number, and must reach `n_min`. `mean`
@@ -117,8 +115,6 @@ def pts_n_min(
 ) -> float:
     """Return the number of records that the last step needs, rounded up [HF, eq. 33].
 
-    Notes
-    -----
     A negative noisy ratio `m` counts as 0 (the paper takes powers of it, defect E9). `size`, whose power rho2 is the
     width around the ratio, is the algorithm's n2. The paper has the number of all records here, which is private
     (defect E9). With `printed_condition`, the paper's own condition, the algorithm is not private for beta above 1
@@ -147,8 +143,6 @@ def _n_min(found: _Parameters, m: float, size: float, printed_condition: bool = 
 def pts_ratio_scale(nb: float, n2: float, *, eps: float, x_l: float, x_h: float, rho1: float) -> float:
     """Return the scale of the Laplace noise on the common ratio.
 
-    Notes
-    -----
     ``nb^rho1 (2 (n2-1) x_h^2 x_l^2 + x_h^4)/(eps n2 (n2-1) x_l^4)``. Half of it would be enough (PROOFS.md, P1).
     """
     eps, nb, n2 = positive(eps, "eps"), positive(nb, "nb"), positive(n2, "n2")
@@ -182,8 +176,6 @@ def propose_test_sample(
 ) -> float | None:
     """Return a private draw from the posterior of the slope, or None [HF, Algorithm 1].
 
-    Notes
-    -----
     The result is (5 eps, 2 delta)-private for one record more or less, and (4 eps, 2 delta)-private for a replaced one,
     if nobody reads its low bits (PROOFS.md, P1 to P4). Inputs are clipped to ``[x_l, x_h]`` and negative targets to 0;
     all parameters are chosen without the data. None means that too few records are close to the common ratio. Neither

@@ -97,8 +97,6 @@ def records(x: Any, y: Any) -> Data:
 def in_domain(x: Any, y: Any, gamma1: float, x_l: float, x_h: float, c: float) -> bool:
     """Return whether a data set lies in the domain of the theorem.
 
-    Notes
-    -----
     An input or a target of 0 is outside. So the record "(0, 0)" of one of the paper's lemmas is in no domain (defect
     E12).
     """
@@ -121,8 +119,6 @@ def worst_case_pair(n: int, c: float, x_h: float) -> tuple[Data, Data]:
 def posterior(x: Any, y: Any, alpha: float, beta: float) -> Normal:
     """Return the posterior of the slope [HF, Lemma IV.2].
 
-    Notes
-    -----
     ``mean = beta sum(x y)/A`` and ``var = 1/A``, with ``A = alpha + beta sum(x^2)``.
     """
     inputs_, targets = records(x, y)
@@ -134,8 +130,6 @@ def posterior(x: Any, y: Any, alpha: float, beta: float) -> Normal:
 def step_size(n: int, x_h: float, alpha: float, beta: float, numerator: float = 2.0) -> float:
     """Return the step size ``numerator / (alpha + n x_h^2 beta)^2`` of the theorem.
 
-    Notes
-    -----
     The numerator is 2 in the lemmas [HF, Sec. IV-B] and 1 in Claim IV.9; the lemmas are proved for 2 only (defect E5).
     """
     u = positive(alpha, "alpha") + count(n, "n") * positive(x_h, "x_h") ** 2 * positive(beta, "beta")

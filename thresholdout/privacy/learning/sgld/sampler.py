@@ -76,8 +76,6 @@ class DivergingChainWarning(UserWarning):
 class UnfinishedChains:
     """State of an interrupted run, whose chains run in groups, one after the other.
 
-    Notes
-    -----
     `start` and `states` have the shape of all chains; those of later groups are at their start. `first` is the first
     chain of the interrupted group, `steps` the number of steps of this group, and `moved` the number of chains that
     have taken a step. `order` is that of the group's last sweep, `halfway` as in `run`.
@@ -131,8 +129,6 @@ def sgld_sample(
 ) -> Floats:
     """Run stochastic gradient Langevin dynamics on the posterior of a linear regression [HF, eq. 3, 23, 66].
 
-    Notes
-    -----
     The noise of a step has variance eta. "uniform" draws records independently with replacement; "cyclic" shuffles once
     and sweeps in that order; "reshuffle" shuffles for each sweep. Sweeps need a batch size that divides n. `clip`
     bounds each record's gradient, not that of the prior; a clipped chain does not converge to the posterior. The start

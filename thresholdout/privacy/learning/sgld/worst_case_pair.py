@@ -55,8 +55,6 @@ def pair_epsilon(
 ) -> float:
     """Return the exact epsilon of the iterate on the worst-case pair, over all events.
 
-    Notes
-    -----
     The smallest eps with ``P(S) <= e^eps Q(S) + delta`` for all events S, rounded down by about 1e-10; ``inf`` for
     "D2->D1" with a delta of 0. The direction names the data set on which the event is likelier. The logarithm of the
     densities' ratio is convex, so the best event is an interval or the outside of one (PROOFS.md, L5).
@@ -231,8 +229,6 @@ def pair_curve(
 ) -> pd.DataFrame:
     """Return a table of the epsilons of iterates (lower bounds) and posterior on the worst-case pair, by epoch.
 
-    Notes
-    -----
     Arguments as in `eps_tail`; n is rounded down to full batches.
     """
     import pandas as pd
@@ -283,8 +279,6 @@ def theorem_parameters(
 ) -> dict[str, Any]:
     """Return a number of records for which the posterior is private and the chain is not [HF, Theorem IV.1].
 
-    Notes
-    -----
     One draw from the posterior is (eps, delta)-private, and the iterate after ``K`` epochs is not (eps_prime,
     delta)-private. This needs ``x_h^2 beta > 3`` and ``1 + gamma1 < gamma2 < 3/2``; the smallest input is ``x_h/2``,
     and the ratios are around ``c = n^gamma2``. With `printed_condition`, the paper's condition on n, the posterior has
