@@ -81,6 +81,7 @@ class ClientModels:
         self.decay = decay
         sizes = np.bincount(clients)
         self.count = sizes.size
+        # Powers of two: at most half of the entries are padding, and few shapes occur.
         self._kind = np.ceil(np.log2(sizes)).astype(np.int64)
         self._place = np.empty(self.count, dtype=np.int64)
         self._alike: dict[int, _Alike] = {}
@@ -91,6 +92,7 @@ class ClientModels:
             self._place[members] = np.arange(members.size)
             slots = np.arange(2**kind)
             real = slots < sizes[members, None]
+            # Slots beyond a client's records repeat some record, and count with weight 0.
             rows = order[np.minimum(starts[members, None] + slots, labels.size - 1)]
             wanted = np.eye(classes)[labels[rows]]
             weights = real / sizes[members, None]
@@ -111,6 +113,7 @@ class ClientModels:
         X, wanted, weights = alike.X[places], alike.wanted[places], alike.weights[places, :, None]
         start = theta.reshape(self.shape)
         models = np.repeat(start[None], places.size, axis=0)
+        # A client whose steps diverge has an increment that is not finite, which `noisy_mean` handles.
         with np.errstate(over="ignore", invalid="ignore"):
             for _ in range(self.local_steps):
                 scores = X @ models
@@ -227,6 +230,7 @@ def run_federated(
         increments = np.empty((tau, start.size))
         for row, client in enumerate(drawn.tolist()):
             increments[row] = _increment(client_update(everyone[client], theta), start.size)
+        # The noise comes first; everything else is a function of the noisy mean (FEDERATED.md, F3).
         options: dict[str, Any] = {"non_finite": non_finite, "name": "increments"}
         return np.asarray(theta + noisy_mean(increments, L, L * sigma, random.noise, **options))
 

@@ -48,6 +48,7 @@ class _Rounds:
     rounds: int
 
     def __call__(self, noise: float) -> SelfComposed:
+        # The event has the noise on the mean, the multiplier that on the sum.
         return SelfComposed(FederatedRound(noise / self.drawn, self.drawn, self.clients), self.rounds)
 
 
@@ -313,6 +314,7 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
         rate, alpha = positive(self.learning_rate, "learning_rate"), positive(self.alpha, "alpha", zero=True)
         clip, delta = check_bound(self.clip, "clip"), open_unit(self.delta, "delta")
         wanted = None if asked is None else count(asked, "rounds")
+        # Refuses a wrong random_state before any record is read.
         streams(self.random_state)
         fresh = not (partial and hasattr(self, "_spent"))
         X, y = validate_data(self, X, y, dtype=np.float64, reset=fresh)
@@ -365,12 +367,14 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
             X = np.column_stack([X, np.ones(len(X))])
         decay = np.full((X.shape[1], 1), call.alpha)
         if call.intercept:
+            # The intercept is not penalised.
             decay[-1] = 0.0
         return ClientModels(X, labels, classes, clients, call.local_steps, call.rate, decay)
 
     def _follow(self, call: _Call, models: ClientModels, trajectory: Floats, charged: Mapping[str, Any]) -> None:
         """Take the rounds of a call, or those that an interrupt has left."""
         random = streams(call.random_state, call.number)
+        # Of the noise on the mean of the increments.
         std = call.clip * (call.noise / call.drawn)
         before, done = trajectory[: call.first], trajectory[call.first :]
 
@@ -394,6 +398,7 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
         late = trajectory[rounds // 2 + 1 :] if call.average else trajectory[-1:]
         parameters = (late if len(late) else trajectory).mean(axis=0).reshape(shape).T
         if len(parameters) == 2:
+            # Two classes have one row of log-odds, as in scikit-learn.
             parameters = parameters[1:] - parameters[:1]
         intercept = np.array(parameters[:, -1]) if shape[0] > width else np.zeros(len(parameters))
         found = {"_trajectory": trajectory, "n_rounds_": rounds}

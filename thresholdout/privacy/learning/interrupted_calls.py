@@ -72,6 +72,7 @@ class UnchangedIfRefused:
 
     def __exit__(self, kind: object, *_: object) -> None:
         now, before = vars(self.estimator), self.before
+        # Identity, not equality: a learner that sets anything sets a new object.
         changed = {name for name in now.keys() | before.keys() if now.get(name) is not before.get(name)}
         if kind is not None and changed <= _OF_DATA:
             self.estimator.__dict__ = before

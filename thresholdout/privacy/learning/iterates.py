@@ -169,6 +169,7 @@ def run_steps(
     trajectory[: len(known)] = known
     taken = len(known) - 1
     try:
+        # The random numbers of finished steps are drawn again, so that each later step has its own (FEDERATED.md, F4a).
         for _ in range(taken):
             if replay is not None:
                 replay()

@@ -68,6 +68,7 @@ def streams(random_state: Any = None, call: int = 0) -> Streams:
     else:
         seen = f"a {type(random_state).__name__}"
         raise InputTypeError("random_state", seen, "None, an integer, or a generator of numpy")
+    # The call number in the key gives each call its own streams from one integer.
     root = np.random.SeedSequence(entropy, spawn_key=(number,))
     initial, sampling, noise = (np.random.default_rng(seed) for seed in root.spawn(3))
     return Streams(initial, sampling, noise)

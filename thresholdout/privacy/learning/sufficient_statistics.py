@@ -70,6 +70,7 @@ def noisy_statistics(rows: Floats, noise_multiplier: float, rng: np.random.Gener
     for start in range(0, len(rows), _BLOCK):
         part = rows[start : start + _BLOCK]
         with np.errstate(all="ignore"):  # no warning depends on records
+            # A row above the ball is scaled into it, by a computed norm that is off by less than 1 - _INSIDE.
             part = part * (_INSIDE / np.maximum(np.sqrt(np.square(part).sum(axis=1, keepdims=True)), _INSIDE))
         total += part.T @ part
     released += (total + total.T) / 2.0  # products may be rounded differently above and below the diagonal
@@ -78,6 +79,7 @@ def noisy_statistics(rows: Floats, noise_multiplier: float, rng: np.random.Gener
 
 def _sensitivity(records: int) -> float:
     """Return the largest distance between the computed matrices of two neighbours."""
+    # k u of the head of this module; the last factor covers the roundings of this bound.
     terms = (_BLOCK + records / _BLOCK + 2.0) * 2.0**-53
     return (math.sqrt(2.0) + 2.0 * records * terms / (1.0 - terms)) * (1.0 + 1e-15)
 
@@ -238,6 +240,7 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.epsilon is not None and self.noise_multiplier is not None:
             raise InputError("epsilon", "both epsilon and noise_multiplier", "one of the two")
         noise = None if self.noise_multiplier is None else positive(self.noise_multiplier, "noise_multiplier")
+        # The range of the accountants; less noise protects nothing.
         if noise is not None and not 0.01 <= noise <= 1e8:
             raise InputError("noise_multiplier", repr(noise), "a number in [0.01, 1e8]; less protects nothing")
         return (DEFAULT_EPSILON if self.epsilon is None else positive(self.epsilon, "epsilon")), noise
@@ -274,6 +277,7 @@ def _coefficients(statistics: Floats, noise_multiplier: float, records: int) -> 
     gram, moment = statistics[:-1, :-1], statistics[:-1, -1]
     values, vectors = np.linalg.eigh(gram)
     variance = _variance(noise_multiplier * _sensitivity(records), len(moment))
+    # A matrix of squares has no negative eigenvalue: there is nothing but noise in such a direction.
     gain = np.where(values > 0.0, values / (values**2 + variance), 0.0)
     found: Floats = vectors @ (gain * (vectors.T @ moment))
     return found
@@ -286,6 +290,7 @@ def _variance(noise_std: float, weights: int) -> float:
 
 def _warn_if_lost(n: int, d: int, noise: float, longest: float) -> None:
     """Warn by public numbers alone, as if features were uniform on [-1, 1]."""
+    # A feature that is uniform on [-1, 1] has a second moment of 1/3.
     signal = n / (3.0 * longest**2 * _LENGTH**2)
     share = signal**2 / (signal**2 + _variance(noise * _sensitivity(n), d + 1))
     if share < _LEAST_SHARE:

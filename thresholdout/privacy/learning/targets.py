@@ -134,6 +134,7 @@ def least_noise(
     `make_event` maps a noise multiplier to the event of the whole call. It is a frozen value of public numbers, equal
     to any other one of the same numbers.
     """
+    # Multipliers of common targets; `calibrate` leaves the bracket where the result is outside.
     target, delta, bracket = positive(epsilon, "epsilon"), open_unit(delta, "delta"), (0.3, 30.0)
     if search.guess is not None:
         near = search.guess(make_event, target, delta)
@@ -292,6 +293,7 @@ def noise_of_call(
         return check_noise(noise, noise, "noise_multiplier"), None
     wanted = positive(epsilon, "epsilon")
     given = (public, total, wanted, delta)
+    # Equal public numbers have the same noise; with others it is found for the remaining steps (G6 of dpsgd/PROOFS.md).
     if target is None or target.given != given:
         found = noise_for_rest(
             plan(total - spent.steps), spent, wanted, delta, instead, adjacency=adjacency, stacklevel=stacklevel + 1,

@@ -137,6 +137,7 @@ class Mixing:
         """Return the moments of all records together, from the first numbers of a state."""
         noisy = state[: self.width][None]
         found = self._maximized(noisy, noise, None)
+        # A noisy count may be negative, and `noise_share` divides by it.
         records = max(float(noisy[0, 0]), noise * float(self.noise_scales[0]), 1.0)
         return Prior(records, found.means[0], found.covariances[0])
 
@@ -198,6 +199,7 @@ class Path:
             return self.mixing.guess()
         if taken == 1:
             return self.mixing.start(self._prior(), self.starts, self.directions)
+        # States 0 and 1 have no statistics of components.
         first = max(2, taken // 2 + 1) if average else taken
         noises = self.noises[first - 1 : taken]
         noise = float(np.sqrt(np.square(noises).sum())) / len(noises)

@@ -278,6 +278,7 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
             search=Search(progress=bool(self.progress)),
         )  # fmt: skip
         first = 0 if fresh else self.n_steps_
+        # Kept only where it is public (PROOFS.md, S8).
         records = len(X) if mixing.adjacency == "replace_one" else None
         call = _Call(
             taken, delta, noise, spent.calls, first, records, bool(self.average), bool(self.progress), self.random_state

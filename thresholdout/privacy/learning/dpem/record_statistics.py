@@ -66,6 +66,7 @@ def on_grid(X: Floats, bound: float) -> Floats:
         squares += down[:, j] * down[:, j]
     norms = np.sqrt(squares)
     with np.errstate(over="ignore", under="ignore"):
+        # Compared in units of each row's power of two, in which norms neither overflow nor underflow (S4).
         large = norms > np.ldexp(np.full(n, bound * _INSIDE), -exponents)
     scaled = np.where(large[:, None], 0.0, X) / bound
     scaled[large] = down[large] * (_INSIDE / norms[large])[:, None]
@@ -101,6 +102,7 @@ def statistics_sum(rows: Floats, responsibilities: Floats, covariance_type: Cova
     for start in range(0, n, step):
         part = rows[start : start + step]
         features = np.concatenate([np.ones((len(part), 1)), part, second_moments(part, covariance_type)], axis=1)
+        # Rounded down, so that a record's shares sum to at most 1 (S4).
         shares = np.floor(responsibilities[start : start + step] * GRID)
         total += (shares.T @ (features * GRID)).astype(np.int64)
     return total.astype(np.float64) / GRID**2
@@ -126,13 +128,16 @@ def sensitivity(
     d: int, covariance_type: CovarianceType, shares: tuple[float, float, float], adjacency: Adjacency
 ) -> float:
     """Return the largest distance that one record moves the sum over `noise_scales`, rounded up (S2 to S5)."""
+    # S2: a record's statistics have norm at most 1.
     if adjacency == "add_remove":
         return _ROUNDED
     _, mean, second = shares
+    # S3: the square of the distance of two records in the same component; 2 in different ones.
     if covariance_type == "spherical" or mean >= 2 * second:
         apart = 4 * mean
     else:
         apart = 2 * (mean + second) + mean * mean / (2 * second)
+    # 4 d h p2 is for the cut to the grid (S4).
     return math.sqrt(max(2.0, apart + 4 * second * d / GRID)) * _ROUNDED
 
 
@@ -229,6 +234,7 @@ def maximize(
         sums = sums + extra * prior.mean
         seconds = seconds + extra * (prior.covariance + _square(prior.mean[None], covariance_type)[0])
     means = sums / counts[:, None]
+    # Records are in the unit ball, so means are, and variances are at most 1.
     means /= np.maximum(1.0, np.sqrt(np.square(means).sum(axis=1)))[:, None]
     uncertain = (scales[1] / counts) ** 2  # the square of a noisy mean is too large by it, and means are off by it
     divisor = counts.reshape((K,) + (1,) * (seconds.ndim - 1))
@@ -271,6 +277,7 @@ def _proper(covariances: Floats, added: Floats, floor: Floats) -> Floats:
     if covariances.ndim < 3:
         shape = (len(floor),) + (1,) * (covariances.ndim - 1)
         return np.clip(covariances + added.reshape(shape), floor.reshape(shape), 1.0)
+    # Noise can make eigenvalues negative.
     values, vectors = np.linalg.eigh(covariances)
     values = np.clip(values + added[:, None], floor[:, None], 1.0)
     found = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)

@@ -82,6 +82,7 @@ class Batches:
         if self.full:
             return np.arange(n)
         if self.sampling == "poisson":
+            # Uniform numbers are multiples of 2^-53, so a coin has exactly the event's rate (PROOFS.md, G4).
             return np.flatnonzero(rng.random(n) < self.rate)
         return sample_minibatch(rng, n, self.batch_size, self.sampling)
 

@@ -66,6 +66,7 @@ def clip_factors(inputs: list[Floats], deltas: list[Floats], intercept: bool, cl
         value_square = np.einsum("ij,ij->i", values, values)
         delta_square = np.einsum("ij,ij->i", delta, delta)
         usable = usable & (value_square <= SQUARE_LIMIT) & (delta_square <= SQUARE_LIMIT)
+        # The intercept's input is 1; elsewhere the floor makes up for squares that underflow (C2).
         value_square += 1.0 if intercept else SQUARE_FLOOR
         delta_square += SQUARE_FLOOR
         squares.append(value_square * delta_square)
@@ -120,6 +121,7 @@ class ClippedSums:
         X, labels = self._pass.inputs[0][:padded], self._labels[:padded]
         np.take(self._X, block, axis=0, out=X[:m], mode="clip")
         np.take(self._targets, block, out=labels[:m], mode="clip")
+        # Padding rows: a row's result must not depend on how many others there are (C4).
         X[m:] = 0.0
         labels[m:] = 0
         self._pass.backward(layers, labels)

@@ -73,6 +73,7 @@ def descend(
     bound = joint_norm(descent.clip_norm)
     for step, (multiplier, rate) in enumerate(zip(descent.noise.tolist(), descent.rates.tolist(), strict=True)):
         records = batches.draw(sampling, len(X))
+        # Of a step before an interrupt, only the random numbers are drawn (PROOFS.md, G7).
         if multiplier > 0.0 and step < done:
             noise.standard_normal(out=drawn)
         if step < done:
@@ -82,9 +83,11 @@ def descend(
             noise.standard_normal(out=drawn)
             drawn *= multiplier * bound
             total += drawn
+        # B is the divisor of Poisson batches, too: no number of records enters (G2).
         total *= rate / batches.batch_size
         with np.errstate(over="ignore", invalid="ignore"):
             if weights is not None:
+                # After the noise: the penalty reads no record, so nothing here needs more of it.
                 total += (rate * descent.l2) * weights * parameters
             parameters -= total
         yield step
@@ -262,6 +265,7 @@ class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
         )
         if not fresh and network != self._network:
             raise InputError("hidden_layer_sizes", "another network", "that of the earlier calls, or a new fit")
+        # All checks come before the charge, and the charge before the first step.
         account, delta = (Account(), None) if fresh else (self._account, self.delta_)
         if partial:
             target = None if fresh else self._target

@@ -119,6 +119,7 @@ class Pass:
         for depth in range(len(layers) - 1, 0, -1):
             values, below = self.inputs[depth][:m], self.deltas[depth - 1][:m]
             np.matmul(self.deltas[depth][:m], layers[depth].weights.T, out=below)
+            # `values` are outputs of the activation; the derivative of tanh is 1 - tanh^2.
             below *= values > 0.0 if relu else 1.0 - values * values
 
     def _loss_derivative(self, scores: Floats, targets: NDArray[Any]) -> None:

@@ -68,6 +68,7 @@ class Preparation:
             low, high = self.bounds
             X = (np.clip(X, low, high) - low) / (high - low)
         if self.norm is not None:
+            # Divided by the largest entry first, so that no square overflows or underflows.
             largest = np.abs(X).max(axis=1, keepdims=True)
             norms = largest * np.linalg.norm(X / np.where(largest > 0, largest, 1.0), axis=1, keepdims=True)
             X = X * (self.norm / np.maximum(norms, self.norm))
@@ -107,6 +108,7 @@ class Settings:
             raise InputError("public_size", f"{records} (n_samples = {n})", "no more than the records that there are")
         size = self.batch_size
         if size is None:
+            # Only there may a batch hold all records; otherwise it holds half of them.
             whole = self.sampling == "wor" and self.adjacency == "replace_one"
             size = min(AUTO_BATCH, records if whole else max(1, records // 2))
         return Batches(self.sampling, size, records, self.adjacency)

@@ -125,6 +125,7 @@ class _Guess:
                 return value
             here = math.log(value), math.log(found)
             if earlier[0] < math.inf and here[0] != earlier[0]:
+                # Limits keep a secant through two close points from leaping away.
                 slope = min(max((here[1] - earlier[1]) / (here[0] - earlier[0]), -3.0), -0.3)
             earlier = here
             value = min(max(value * (found / epsilon) ** (-1 / slope), 0.05), 1e6)

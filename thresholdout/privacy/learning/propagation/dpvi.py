@@ -127,6 +127,7 @@ def clipped_gradient_sum(
     limit = None if clip_norm is None else clip_norm * INNER
     for start in range(0, len(rows), size):
         part = slice(start, start + size)
+        # Padding rows have factor 0 (`kept`).
         missing = -len(rows[part]) % _PADDING
         block, targets = np.pad(rows[part], ((0, missing), (0, 0))), np.pad(y[part], (0, missing))
         kept = np.ones(len(block))
@@ -156,6 +157,7 @@ def _add(
     log_1 = 0.5 * precision / samples * (hidden.units**2).sum(axis=0) * variance
     factors = kept
     if limit is not None:
+        # |h d'| = |h| |d|, so the outer product with the rows is never formed (dpsgd/PROOFS.md, C1).
         squares = (mean_0**2).sum(axis=1) * (rows**2).sum(axis=1) + (log_0**2).sum(axis=(1, 2))
         norms = np.sqrt(squares + (mean_1**2).sum(axis=1) + (log_1**2).sum(axis=1))
         fine = np.isfinite(norms)
@@ -205,6 +207,7 @@ class _Call:
             size = min(self.batch_size, self.N)
             return samples, np.flatnonzero(rng.sampling.random(n) < size / self.N), None
         chosen = self.batches.draw(rng.sampling, n)
+        # Rounded up, so that the noise is never below sigma C.
         scale = self.sigma * float(self.clip_norm or 0.0) * (1 + 2.0**-50)
         return samples, chosen, Gaussians(*(scale * rng.noise.standard_normal(part.shape) for part in theta))
 

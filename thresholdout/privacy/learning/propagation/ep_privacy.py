@@ -80,6 +80,7 @@ def rdp_subsampled_gaussian(order: ArrayLike, q: float, sigma: float, bound: str
     noise = positive(sigma, "sigma")
     if chosen(bound, "bound", BOUNDS) == "tight":
         return rdp_poisson(np.asarray(order, dtype=np.float64)[()], noise, q)
+    # The theorem's multiplier is in units of one record's bound, half the sensitivity.
     amplified = rdp_wang(np.asarray(order, dtype=np.float64)[()], 2 * noise, q, variant="min")
     return np.minimum(amplified, rdp_gaussian(order, noise))
 
@@ -109,6 +110,7 @@ def calibrate_sep_sigma(
     def enough(sigma: float) -> bool:
         return epsilon_of(sigma, q, steps, delta, bound, conversion).epsilon <= target
 
+    # A bracket by doubling, then bisection: epsilon falls with the noise.
     low = high = 1.0
     while not enough(high):
         if high >= _MOST_SIGMA:
@@ -147,9 +149,11 @@ def sep_event(sigmas: float | tuple[float, ...], N: int, n_epochs: int, sampling
     if not _LEAST_SIGMA <= together <= _MOST_SIGMA:
         raise InputError("sigma", repr(together), f"a number in [{_LEAST_SIGMA:g}, {_MOST_SIGMA:g}]")
     if chosen(sampling, "sampling", ("uniform", "shuffle", "cyclic")) != "uniform":
+        # A record acts in one update of each pass (E2).
         return SelfComposed(GaussianAnswer(together), passes)
     if records < 2:
         raise InputError("N", "one record", "at least two for uniform sampling; one alone is not hidden among others")
+    # In units of one record's bound, half the sensitivity, the multiplier is 2 sigma (PROOFS.md, E2).
     return SelfComposed(WithoutReplacementGaussianStep(2 * together, 1, records), records * passes)
 
 

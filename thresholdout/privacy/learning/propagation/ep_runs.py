@@ -188,6 +188,7 @@ def run_ep(
                 old = theta_0.with_values(sites[n])
                 cavity = theta - old
                 found = _site_of(model, records[n])(cavity).values if cavity.is_pd() else None
+                # An update that leaves no proper density is tried again at half its weight, and then skipped.
                 for step in (weight, weight / 2):
                     if found is None or not np.isfinite(found).all():
                         skips += 1

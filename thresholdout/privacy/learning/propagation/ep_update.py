@@ -68,6 +68,7 @@ def dp_sep_step(
     if failed:
         found = found.repair(theta_f)
     clipped = found if C is None else found.clip(C, clip_mode)
+    # The record's part and its noise are added first: later roundings are post-processing (PROOFS.md, E1).
     share = gamma / N
     part = clipped.scale(share)
     if noise is not None:

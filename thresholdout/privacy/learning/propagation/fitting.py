@@ -300,6 +300,7 @@ class Fitting:
         if self.delta >= 1 / N:
             message = f"delta = {self.delta:g} with {N} records; it should be well below {1 / N:g}"
             warnings.warn(message, LooseDeltaWarning, stacklevel=6)
+        # Drawing hides a record among the others (PROOFS.md, E2).
         if self.sampling == "uniform" and N < 2:
             raise InputError("X", "one record", "at least two for sampling='uniform': one alone is hidden by no other")
         if self.sigma is not None:

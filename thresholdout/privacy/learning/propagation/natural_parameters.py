@@ -149,6 +149,7 @@ class GaussianNatural(Natural):
                 raise InputError(name, "an entry that is not finite", "finite natural parameters")
         if not diagonal:
             transposed = second.swapaxes(-1, -2)
+            # More than the rounding of a symmetric matrix; less is averaged away.
             if np.abs(second - transposed).max() > 1e-8 * np.abs(second).max():
                 raise InputError("Lam", "a matrix that is not symmetric", "symmetric matrices")
             second = (second + transposed) / 2

@@ -157,6 +157,7 @@ def evidence_gradients(means: Layers, variances: Layers, x: Floats, y: Floats, n
         if depth:
             down_mean = (up_mean @ M / np.sqrt(n) + 2 / n * u * (up_variance @ V))[..., :-1]
             down_variance = (up_variance @ (M * M + V) / n)[..., :-1]
+            # Derivatives of a rectified unit's mean and variance by the mean and variance of its input.
             unit = forward.hidden[depth - 1]
             up_mean = down_mean * unit.upper + 2 * down_variance * unit.mean * unit.lower
             up_variance = 0.5 * down_mean * unit.slope + down_variance * (unit.upper - unit.mean * unit.slope)

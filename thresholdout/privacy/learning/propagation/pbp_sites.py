@@ -181,6 +181,7 @@ class NetworkModel:
         found = evidence_gradients(self.layers(mean), self.layers(variance), record[0], record[1], first)
         G = np.concatenate([part.ravel() for part in found.means])
         K = G * G - 2 * np.concatenate([part.ravel() for part in found.variances])
+        # NaN marks weights without a tilted variance; the shared site takes their place.
         shrink = 1 - variance * K
         shrink[~(shrink > 0)] = math.nan
         values = np.empty_like(cavity.values)

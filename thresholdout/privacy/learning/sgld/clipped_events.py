@@ -108,6 +108,7 @@ def _grouped(eta: Floats) -> tuple[Floats, NDArray[np.int64]]:
     sizes, times = np.unique(eta, return_counts=True)
     if sizes.size <= MOST_GROUPS:
         return sizes, times
+    # The largest step size of a group has the least noise, so its event bounds the others (PROOFS.md, C2).
     edges = np.geomspace(sizes[0], sizes[-1], MOST_GROUPS + 1)[1:-1]
     groups = np.searchsorted(edges, sizes)
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
@@ -124,6 +125,7 @@ def warn_of_noisy_steps(problem: Problem, *, stacklevel: int) -> None:
     """Warn when the noise of all steps is long beside the way of gradients that all agree; the mean has less noise."""
     if problem.clip is None or not problem.eta.size:
         return
+    # Gradients move a step by eta n C / 2 at most. Its noise has variance eta, or eta/chains in the mean.
     total = float(problem.eta.sum())
     way = total / 2 * problem.y.size * problem.clip
     share = math.sqrt(problem.x.shape[1] * total / problem.chains) / way

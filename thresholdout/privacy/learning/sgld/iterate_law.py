@@ -107,6 +107,7 @@ class Chain:
 
     def after(self, epochs: int) -> Mixture:
         """Return the laws after some whole epochs, 0 or more."""
+        # The closed forms of L1; `expm1` and `log1p` stand where a difference would cancel.
         first = self.ordinary(epochs * self.steps_per_epoch)
         epoch = epochs * self.log_epoch
         gone = -math.expm1(2.0 * epoch)
@@ -142,6 +143,7 @@ def worst_case_chain(
     if shrink >= 1.0:
         raise InputError("eta", repr(eta), f"less than 2/(alpha + n x_h^2 beta) = {2.0 / u:g}")
     limit = n * c * s / u
+    # kappa of L1: the changed record has a quarter of the others' square.
     kept = 1.0 - 0.75 / batch_size
     return Chain(
         n=n,
@@ -272,6 +274,7 @@ def sgld_moments(
     if rest < position:
         shrunk, widened = _steps(chain, gap, var, rest)
         return Normal(first.mean - shrunk, widened)
+    # Ordinary steps up to the changed one, that one, and ordinary steps after it.
     gap, var = _steps(chain, gap, var, position - 1)
     before = chain.limit * math.exp((epochs * chain.n + position - 1) * chain.log_lam)  # from the first mean to M
     gap = (1.0 - chain.shrink_changed) * gap + chain.difference * before + chain.push

@@ -73,6 +73,7 @@ def _scores(mixture: Mixture, shift: float, q: Floats) -> Floats:
 
 def _rounding(mixture: Mixture, shift: float, z: Floats, logs: Floats, terms: int) -> float:
     """Return a bound on the error of the logarithm of a sum: from z, whose relative error is known, and from logs."""
+    # An error dz of z changes ln F by at most (|z| + 1) dz (PROOFS.md, L2).
     error = 4.0 * mixture.slack * (mixture.gap0 + mixture.gap1 + abs(shift)) / math.sqrt(mixture.var0)
     largest, total = float(np.abs(z).max()), float(np.abs(logs).max())
     return (largest + 1.0) * error + 1e-14 * (1.0 + total) + 1e-16 * terms
@@ -95,6 +96,7 @@ def _blocks(mixture: Mixture, form: Form, shift: float, blocks: int) -> tuple[fl
     log_first, log_last = _log_form(form, z_first), _log_form(form, z_last)
     chord = log_count + np.logaddexp(log_first, log_last) - math.log(2.0)
 
+    # Bounds over a block: its variance is least at the smaller q, and z is least at an end (L2).
     least_var = mixture.var0 + mixture.var1 * low_q * low_q
     slope, bend = _derivatives(mixture, shift, high_q, low_q, least_var)
     step = -mixture.log_lam
@@ -103,6 +105,7 @@ def _blocks(mixture: Mixture, form: Form, shift: float, blocks: int) -> tuple[fl
     near = np.where((least < 0) & (most > 0), 0.0, np.minimum(np.abs(least), np.abs(most)))
     far = np.maximum(np.abs(least), np.abs(most))
     if form == "chernoff":
+        # Bounds on the second derivative of the form, divided by its density `log_scale` (L2).
         curvature = (far * slope) ** 2 + slope**2 + far * bend
         log_scale = -0.5 * near * near
     else:
@@ -126,6 +129,7 @@ def _derivatives(
     mixture: Mixture, shift: float, high_q: Floats, low_q: Floats, least_var: Floats
 ) -> tuple[Floats, Floats]:
     """Return bounds on the first two derivatives of z in ln q, within each block."""
+    # z' = q L(q) var^(-3/2) with a linear L, which is largest at an end of the block (L2).
     ahead, behind = mixture.gap1 * mixture.var0, (mixture.gap0 + shift) * mixture.var1
 
     def largest(times: float) -> Floats:
@@ -287,6 +291,7 @@ def eps_A9(  # noqa: N802 the name of the lemma
         raise InputError("x_h", f"x_h^2 beta = {s:g}", "more than 3")
     if chain.n <= alpha / s:
         raise InputError("n", str(n), f"more than alpha/(x_h^2 beta) = {alpha / s:g}")
+    # The bound on z^2/2 of L4, (iv).
     v1 = max(6.0, 1.0 + 2.0 * math.exp(1.0 / s))
     square = math.exp(-2.0 / s) * alpha / (2.0 * v1) * (3.0 / (32.0 * s)) ** 2 * (c / chain.n) ** 2
     found = _below(square * (1.0 - 1e-13) + math.log(0.5 - delta))

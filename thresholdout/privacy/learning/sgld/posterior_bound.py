@@ -130,9 +130,11 @@ def posterior_rdp_bound(
     w = up_relative(float(n) ** sizes.gamma1, 1e-13)
     first = sizes.ratio / (2.0 * (n - 1))
     if sharp:
+        # The sharp form of B1.
         width, rest = min(2.0 * w, c + w), max(0.0, c - w)
         size = width + sizes.alpha * rest / (sizes.alpha + sizes.beta * (n - 1) * sizes.x_l**2)
         return up_relative(first + 5.0 * nu * sizes.s * sizes.ratio * size**2 / (9.0 * n), 1e-13)
+    # The paper's five terms, which B1 shows to be larger.
     left = (n - 1) - nu * sizes.ratio
     terms = (
         first,
@@ -169,6 +171,7 @@ def posterior_dp(
         return rdp_to_dp(nu, posterior_rdp_bound(n, nu, *rest, sharp=sharp), delta)
     sizes = Sizes(x_l, x_h, alpha, beta, gamma1)
     most = (n - 1) / (10.0 * sizes.ratio) * (1.0 - 1e-9)
+    # B1 needs n > 1 + 10 nu R: there are too few records for any order above 1.
     if most <= 1.001:
         return math.inf
     # 481 orders, eight in each factor of 2, down to a distance from 1 of 2^-60: a coarser grid only raises the bound.
@@ -235,6 +238,7 @@ def posterior_size_terms(
     printed_condition: bool = False,
 ) -> tuple[float, float, float, float, float]:
     """Return the lower limits of n for an (eps, delta)-private posterior with ``c = n^gamma2`` [HF, Claim D.28]."""
+    # For every n above the condition of B1, c + w is at most c times `corr` (B2).
     nu, sizes = paper_order(eps, delta), Sizes(x_l, x_h, alpha, beta, gamma1)
     gamma2 = positive(gamma2, "gamma2")
     if not sizes.gamma1 < gamma2 < 1.5:

@@ -127,6 +127,7 @@ def pts_n_min(
 
 def _n_min(found: _Parameters, m: float, size: float, printed_condition: bool = False) -> float:
     nu, sizes, gamma1 = paper_order(found.eps, found.delta), found.sizes, found.sizes.gamma1
+    # Ratios of the domain are not negative (E9).
     m, share = max(0.0, m), nu / found.eps
     terms = [
         *free_terms(sizes, nu, found.eps),
@@ -234,9 +235,11 @@ def _run(
     eps, sizes = found.eps, found.sizes
     with np.errstate(over="ignore"):
         ratios = y / x
+    # eps-private by itself (PROOFS.md, P4).
     nb = x.size - found.margin + laplace(0, 1.0 / eps)
     small = ratios <= nb**found.rho1 if nb > 0 else np.zeros(x.size, dtype=bool)
     size_v = int(small.sum())
+    # n2 and the noisy ratio together are (2 eps, delta)-private (P1).
     n2 = size_v - found.margin + laplace(1, 1.0 / eps)
     seen: dict[str, Any] = {"nb": nb, "size_v": size_v, "n2": n2}
     if n2 <= 1.0 or not size_v:
@@ -244,6 +247,7 @@ def _run(
     m = float((x[small] * y[small]).sum() / (x[small] ** 2).sum())
     scale = pts_ratio_scale(nb, n2, eps=eps, x_l=sizes.x_l, x_h=sizes.x_h, rho1=found.rho1)
     m_noisy = m + laplace(2, scale)
+    # The test and the draw together are (2 eps, 2 delta)-private; n_min depends on released numbers only (P2, P3).
     close = np.abs(ratios - m_noisy) <= n2**found.rho2
     size_w = int(close.sum())
     n_w = size_w - found.margin + laplace(3, 1.0 / eps)

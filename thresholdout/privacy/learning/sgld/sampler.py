@@ -305,6 +305,7 @@ def _factor_limits(x: Floats, clip: float) -> Floats:
     A record's gradient is its input times beta times its residual, so a limit on that factor clips it. Neither rounding
     nor squares that underflow or overflow make the product longer (PROOFS.md, C3).
     """
+    # Entries are divided by the largest one, so that no square that matters underflows.
     largest = np.maximum(np.abs(x).max(axis=1), 1e-290)
     with np.errstate(over="ignore", under="ignore"):
         norms = largest * np.maximum(np.linalg.norm(x / largest[:, np.newaxis], axis=1), 1.0)

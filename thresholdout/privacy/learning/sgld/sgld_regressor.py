@@ -521,6 +521,7 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
             if not math.isfinite(largest * largest):
                 raise InputError("X", "rows that are too large", "records whose squares are finite, or a step_size")
             top = float(np.linalg.eigvalsh(rows.T @ rows)[-1])
+        # 2 b/(u curved) keeps the noise of the minibatches small, 1/u every record's step stable.
         u, curved = self.alpha + self.beta * largest, self.alpha + self.beta * top
         return np.full(steps, positive(min(2.0 * size / (u * curved), 1.0 / u), "step_size")), None
 

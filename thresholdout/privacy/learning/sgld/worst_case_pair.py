@@ -77,6 +77,7 @@ def posterior_pair_epsilon(
     """Return the exact epsilon of one draw from the posterior on the worst-case pair, the limit of an ideal chain."""
     chain = worst_case_chain(n, c, x_h, alpha, beta)
     c, delta, direction = positive(c, "c"), _unit(delta), chosen(direction, "direction", DIRECTIONS)
+    # The changed record has half the input, so a quarter of its square.
     fewer = chain.u - 0.75 * chain.s  # precision of the second posterior
     gap = 0.75 * chain.s * c * chain.alpha / (chain.u * fewer)
     ratio = chain.u / fewer
@@ -107,6 +108,7 @@ class _Pair:
         """Return the epsilon, rounded down."""
         found = [0.0]
         if direction != "D2->D1":
+            # With delta = 0, the loss is the largest ln(p/q), at the minimum of ln(q/p).
             largest = max(0.0, -self.ratio(self.bottom))
             if delta == 0.0:
                 found.append(largest - 1e-12 * (1.0 + largest) - self.slack * self.reach)
@@ -165,6 +167,7 @@ class _Pair:
         def excess(eps: float) -> float:
             likely, unlikely, rough = masses(eps)
             rough += 1e-13 + self.slack * self.reach  # errors of the logs by those of means and deviations
+            # Each mass is moved against the claim by its error.
             return math.exp(likely - rough) - math.exp(min(700.0, eps + unlikely + rough)) - delta
 
         if excess(0.0) <= 0:
@@ -301,6 +304,7 @@ def theorem_parameters(
         raise InputError("gamma2", repr(gamma2), f"a number in (1 + gamma1, 3/2) = ({1.0 + gamma1:g}, 1.5)")
     nu = paper_order(eps, delta)
     terms = posterior_size_terms(eps, delta, x_l, x_h, alpha, beta, gamma1, gamma2, printed_condition=printed_condition)
+    # v1 and the four lower limits of n as in [HF, Theorem IV.1].
     v1 = max(6.0, 1.0 + 2.0 * math.exp(1.0 / s))
     wanted = eps_prime - math.log(0.5 - delta)
     fourth = 2.0 * v1 / alpha * (32.0 * s / 3.0) ** 2 * wanted * math.exp(2.0 / s)
@@ -314,6 +318,7 @@ def theorem_parameters(
         "nu": nu,
     }
     largest = max(found["n1"], found["n2"], found["n3"], found["n4"])
+    # Beyond, n^gamma2 with gamma2 < 3/2 is too large for a float.
     if not math.isfinite(largest) or largest > 1e200:
         return {**found, "n_p": math.inf, "c_p": math.inf, "K": None, "posterior_epsilon": None, "sgld_epsilon": None}
     n_p = math.ceil(largest)
