@@ -247,7 +247,7 @@ def _run(
     m = float((x[small] * y[small]).sum() / (x[small] ** 2).sum())
     scale = pts_ratio_scale(nb, n2, eps=eps, x_l=sizes.x_l, x_h=sizes.x_h, rho1=found.rho1)
     m_noisy = m + laplace(2, scale)
-    # The test and the draw together are (2 eps, 2 delta)-private; n_min depends on released numbers only (P2, P3).
+    # The test and the draw together are (2 eps, delta)-private; n_min depends on released numbers only (P2, P3).
     close = np.abs(ratios - m_noisy) <= n2**found.rho2
     size_w = int(close.sum())
     n_w = size_w - found.margin + laplace(3, 1.0 / eps)
