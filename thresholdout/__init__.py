@@ -1,7 +1,7 @@
-"""Ask a holdout many adaptive queries and know what every answer is worth.
+"""Ask a holdout many adaptive queries, each with a guaranteed interval.
 
-`Thresholdout` is the one class that most people need; `plan` and `certify` say what a guard will be worth before there
-is one; the package `graphs`, beside this one, has the models of how records depend on each other.
+`Thresholdout` is the main class. `plan` and `certify` compute a guard's guarantees before it is made. The package
+`graphs` has the models of dependence between records.
 """
 
 import re
@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 
 def _check_graphs() -> None:
-    """Refuse another distribution's package `graphs`, or what its installation or removal has left of ours.
+    """Refuse another distribution's package `graphs`, or the remains of ours.
 
     It is read and not imported: the one on the package index compiles itself, and prints hundreds of lines.
     """

@@ -1,1 +1,1 @@
-"""Values and records that come in: checked, hashed, aligned by label."""
+"""Checks, hashes and labels of incoming values and records."""

@@ -1,4 +1,4 @@
-"""Checks of counts and numbers that a caller passes in, with the errors of this package."""
+"""Checks of counts and numbers, with the errors of this package."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from thresholdout.errors import InputError, InputTypeError
 
 __all__ = ["as_float", "check_count", "check_number", "check_unit", "check_word", "positive_number"]
 
-_LARGEST_COUNT = 2**63 - 1  # that every ledger stores
+_LARGEST_COUNT = 2**63 - 1  # the largest integer that every ledger can store
 
 
 def as_float(value: object) -> float | None:
-    """Return what `float` makes of a value, or None when it is a boolean, a text, or nothing that `float` takes.
+    """Return a value as a float, or ``None`` for booleans, texts and values that `float` refuses.
 
-    Unlike `graphs.numerics.arguments.as_real` it takes decimals, tensors and arrays of one number too.
+    Unlike `graphs.numerics.arguments.as_real` it accepts decimals, tensors and arrays of one number.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def check_number(argument: str, value: object, above: float, most: float, expect
 
 
 def check_unit(argument: str, value: float) -> None:
-    """Check that a number lies in [0, 1]; the message shows it, so it must be no secret.
+    """Check that a number lies in [0, 1]; the message shows it, so it must not be secret.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The text of a guard's state: a main part, and a line for each client, which ledgers keep in a row of its own.
+"""The text of a guard's state: a main part, and a line for each client, which ledgers store in a row of its own.
 
-A row is read and written with its client's queries only, so a commit does not grow with the number of clients.
+A row is read and written only with its client's queries, so a commit does not grow with the number of clients.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _CLIENT: Final = "\nclient "
 
 
 def client_key(name: str) -> str:
-    """Return the key of a client's row: no text that somebody else chose is in it."""
+    """Return the key of a client's row, which contains no text of the client's choice."""
     return sha256(name.encode()).hexdigest()[:32]
 
 
@@ -31,7 +31,7 @@ def join_state(main: str, clients: Mapping[str, str]) -> str:
 
 
 def split_state(text: str) -> tuple[str, dict[str, str]]:
-    r"""Return the main part of a state, and the lines of its clients by their keys.
+    r"""Return the main part of a state, and its clients' lines by key.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Words of 64 bits for entries of a table: numbers, times, and texts."""
+"""64-bit words for the entries of a table: numbers, times and texts."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "Precision", "entry_sums", "mixed", "rounded", "squared_sums"]
 
 Precision: TypeAlias = "type[np.float64] | type[np.float32] | type[np.float16]"
-"""To what numbers are rounded before they are hashed."""
+"""Precision to which numbers are rounded before they are hashed."""
 
 KINDS: Final = 5
-"""Constants that a column has: one for numbers, two for times, two for texts."""
+"""Constants of a column: one for numbers, two for times, two for texts."""
 
 _SIP_KEYS: Final = ("thresholdout txt", "of other records")
 _EXPECTED: Final = [15843686470144626680, 12651451966514728376]
-"""Of the text "abcdefgh"."""
+"""Words of the text "abcdefgh", which detect another hash function in pandas."""
 _PLAIN: Final = frozenset({str, bytes, bool, int, float, np.float64, np.int64, type(None)})
-"""Types of which equal objects have equal words here."""
+"""Types whose equal objects have equal words here."""
 _MISSING: Final = ("NAType", "NaTType")
 
 
@@ -45,7 +45,7 @@ def mixed(x: NDArray[np.uint64], spare: NDArray[np.uint64]) -> NDArray[np.uint64
 
 
 def rounded(values: NDArray[np.float64], precision: Precision) -> NDArray[np.float64]:
-    """Round to a precision; what is too large for it becomes infinite."""
+    """Round to a precision; numbers beyond its range become infinite."""
     if precision is np.float64:
         return values
     with np.errstate(over="ignore"):
@@ -55,8 +55,8 @@ def rounded(values: NDArray[np.float64], precision: Precision) -> NDArray[np.flo
 def squared_sums(
     values: NDArray[np.float64], keys: NDArray[np.uint64], spare: NDArray[np.float64]
 ) -> NDArray[np.uint64]:
-    """Return the sums along the first axis of the words of numbers, and of their squares."""
-    values += 0.0  # without negative zeros
+    """Return the sums of the words of numbers, and of their squares, along the first axis."""
+    values += 0.0  # turns -0.0 into 0.0
     with np.errstate(all="ignore"):
         if math.isnan(values.sum()):
             values[np.isnan(values)] = np.nan
@@ -77,12 +77,7 @@ def _sums(words: NDArray[np.uint64], keys: NDArray[np.uint64], spare: NDArray[np
 
 
 def entry_sums(column: NDArray[Any], keys: NDArray[np.uint64], precision: Precision) -> NDArray[np.uint64]:
-    """Return the words, and the squares of words, of a column that is not one of numbers.
-
-    Notes
-    -----
-    `precision`: to what its numbers are rounded.
-    """
+    """Return the words and their squares of a column that is not numeric; numbers in it are rounded."""
     if column.dtype.kind in "mM":
         return _time_sums(column, keys)
     codes, items = _different(column.astype(object, copy=False))
@@ -107,7 +102,7 @@ def entry_sums(column: NDArray[Any], keys: NDArray[np.uint64], precision: Precis
 
 
 def _time_sums(column: NDArray[Any], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the words and squares of times, or of durations, by their nanoseconds."""
+    """Return the words and squares of times or durations, by their nanoseconds."""
     missing = np.isnat(column)
     found = _stamp_sums(_nanoseconds(column).view(np.uint64), keys)
     if missing.any():
@@ -123,7 +118,7 @@ def _stamp_sums(stamps: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray
 
 
 def _nanoseconds(column: NDArray[Any]) -> NDArray[np.int64]:
-    """Return times, or durations, as nanoseconds, modulo 2^64 where these are too many."""
+    """Return times or durations as nanoseconds, modulo 2^64."""
     unit, count = np.datetime_data(column.dtype)
     if unit in "YM":
         return _nanoseconds(column.astype(f"{column.dtype.kind}8[D]"))
@@ -136,8 +131,8 @@ def _nanoseconds(column: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _told(item: object) -> float | int | str:
-    """Return a number or something missing as a float, a time as an integer of nanoseconds, anything else as text."""
-    if type(item) is str:  # most are, and the queries below take longer
+    """Return a number or a missing value as a float, a time as integer nanoseconds, anything else as text."""
+    if type(item) is str:  # the most frequent case, and cheaper than the checks below
         return item
     if item is None or type(item).__name__ in _MISSING:
         return math.nan
@@ -166,8 +161,8 @@ def _text(item: object) -> str:
 
 
 def _moment(moment: Any) -> int:
-    """Return a time as its nanoseconds, in UTC if it has a zone: copies in another zone are the same times."""
-    if hasattr(moment, "to_numpy"):  # a pandas one, which has nanoseconds
+    """Return a time as nanoseconds, in UTC if it has a zone: the same time in two zones is equal."""
+    if hasattr(moment, "to_numpy"):  # times of pandas, which have nanoseconds
         stamp = moment.to_numpy()
     elif isinstance(moment, timedelta):
         return (moment.days * 86_400 + moment.seconds) * 10**9 + moment.microseconds * 1_000
@@ -179,10 +174,10 @@ def _moment(moment: Any) -> int:
 
 
 def _different(objects: NDArray[Any]) -> tuple[NDArray[np.intp] | slice, list[Any] | NDArray[Any]]:
-    """Return which of its different entries each entry of a column is, and these: an array if they are texts.
+    """Return a column's codes and its distinct entries, which are an array if they are texts.
 
-    What is equal may have different texts, such as the tuples (1,) and (1.0,): so only texts and numbers are looked
-    for, and columns with anything else are returned as they are.
+    Equal objects may have different texts, such as the tuples (1,) and (1.0,). So only texts and numbers are
+    factorized; other columns are returned as they are.
     """
     from pandas import factorize
     from pandas.api.types import infer_dtype
@@ -206,7 +201,7 @@ def _text_sums(texts: NDArray[Any], keys: NDArray[np.uint64]) -> NDArray[np.uint
     _check_words()
     try:
         words = _sip_words(texts)
-    except UnicodeEncodeError:  # half of a character; bytes are hashed as they are
+    except UnicodeEncodeError:  # a lone surrogate, which only bytes can hold
         plain = np.empty(len(texts), dtype=object)
         plain[:] = [text.encode("utf-8", "surrogatepass") for text in texts]
         words = _sip_words(plain)
@@ -221,7 +216,7 @@ def _sip_words(items: NDArray[Any]) -> NDArray[np.uint64]:
 
 @cache
 def _check_words() -> None:
-    """Refuse a pandas that hashes texts in another way: a known holdout would be taken for a new one."""
+    """Refuse a pandas version with another hash of texts, which would take a known holdout for a new one."""
     if _sip_words(np.array(["abcdefgh"], dtype=object)).ravel().tolist() != _EXPECTED:
         import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Which data these are: parts of a data set, and who a holdout is."""
+"""Parts of a data set, and the identity of a holdout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Part = tuple[Any, ...]
-"""One part of a data set: arrays, data frames or sequences with one entry per record each."""
+"""One part of a data set: arrays, data frames or sequences, each with one entry per record."""
 
 
 def part(data: object, name: str) -> Part:
@@ -59,7 +59,7 @@ def part(data: object, name: str) -> Part:
 
 
 def _check_readable(piece: Any, name: str) -> None:
-    """Refuse tensors of other libraries that numpy cannot read, before anything is made of them."""
+    """Refuse tensors of other libraries that numpy cannot read."""
     if isinstance(piece, np.ndarray) or not hasattr(piece, "__array__") or hasattr(piece, "to_numpy"):
         return
     try:
@@ -70,7 +70,7 @@ def _check_readable(piece: Any, name: str) -> None:
 
 
 def record_count(data: Part) -> int:
-    """Return how many records a part has."""
+    """Return the number of records of a part."""
     shape = getattr(data[0], "shape", None)
     return int(shape[0]) if shape is not None else len(data[0])
 
@@ -90,7 +90,7 @@ def check_labels(data: Part, name: str) -> None:
 
 
 def kind_of_labels(labels: Any) -> str:
-    """Return "numbers" (truth values too), "text", or "objects" for what is neither, or both.
+    """Return "numbers" (booleans too), "text", or "objects" for others and mixtures.
 
     Examples
     --------
@@ -104,12 +104,12 @@ def kind_of_labels(labels: Any) -> str:
 
 
 def kept(data: Part) -> Part:
-    """Return a copy of a part that nobody else can change; its arrays are read-only."""
+    """Return a private copy of a part; its arrays are read-only."""
     return tuple(_frozen(np.array(piece)) if isinstance(piece, np.ndarray) else _copied(piece) for piece in data)
 
 
 def handed_out(data: Part) -> Part:
-    """Return what is given to functions that may write to it: read-only views of arrays, copies of the rest."""
+    """Return a part for functions that may write to it: read-only views of arrays, copies of the rest."""
     return tuple(_frozen(piece.view()) if isinstance(piece, np.ndarray) else _copied(piece) for piece in data)
 
 
@@ -124,16 +124,10 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Who a data set is.
+    """Identity of a data set.
 
-    Attributes
-    ----------
-    identity : str
-        64 hexadecimal digits that depend on its records, not on their order.
-    order : str
-        A digest of its records in their order: 64 hexadecimal digits.
-    keys : ndarray of shape (n,), or None
-        64 bits for each record, in their order, to look it up among others.
+    ``identity`` is a digest of its records in any order, ``order`` one in their order. ``keys`` has 64 bits for each
+    record, to search for it among others.
     """
 
     identity: str
@@ -142,7 +136,7 @@ class Content:
 
 
 class RecordSums:
-    """Sums of the hashes of records, from which a data set is known in any order of its records.
+    """Sums of the hashes of records, which identify a data set in any order of its records.
 
     Examples
     --------
@@ -160,7 +154,7 @@ class RecordSums:
         self._sums = [0, 0]
 
     def add(self, hashes: NDArray[np.uint64]) -> None:
-        """Add some records, by hashes of shape (k, 2); the sums are exact integers, without a modulus."""
+        """Add records by hashes of shape (k, 2); the sums are exact integers, without a modulus."""
         self._count += len(hashes)
         for half in (0, 1):
             lane = hashes[:, half]
@@ -173,7 +167,7 @@ class RecordSums:
         self._sums = [one + more for one, more in zip(self._sums, other._sums, strict=True)]
 
     def identity(self, pieces: int = 1) -> str:
-        """Return who a data set of so many pieces is; see `content_of`."""
+        """Return the identity of a data set of this number of pieces; see `content_of`."""
         return self._digest(b"thresholdout holdout", pieces)
 
     def table(self) -> str:
@@ -185,11 +179,11 @@ class RecordSums:
 
 
 def content_of(data: Part, keys: bool = False) -> Content:
-    """Return who a data set is; its records are read once, some at a time.
+    """Return the identity of a data set; its records are read once, in blocks.
 
-    The same numbers give the same identity whatever holds them (lists, arrays of any numeric type, data frames of any
-    library, sparse matrices), and whatever order they are in; names of columns do not count, their order does. What
-    different data sets share by chance is stated in PROOFS.md, "Identity of records".
+    The same numbers have the same identity in every container (lists, arrays of any numeric type, data frames of any
+    library, sparse matrices) and in every order. The order of columns counts, their names do not. PROOFS.md, "Identity
+    of records", bounds the probability of collisions.
 
     Examples
     --------
@@ -211,7 +205,7 @@ def content_of(data: Part, keys: bool = False) -> Content:
 
 
 def table_digest(hashes: NDArray[np.uint64]) -> str:
-    """Return one digest of all rows of a table, whatever their order: equal tables have equal ones, and no part tells.
+    """Return one digest of all rows of a table in any order; it shows nothing about single rows.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Whether two parts of a data set share records, or groups of them.
+"""Checks that two parts of a data set share no records and no groups.
 
-Both parts are compared when a guard is made or opened, by whoever has them both. What is told then is not for those
-who only ask: a guard that exists compares nothing with single records of its holdout.
+Whoever makes or opens a guard has both parts, and sees the result. Clients that only ask do not: an existing guard
+compares nothing with single records of its holdout.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 __all__ = ["check_disjoint", "check_groups"]
 
 Rounding: TypeAlias = "tuple[Precision | Sequence[Precision], ...]"
-"""To what precision each piece is rounded, or each of its columns."""
+"""Precision of each piece, or of each of its columns."""
 
 _STORED: Final[tuple[tuple[Precision, str], ...]] = ((np.float32, "single"), (np.float16, "half"))
 _BLOCK: Final = 1 << 14
 _KEYS: Final = 1 << 16
-"""Records, and keys of records, that are looked at together."""
+"""Records per block, and keys per block, which bounds the temporary arrays."""
 _BEYOND_CHANCE: Final = 10
-"""So many times more records must agree after rounding than agree by chance."""
+"""Factor by which agreements after rounding must exceed those by chance, so that chance refuses no valid parts."""
 
 
 def check_disjoint(train: Part, holdout: Part, keys: NDArray[np.uint64] | None = None) -> None:
-    """Refuse two parts that share records: equal in every column of every piece, or but for a rounding.
+    """Refuse two parts that share records: equal in every column of every piece, exactly or after rounding.
 
-    A part that went through single or half precision, as a whole or in some of its columns, has the roundings of what
-    it was made of. Roundings also agree by chance: where different records of one part become equal by the same
-    rounding, only many more agreements between the parts than that count.
+    A part that was stored in single or half precision, as a whole or in some columns, contains roundings of its
+    originals. Roundings also agree by chance: if different records of one part become equal by the same rounding,
+    agreements between the parts count only if there are many more.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def _refuse(shared: int, size: int, how: str) -> None:
 
 
 def _among(keys: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return which keys are among others; only those are sorted whose first bits are in both."""
+    """Return which keys are among others, sorting only those whose first bits are in both."""
     likely = np.flatnonzero(_first_bits(keys, others))
     found = np.zeros(keys.size, dtype=bool)
     if likely.size:
@@ -147,9 +147,9 @@ def _copies(
     keys: NDArray[np.uint64],
     roundings: Sequence[Rounding],
 ) -> tuple[int, int]:
-    """Return how many originals have a rounding among stored records, and how many stored records are such roundings.
+    """Return how many originals have a rounding among stored records, and how many stored records are roundings.
 
-    Both are zero where chance may have done it.
+    Both are zero if chance explains them.
     """
     most = 0, 0
     for rounding in roundings:
@@ -168,14 +168,9 @@ def _copies(
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """What a rounding leaves as it is.
+    """Columns of each piece that a rounding does not change, and whether it leaves some record unchanged as a whole.
 
-    Attributes
-    ----------
-    columns : list of list of bool
-        For each piece, which of its columns; all entries of a sparse one count as one column.
-    some : bool
-        Whether any record stays what it is as a whole.
+    All entries of a sparse piece count as one column.
     """
 
     columns: list[list[bool]]
@@ -183,9 +178,9 @@ class _Fit:
 
 
 def _roundings(stored: _Fit, original: _Fit, precision: Precision) -> list[Rounding]:
-    """Return what may have been rounded: everything, or those columns that have only numbers of this precision.
+    """Return the possible roundings: of everything, or of the columns with numbers of this precision only.
 
-    Nothing, where a rounding changes no original, or no stored record can have come out of it.
+    There is none if rounding changes no original, or if no stored record can be a rounding.
     """
     if all(map(all, original.columns)):
         return []
@@ -200,7 +195,7 @@ def _roundings(stored: _Fit, original: _Fit, precision: Precision) -> list[Round
 
 
 def _fitting(part: Part, precision: Precision, finer: _Fit | None) -> _Fit:
-    """Return what a rounding leaves as it is; what a finer one changes, it changes too."""
+    """Return the columns that a rounding does not change; a column that a finer one changes is changed by it, too."""
     whole, numeric, rows = [], [], None
     for number, piece in enumerate(part):
         if is_sparse(piece):
@@ -231,7 +226,7 @@ def _fitting(part: Part, precision: Precision, finer: _Fit | None) -> _Fit:
 
 
 def _kept_rows(piece: Any, precision: Precision) -> NDArray[np.bool_]:
-    """Return which rows of a sparse matrix a rounding leaves as they are."""
+    """Return which rows of a sparse matrix a rounding does not change."""
     entries = piece.tocoo()
     values = np.asarray(entries.data, dtype=np.float64)
     rows = np.ones(piece.shape[0], dtype=bool)
@@ -240,6 +235,6 @@ def _kept_rows(piece: Any, precision: Precision) -> NDArray[np.bool_]:
 
 
 def _kinds(names: Sequence[Hashable]) -> set[str]:
-    """Return what the names of groups are; texts are never equal to numbers."""
+    """Return the kinds of group names; texts never equal numbers."""
     kinds = set(map(type, names))
     return {"texts" if kind is str else "numbers" if issubclass(kind, Real) else kind.__name__ for kind in kinds}

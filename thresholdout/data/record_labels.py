@@ -1,7 +1,7 @@
 """Labels of records: the index of a data frame or series, by which values find their records.
 
-One rule: values with labels are taken by label, values without by order, and labels that are not those of the records
-are refused.
+Values with labels are matched by label and values without labels by order. Other labels than those of the records are
+refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["aligned", "is_name", "record_column", "record_labels"]
 
 
 def record_labels(data: Part, name: str) -> pd.Index[Any] | None:
-    """Return the labels of a part's records, ``None`` when no piece of it has labels.
+    """Return the labels of a part's records, or ``None`` if no piece has labels.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def record_labels(data: Part, name: str) -> pd.Index[Any] | None:
 
 
 def aligned(values: Any, labels: pd.Index[Any] | None, argument: str) -> Any:
-    """Return per-record values in the order of the records; what has no labels is in that order.
+    """Return per-record values in the order of the records; values without labels are in that order.
 
     Examples
     --------
@@ -81,11 +81,11 @@ def _index(piece: Any) -> pd.Index[Any] | None:
 
 
 _SHOWN: Final = 8
-"""Names of columns that a message shows."""
+"""Maximum number of column names in a message."""
 
 
 def is_name(given: object) -> bool:
-    """Return whether something names a column, rather than being one.
+    """Whether a value is the name of a column, and not a column.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def is_name(given: object) -> bool:
 
 
 def record_column(given: Any, data: Part, labels: pd.Index[Any] | None, argument: str, part: str) -> Any:
-    """Return one value per record: the column or index level of this name, or what is given, in the records' order.
+    """Return one value per record, in the records' order: the column or index level of this name, or the given values.
 
     Examples
     --------

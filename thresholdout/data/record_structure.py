@@ -1,7 +1,7 @@
-"""How records depend on each other, as people know it, made a dependence model: groups, an order in time, a graph.
+"""Dependence models from groups, time orders and graphs.
 
-Each model is one of `graphs`, and says no more than what was declared: anything may depend on anything inside a group,
-within a window of an order, along the edges of a graph, and nothing else.
+Each model states no more than its declaration: arbitrary dependence inside a group, within a window of an order, or
+along the edges of a graph, and independence otherwise.
 """
 
 from __future__ import annotations
@@ -35,22 +35,21 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TimeOrder:
-    """Records in order of time, for ``Thresholdout(..., dependence=TimeOrder("day", window=7))``.
+    """Records in time order, for ``Thresholdout(..., dependence=TimeOrder("day", window=7))``.
 
     Records more than ``window`` apart are independent. The training part is in the same order and comes before the
-    holdout, so a cross-validation fits to earlier records than it tests.
+    holdout, so cross-validation fits earlier records than it tests.
 
     Parameters
     ----------
     by : str or array-like, optional
-        The name of the column or index level that both parts are sorted by, or a number or time for each holdout
-        record. Left out, the records stand in order of time.
+        Name of the column or index level by which both parts are sorted, or a number or time for each holdout record.
+        By default the records are in time order.
     window : int, float or time difference, optional
-        How far apart records have to be to be independent: in records without ``by``, else as a difference of two
-        times.
+        Distance beyond which records are independent: in records without ``by``, else as a difference of two times.
     model : graphs.DependenceModel, optional
-        In place of a window: how the records depend on each other, such as
-        ``graphs.estimation.fit_autoregression(values of other series, n=n)``.
+        Dependence of the records, in place of a window, such as ``graphs.estimation.fit_autoregression(values of other
+        series, n=n)``.
 
     Examples
     --------
@@ -74,7 +73,7 @@ _WINDOW: Final = "how far apart records have to be to be independent"
 
 
 def one_structure(**given: object) -> str | None:
-    """Return which one of several structures is given, by its name; None where none is.
+    """Return the name of the given structure, or ``None``; refuse several.
 
     Examples
     --------
@@ -97,7 +96,7 @@ def one_structure(**given: object) -> str | None:
 
 
 def check_window(window: object, structure: str | None) -> None:
-    """Refuse a window of nothing.
+    """Refuse a window without an order or a graph.
 
     Examples
     --------
@@ -111,9 +110,9 @@ def check_window(window: object, structure: str | None) -> None:
 
 
 def planned_records(n: Any, groups: Any, order: Any, window: object, graph: Any, *, solved: bool = False) -> Any:
-    """Return the records that are planned for: a number, a model, or the model that follows from their structure.
+    """Return the planned records: a number, a model, or the model of their structure.
 
-    Where their number is solved for, records in order of time are a function from a number to a model.
+    If their number is to be found, records in time order are a function from a number to a model.
 
     Examples
     --------
@@ -144,7 +143,7 @@ def planned_records(n: Any, groups: Any, order: Any, window: object, graph: Any,
     if order is not True:
         return series_model(order, window, size)
     if size is None and solved:
-        window_model(1, window)  # a window that is no number is refused here
+        window_model(1, window)  # refuses a window that is no number
         return lambda n: window_model(n, window)
     if size is None:
         raise InputError("records", None, "the number of records in order of time, or width= to find it")
@@ -168,7 +167,7 @@ def group_model(groups: Any, n: int | None) -> Groups:
 
 
 def window_model(n: int, window: object) -> MovingWindow:
-    """Return the model of records in order of time, of which those more than a number of records apart are independent.
+    """Return the model of records in time order that are independent if more than a window apart.
 
     Examples
     --------
@@ -184,7 +183,7 @@ def window_model(n: int, window: object) -> MovingWindow:
 
 
 def series_model(times: Any, window: object, n: int | None) -> MovingWindow:
-    """Return the model of records at times, of which those more than a length of time apart are independent.
+    """Return the model of records at given times that are independent if more than a window apart.
 
     Examples
     --------
@@ -202,7 +201,7 @@ def series_model(times: Any, window: object, n: int | None) -> MovingWindow:
 
 
 def graph_model(graph: nx.Graph[Any], window: object, records: Sequence[Any]) -> DependencyGraph:
-    """Return the model of the nodes of a graph, of which those more than a number of edges apart are independent.
+    """Return the model of records on a graph that are independent if more than a number of edges apart.
 
     Examples
     --------
@@ -230,7 +229,8 @@ def graph_model(graph: nx.Graph[Any], window: object, records: Sequence[Any]) ->
     foreign = [label for label in graph if label not in named]
     if foreign:
         seen = f"{len(foreign)} nodes that are no record, such as {foreign[0]!r}"
-        near = "graph" if reach == 1 else f"without window=, networkx.power(graph, {reach})"  # paths lead through them
+        # With a window, paths through foreign nodes count, so they are removed after the power.
+        near = "graph" if reach == 1 else f"without window=, networkx.power(graph, {reach})"
         raise InputError("graph", seen, f"{near}.subgraph(labels) of the records, called as in {_INDEX}")
     if reach > 1:
         simple: nx.Graph[Any] = nx.Graph()
@@ -252,7 +252,7 @@ def _check_size(argument: str, found: int, n: int | None) -> None:
 
 @contextmanager
 def _renamed(**names: str) -> Iterator[None]:
-    """Turn a model's errors into errors about what the caller gave."""
+    """Rename the arguments in a model's errors to those of the caller."""
     try:
         yield
     except InputError:

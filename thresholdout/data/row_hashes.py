@@ -1,4 +1,4 @@
-"""Records known by their content: hashes of rows that are the same in every process and for every container."""
+"""Hashes of records that are the same in every process and for every container."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ Column: TypeAlias = "NDArray[Any] | pd.Series[Any]"
 
 
 def is_sparse(piece: Any) -> bool:
-    """Return whether a container is a sparse matrix."""
+    """Whether a container is a sparse matrix."""
     return hasattr(piece, "tocsr")
 
 
 def row_count(piece: Any) -> int:
-    """Return how many records a container has."""
+    """Return the number of records of a container."""
     shape = getattr(piece, "shape", None)
     return int(shape[0]) if shape is not None else len(piece)
 
 
 def columns_of(piece: Any) -> list[Column]:
-    """Split a container that is not sparse into one-dimensional columns: numbers, times, texts, or objects.
+    """Split a dense container into one-dimensional columns: numbers, times, texts, or objects.
 
-    Columns of a data frame stay what they are; `block_of` makes arrays of them.
+    Columns of a data frame keep their type; `block_of` converts them to arrays.
 
     Examples
     --------
@@ -57,9 +57,9 @@ def columns_of(piece: Any) -> list[Column]:
         return [piece.iloc[:, k] for k in range(piece.shape[1])]
     if hasattr(piece, "iloc"):
         return [piece]
-    if hasattr(piece, "get_columns"):  # of Polars: an array of all would give numbers and dates one type
+    if hasattr(piece, "get_columns"):  # Polars; one array of all columns would give numbers and dates one type
         return [column.to_numpy() for column in piece.get_columns()]
-    if hasattr(piece, "num_rows") and hasattr(piece, "columns"):  # of Arrow
+    if hasattr(piece, "num_rows") and hasattr(piece, "columns"):  # Arrow
         return [column.to_numpy(zero_copy_only=False) for column in piece.columns]
     if isinstance(piece, list) and any(isinstance(item, np.ndarray | list | tuple) for item in piece[:1]):
         return list(_matrix(piece).T)
@@ -88,7 +88,7 @@ def block_of(column: Column, first: int, last: int) -> NDArray[Any]:
 
 
 def number_type(column: Column) -> np.dtype[Any] | None:
-    """Return the type of a column's numbers, ``None`` when it has others things.
+    """Return the type of a column's numbers, or ``None`` for other columns.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def number_type(column: Column) -> np.dtype[Any] | None:
 
 
 def _matrix(rows: list[Any]) -> NDArray[Any]:
-    """Return a list of rows as a matrix; rows of different lengths, or of anything, as one column of objects."""
+    """Return a list of rows as a matrix; rows of different lengths as one column of objects."""
     try:
         array = np.asarray(rows)
     except ValueError:
@@ -112,30 +112,28 @@ def _matrix(rows: list[Any]) -> NDArray[Any]:
 _LANES: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _COLUMNS: Final = 64
 _BLOCK: Final = 1 << 14
-"""Columns, and numbers, that are hashed at a time, so that the temporary arrays stay in the cache."""
+"""Columns and numbers per block, so that the temporary arrays stay in the cache."""
 _LONG: Final = 1 << 28
-"""So many numbers take longer than a moment."""
+"""Numbers from which on hashing takes seconds and shows its progress."""
 _NUMERIC: Final = "biuf"
 
 
 def row_hashes(piece: Any, precision: Precision | Sequence[Precision] = np.float64) -> NDArray[np.uint64]:
     """Hash every record of a container to 128 bits.
 
+    Numbers are first rounded to ``precision``, so that records stored in it have the hashes of their originals.
+
     Notes
     -----
-    `precision`: to what numbers are rounded first; records that were stored so have the hashes of their originals. A
-    sparse matrix takes one.
+    Equal rows have equal hashes in every process and container. Numbers are compared as 64-bit floats, with 0 = -0 and
+    one NaN for all missing values; times and durations by their nanoseconds; everything else by its text. The order of
+    columns counts, their names do not.
 
-    Equal rows have equal hashes, in every process and whatever holds them: numbers are compared as 64-bit floats (with
-    0 = -0; everything missing is NaN, and all NaN are alike), times and durations by their nanoseconds, everything
-    else by its text. Names of columns do not count, their order does.
-
-    A number in column j becomes the word ``m = mix(bits(x) + K)``, modulo 2^64, where K is a constant of the column
-    and of its being a number. A time has two words with other K, and so has a text, of two keyed SipHashes.
-    A row is the sum of its words and the sum of their squares, scrambled one to one together with the number of
-    columns. ``mix`` is the finaliser of splitmix64. See "Identity of records" in PROOFS.md for how seldom different
-    rows collide. Not a cryptographic hash: it tells honest data apart, and does not resist somebody who constructs
-    collisions.
+    A number in column j becomes the word ``m = mix(bits(x) + K)``, modulo 2^64, where K is a constant of the column and
+    of the kind "number". A time has two words with other K, and so has a text, from two keyed SipHashes. A row is the
+    sum of its words and the sum of their squares, scrambled one to one together with the number of columns. ``mix`` is
+    the finaliser of splitmix64. PROOFS.md, "Identity of records", bounds the probability of collisions. This is no
+    cryptographic hash: it does not resist constructed collisions.
 
     Examples
     --------
@@ -150,7 +148,7 @@ def row_hashes(piece: Any, precision: Precision | Sequence[Precision] = np.float
 def record_hashes(
     pieces: tuple[Any, ...], precision: Precision | tuple[Precision | Sequence[Precision], ...] = np.float64
 ) -> NDArray[np.uint64]:
-    """Hash every record of a part made of several containers, such as ``(X, y)``; see `row_hashes`."""
+    """Hash every record of a part of several containers, such as ``(X, y)``; see `row_hashes`."""
     found = np.empty((row_count(pieces[0]), 2), dtype=np.uint64)
     first = 0
     for block in hash_blocks(pieces, precision):
@@ -162,7 +160,7 @@ def record_hashes(
 def hash_blocks(
     pieces: tuple[Any, ...], precision: Precision | tuple[Precision | Sequence[Precision], ...] = np.float64
 ) -> Iterator[NDArray[np.uint64]]:
-    """Hash the records of a part, and yield the hashes of some at a time, in their order; see `record_hashes`.
+    """Hash the records of a part and yield the hashes in blocks, in order; see `record_hashes`.
 
     Examples
     --------
@@ -188,7 +186,7 @@ def hash_blocks(
 def record_keys(
     pieces: tuple[Any, ...], precision: Precision | tuple[Precision | Sequence[Precision], ...] = np.float64
 ) -> NDArray[np.uint64]:
-    """Return 64 bits for each record of a part, in their order, without keeping the rest; see `record_hashes`."""
+    """Return 64 bits of hash for each record of a part, in order; see `record_hashes`."""
     found = np.empty(row_count(pieces[0]), dtype=np.uint64)
     first = 0
     for block in hash_blocks(pieces, precision):
@@ -198,13 +196,13 @@ def record_keys(
 
 
 def membership_keys(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return 64 bits for each record, to look it up in a set of records."""
+    """Return 64 bits of each record's hash, to search for it among others."""
     keys: NDArray[np.uint64] = np.ascontiguousarray(hashes[:, 0])
     return keys
 
 
 def _hasher(piece: Any, precision: Precision | Sequence[Precision]) -> _Dense | _Sparse:
-    """Return what hashes some rows of a container."""
+    """Return the hasher of a container's rows."""
     if is_sparse(piece):
         return _Sparse(piece, precision[0] if isinstance(precision, Sequence) else precision)
     columns = columns_of(piece)
@@ -212,13 +210,13 @@ def _hasher(piece: Any, precision: Precision | Sequence[Precision]) -> _Dense | 
 
 
 def _column_keys(count: int) -> NDArray[np.uint64]:
-    """Return the constants of each of so many columns, one for each kind of entry."""
+    """Return the constants of each column, one for each kind of entry."""
     number = np.arange(1, KINDS * count + 1, dtype=np.uint64) * np.uint64(_LANES[1])
     return mixed(number, np.empty_like(number)).reshape(count, KINDS)
 
 
 class _Dense:
-    """Hashes of the rows of a container that is not sparse."""
+    """Hashes of the rows of a dense container."""
 
     def __init__(self, columns: list[Column], precisions: Sequence[Precision]) -> None:
         self.width = len(columns)
@@ -228,7 +226,7 @@ class _Dense:
         self._room = np.empty((2, _BLOCK))
 
     def hashes(self, first: int, last: int) -> NDArray[np.uint64]:
-        """Return the hashes of these rows, each half in a row."""
+        """Return the hashes of these rows, one row for each half."""
         sums = np.zeros((2, last - first), dtype=np.uint64)
         numbers: list[tuple[int, NDArray[Any]]] = []
         most = min(_COLUMNS, _BLOCK // (last - first))
@@ -259,7 +257,7 @@ class _Dense:
         sums += squared_sums(words, keys, spare)
 
     def _add_bytes(self, sums: NDArray[np.uint64], column: int, values: NDArray[Any]) -> None:
-        """Add the words of a column that has 256 different numbers at most, and their squares."""
+        """Add the words of a column with at most 256 different numbers, and their squares."""
         every = np.arange(256, dtype=np.uint8).view(values.dtype)
         every = every if values.dtype.kind != "b" else np.arange(256) > 0
         all_words = rounded(every.astype(np.float64), self._precisions[column])[None, :]
@@ -280,7 +278,7 @@ class _Sparse:
         self._zeros = _each_squared(np.zeros(self.width), self._keys)
 
     def hashes(self, first: int, last: int) -> NDArray[np.uint64]:
-        """Return the hashes of these rows, each half in a row."""
+        """Return the hashes of these rows, one row for each half."""
         rows = self._rows[first:last].copy()
         rows.sum_duplicates()
         values = rounded(np.array(rows.data, dtype=np.float64), self._precision)

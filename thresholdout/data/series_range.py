@@ -1,4 +1,4 @@
-"""How far a series is seen to reach: an indication for whoever has to declare it, and no more than that."""
+"""The visible range of correlations in a series: advice for its declaration, not a bound."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 __all__ = ["seen_range"]
 
-_MOST_LAGS: Final = 100
-_LEVEL: Final = 0.05
-_LEAST: Final = 20
-_MOST_CLASSES: Final = 100
+_MOST_LAGS: Final = 100  # bounds the number of tests
+_LEVEL: Final = 0.05  # of all lags together; a range that is too long only costs width
+_LEAST: Final = 20  # labels below which Bartlett's limit is too rough
+_MOST_CLASSES: Final = 100  # integer labels with more values are numbers
 
 
 def seen_range(labels: Any) -> tuple[int, int] | None:
-    """Return the largest lag at which labels in order of time are seen to be correlated, and how many were looked at.
+    """Return the largest lag with a significant autocorrelation of labels in time order, and the number of lags tested.
 
     Notes
     -----
-    The largest lag whose autocorrelation is beyond Bartlett's limit (for the variance that correlations at smaller
-    lags leave it) at the level 0.05 for all lags together, 0 where none is; None for labels of which this can't be
-    said. What is not seen may be there all the same.
+    Significance is by Bartlett's limit (with the variance from correlations at smaller lags) at level 0.05 for all lags
+    together. The lag is 0 if none is significant. The result is None for labels that are neither numbers nor classes.
+    Dependence may be longer than this.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def seen_range(labels: Any) -> tuple[int, int] | None:
 
 
 def _features(labels: Any) -> FloatArray | None:
-    """Return numbers as one column, classes as one indicator each."""
+    """Return numbers as one column, and classes as one indicator each."""
     values = np.asarray(labels)
     if values.ndim != 1:
         return None

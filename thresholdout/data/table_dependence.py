@@ -1,4 +1,4 @@
-"""How the records of a table depend on each other: named by columns, kept as JSON values, read as a model."""
+"""The dependence of a table's records: declared by columns, stored as JSON values, read as a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_CLASSES", "described", "model_of"]
 
 MOST_CLASSES: Final = 100
-"""Most kinds of labels that are classes, or states of a chain."""
+"""Maximum number of classes, or of states of a chain."""
 
 _TABLE: Final = (
     "transition=table: a first column of labels, and for each label a column with its probability to be next"
@@ -37,7 +37,7 @@ def described(
     transition: pd.DataFrame | None,
     graph: pd.DataFrame | None,
 ) -> tuple[dict[str, Any], list[str] | None]:
-    """Return a dependence model as JSON values, and the group of each holdout record where it has groups."""
+    """Return a dependence model as JSON values, and the group of each holdout record if there are groups."""
     kinds = {"groups": groups, "window": window, "transition": transition, "graph": graph}
     given = [name for name, value in kinds.items() if value is not None]
     if len(given) > 1:
@@ -60,7 +60,7 @@ def described(
 
 
 def model_of(stored: dict[str, Any], n: int, groups: list[str] | None) -> DependenceModel:
-    """Read a dependence model of n records that `described` wrote down."""
+    """Read a dependence model of n records from the JSON values of `described`."""
     from graphs import Groups, Independent, MarkovChain, MovingWindow
 
     if stored["kind"] == "groups":
@@ -75,7 +75,7 @@ def model_of(stored: dict[str, Any], n: int, groups: list[str] | None) -> Depend
 
 
 def _check_order(train: pd.DataFrame, holdout: pd.DataFrame, order: str, given: list[str]) -> None:
-    """Refuse an order without a reach, and a holdout that does not come after the training part, which is known."""
+    """Refuse an order without a range, and a holdout that does not come after the training part."""
     import pandas as pd
 
     if not given:
@@ -100,7 +100,7 @@ def _check_order(train: pd.DataFrame, holdout: pd.DataFrame, order: str, given: 
 
 
 def _declared_chain(parts: list[NDArray[Any]], transition: pd.DataFrame) -> dict[str, Any]:
-    """Read a declared chain, and let it begin after the last training label, which is known."""
+    """Read a declared chain that begins after the last training label, which is public."""
     from graphs import MarkovChain
     from graphs.errors import ArgumentError
 
@@ -137,7 +137,7 @@ def _declared_chain(parts: list[NDArray[Any]], transition: pd.DataFrame) -> dict
 
 
 def _window(n: int, window: int) -> int:
-    """Check the reach of a moving window."""
+    """Check the range of a moving window."""
     from graphs import MovingWindow
     from graphs.errors import ArgumentError
 
@@ -151,7 +151,7 @@ def _window(n: int, window: int) -> int:
 def _edge_groups(train: list[str], holdout: list[str], graph: pd.DataFrame) -> tuple[dict[str, Any], list[str]]:
     """Name each holdout record's connected component by one of its ids.
 
-    Paths through training records count: given what is known about a common effect, its causes depend on each other.
+    Paths through training records count: given a known common effect, its causes depend on each other.
     """
     import networkx as nx
 

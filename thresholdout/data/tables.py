@@ -1,7 +1,7 @@
-"""Tables of records, read without loss: what is text stays text until it is known to be numbers.
+"""Tables of records, read without loss of text.
 
 "01" and "1" may be two classes, and "007" and "7" two records. So files are read as text, ids stay text, and labels
-become numbers only where no two of them can become one.
+become numbers only if no two different texts can become one number.
 """
 
 from __future__ import annotations
@@ -42,25 +42,23 @@ __all__ = [
 ]
 
 INDEX: Final = "Unnamed: 0"
-"""What pandas calls a first column without a name, as `DataFrame.to_csv` writes an index."""
+"""Name in pandas of a first column without a name, as `DataFrame.to_csv` writes an index."""
 
 _SHOWN: Final = 6
-"""Names of a long list that a message shows."""
+"""Maximum number of names in a message."""
 
 _DECIMAL = re.compile(r"-?(?:0|[1-9]\d*)(?:\.(\d+))?([eE][+-]?\d+)?", re.ASCII)
 _WHOLE = 2**53
-"""Integers below this are all different as 64-bit floats."""
+"""Integers below this are exact as 64-bit floats."""
 
 _NO_NUMBERS = {"inf", "infinity", "nan", "na", "n/a", "#n/a", "null", "none", ".", "?"}
-"""What programs write, in lower case, where a number is infinite or missing."""
+"""Texts, in lower case, that programs write for infinite or missing numbers."""
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
-    r"""Read a CSV file with a header, or JSON lines; every cell stays text, and an empty one is missing.
+    r"""Read a CSV file with a header, or JSON lines (``.jsonl``, ``.ndjson``), as text; empty cells are missing.
 
-    A file whose name ends in ``.jsonl`` or ``.ndjson`` has one JSON object in each line.
-
-    A first column without a name is called "Unnamed: 0", as pandas does; see `without_index`.
+    A first column without a name is called "Unnamed: 0", as in pandas; see `without_index`.
 
     Examples
     --------
@@ -93,7 +91,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
 
 
 def _json_lines(path: Path) -> pd.DataFrame:
-    """Read a file with one JSON object of texts, numbers and truth values in each line."""
+    """Read a file with one JSON object of texts, numbers and booleans in each line."""
     import pandas as pd
 
     rows = []
@@ -119,19 +117,14 @@ def _json_lines(path: Path) -> pd.DataFrame:
 
 
 def _cell(cell: object) -> str | float:
-    """Return a cell as the text that a CSV file would have; missing where it is null or empty."""
+    """Return a cell's text as in a CSV file; null and empty cells are missing."""
     if cell is None or cell == "":
         return math.nan
     return str(cell)
 
 
 def check_table(table: object, name: str, columns: Iterable[str]) -> pd.DataFrame:
-    """Check that a table has columns, each without missing values.
-
-    Notes
-    -----
-    `columns`: the columns it must have.
-    """
+    """Check that a table has these columns, without missing values."""
     import pandas as pd
 
     if not isinstance(table, pd.DataFrame):
@@ -148,7 +141,7 @@ def check_table(table: object, name: str, columns: Iterable[str]) -> pd.DataFram
 
 
 def shortened(names: Iterable[object]) -> str:
-    """Return a list of names for a message; of a long one the first few, and how many there are.
+    """Return a list of names for a message: a long one as its first names and their number.
 
     Examples
     --------
@@ -162,9 +155,9 @@ def shortened(names: Iterable[object]) -> str:
 
 
 def without_index(table: pd.DataFrame, name: str, needed: Iterable[str]) -> pd.DataFrame:
-    """Leave out the column that `DataFrame.to_csv` makes of an index, and say so in a warning.
+    """Drop the column that `DataFrame.to_csv` makes of an index, with a warning.
 
-    Its numbers say nothing about records, and would make equal records of two tables look different.
+    Its numbers are no content, and would make equal records of two tables differ.
 
     Examples
     --------
@@ -191,7 +184,7 @@ def without_index(table: pd.DataFrame, name: str, needed: Iterable[str]) -> pd.D
 def _check_full(column: pd.Series[Any], name: str, title: object) -> None:
     """Refuse a column with a missing value."""
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu":
-        return  # which have no way to be missing
+        return  # these types have no missing values
     missing = column.isna().to_numpy(dtype=bool)
     if _is_text(column):
         missing = missing | (column == "").to_numpy(dtype=bool)
@@ -211,7 +204,7 @@ def _is_text(column: pd.Series[Any]) -> bool:
 
 
 def id_texts(column: pd.Series[Any]) -> list[str]:
-    """Return ids as text; whole floats, which come from columns with gaps, as integers.
+    """Return ids as text; whole floats, from columns with gaps, as integers.
 
     Examples
     --------
@@ -264,10 +257,11 @@ def labels_of(train: pd.Series[Any], holdout: pd.Series[Any], argument: str) -> 
 
 
 def as_numbers(*columns: Sequence[str]) -> list[NDArray[Any]] | None:
-    """Read columns of text as numbers, or return ``None`` where that could make two different values one.
+    """Read columns of text as numbers, or return ``None`` if two different texts could become one number.
 
-    They are read if every text is the plain form of its number (no leading zeros, no trailing ones but in "1.0") or all
-    have the same number of decimals, no two texts of a column are the same number, and integers are below 2**53.
+    They are read if every text is the plain form of its number (no leading zeros, no trailing ones except in "1.0") or
+    all have the same number of decimals, if no two texts of a column are the same number, and if integers are below
+    2**53.
 
     Examples
     --------
@@ -302,7 +296,7 @@ def as_numbers(*columns: Sequence[str]) -> list[NDArray[Any]] | None:
 
 
 def is_number_like(labels: Iterable[str]) -> bool:
-    """Whether each of some text labels is an integer in its plain form; such labels are too large to be numbers."""
+    """Whether all text labels are integers in plain form, which are too large to be numbers."""
     return all(re.fullmatch(r"-?(?:0|[1-9]\d*)", label, re.ASCII) for label in labels)
 
 
@@ -329,7 +323,7 @@ def numbers(column: pd.Series[Any], table: str, title: object) -> NDArray[np.flo
 
 
 def sorted_by(table: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
-    """Put a table in the order of a column: of its numbers if it holds numbers only, else of its text or dates."""
+    """Sort a table by a column: by its numbers if it has only numbers, else by its text or dates."""
     import pandas as pd
 
     keys = table[column]
@@ -344,9 +338,9 @@ def sorted_by(table: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
 
 
 def shared_content(train: pd.DataFrame, holdout: pd.DataFrame, id: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the columns of both tables that say what a record is: those that both have, without ids.
+    """Return the content columns of both tables: their common columns without ids.
 
-    Text that is a number is taken as one, so that "1.0" equals "1".
+    Text that is a number becomes one, so that "1.0" equals "1".
     """
     import pandas as pd
 
@@ -387,7 +381,7 @@ def _text(value: object, argument: str) -> str:
 
 
 def _number(value: object) -> float:
-    """Return a number, or NaN for what is none."""
+    """Return a number, or NaN for other values."""
     if isinstance(value, str) and "_" in value:
         return math.nan
     try:
@@ -397,12 +391,12 @@ def _number(value: object) -> float:
 
 
 def _is_no_number(text: str) -> bool:
-    """Whether a text is what stands for a missing or infinite number."""
+    """Whether a text denotes a missing or infinite number."""
     return text.strip().lstrip("+-").lower() in _NO_NUMBERS
 
 
 def first_twice(ids: list[str]) -> str | None:
-    """Return the first text that has occurred before."""
+    """Return the first text that occurs again, or ``None``."""
     import pandas as pd
 
     again = pd.Index(ids, dtype=object).duplicated()
@@ -410,7 +404,7 @@ def first_twice(ids: list[str]) -> str | None:
 
 
 def predicted_labels(column: pd.Series[Any], labels: NDArray[Any]) -> NDArray[Any]:
-    """Read predicted labels in the type of the true ones."""
+    """Read predicted labels in the type of the observed ones."""
     if labels.dtype.kind != "U":
         return numbers(column, "predictions", "prediction")
     if column.dtype.kind in "iuf" and not is_number_like(np.unique(labels).tolist()):
@@ -419,7 +413,7 @@ def predicted_labels(column: pd.Series[Any], labels: NDArray[Any]) -> NDArray[An
 
 
 def unordered(ids: list[str], wanted: pd.Index[Any], of: str) -> InputError:
-    """Say why predictions cannot be put in the order of the records: the first reason there is."""
+    """Return the first reason for which predictions cannot be matched with the records."""
     import pandas as pd
 
     found = pd.Index(ids, dtype=object)

@@ -1,18 +1,16 @@
-"""What goes into a guard: per-record values, checked and reduced to one mean.
+"""Per-record values of a guard's queries: checked and reduced to one mean.
 
-A query is a mean over records of values in a declared range ``[lower, upper]``. Everything behind the guard works
-in units of that range, so the values are mapped to ``[0, 1]`` record by record; what is reduced is therefore a
-mean of n numbers in ``[0, 1]``, whose sensitivity to one record is 1/n whatever the range.
+A query is a mean over records of values in a declared range ``[lower, upper]``. The guard works in units of that range,
+so each value is mapped to ``[0, 1]``. The mean of n such numbers has sensitivity 1/n to one record, whatever the range.
 
-Floating point: values are summed in blocks of `BLOCK`, which stay in a cache while they are summed and checked, so that
-each is read from memory once; the blocks' sums are added exactly. Whatever the order inside a block of k values, its
-error is at most ``(k - 1) * 2**-53`` times the sum of their absolute values, to first order, and the mechanism charges
-this to the sensitivity. Mechanisms that need an exact sum round every value to a dyadic grid first; see `UnitRecords`,
-and `UnitSums` where sums are enough.
+Floating point: values are summed in blocks of `BLOCK`, which stay in the cache while they are summed and checked. The
+blocks' sums are added exactly. In any order inside a block of k values, the error is at most ``(k - 1) * 2**-53`` times
+the sum of their absolute values, to first order; the mechanism charges this to the sensitivity. Mechanisms that need an
+exact sum round every value to a dyadic grid first: see `UnitRecords`, and `UnitSums` if sums are enough.
 
-A value v in [0, 1] is rounded to the grid of `UnitRecords` by adding ``2**(52 - bits)``:
-neighbouring floats from there on are ``2**-bits`` apart, so the sum is rounded to the nearest multiple, ties to even,
-and its bit pattern, an integer, grows by exactly ``rint(v * 2**bits)``. Patterns are added as integers.
+A value v in [0, 1] is rounded to the grid of `UnitRecords` by adding ``2**(52 - bits)``. Neighbouring floats from there
+on are ``2**-bits`` apart, so the sum is rounded to the nearest multiple, ties to even, and its bit pattern, an integer,
+grows by exactly ``rint(v * 2**bits)``. Patterns are added as integers.
 """
 
 from __future__ import annotations
@@ -50,12 +48,12 @@ __all__ = [
 ]
 
 BLOCK = 1 << 17
-"""Most values that are summed at once."""
+"""Maximum number of values that are summed at once."""
 
-_COARSEST = 2.0**-20  # of a range: the largest distance between floats in it
+_COARSEST = 2.0**-20  # largest distance between floats in a range, relative to it: coarser ones would change answers
 
 _ONE = np.uint64(np.array(1.0).view(np.uint64))
-"""Bit pattern of 1.0: those of floats in [0, 1] are the integers up to it, those of negative numbers and NaN larger."""
+"""Bit pattern of 1.0. Patterns of floats in [0, 1] are the integers up to it; those of negatives and NaN are larger."""
 
 
 def check_bounds(bounds: object) -> tuple[float, float]:
@@ -80,9 +78,9 @@ def check_bounds(bounds: object) -> tuple[float, float]:
 
 
 def is_boolean(values: object) -> bool:
-    """Whether values are of a type that has true and false only: public, whatever they are.
+    """Whether values have a boolean type, which is public whatever the values are.
 
-    What numpy cannot read is not; it is refused where the values are read.
+    Values that numpy cannot read have none; they are refused where the values are read.
 
     Examples
     --------
@@ -96,11 +94,7 @@ def is_boolean(values: object) -> bool:
 
 
 def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argument: str) -> float:
-    """Check per-record values and return their mean in units of the range, in ``[0, 1]``.
-
-    Notes
-    -----
-    `n`: how many there must be; ``None`` for any number of at least one.
+    """Check n per-record values (at least one if n is ``None``) and return their mean in units of the range.
 
     Examples
     --------
@@ -125,10 +119,10 @@ def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argume
 
 
 def _block_sum(block: NDArray[Any], bounds: tuple[float, float], argument: str, array: NDArray[Any]) -> float:
-    """Check the range of a block of an array's values and return their sum in units of it."""
+    """Check the range of a block of values and return their sum in units of the range."""
     floats = np.ascontiguousarray(block, dtype=np.float64)
-    # einsum adds in vector registers and, unlike a dot product, in one thread
-    if bounds == (0.0, 1.0):  # the sum first: it takes as long from memory as from a cache, and the check does not
+    # einsum uses vector registers and, unlike a dot product, one thread.
+    if bounds == (0.0, 1.0):  # the sum comes first: reading from memory slows the check and not the sum
         total = float(np.einsum("i->", floats))
         _check_inside(floats, bounds, argument, array)
         return total
@@ -137,21 +131,9 @@ def _block_sum(block: NDArray[Any], bounds: tuple[float, float], argument: str, 
 
 
 class ExactMean:
-    """The mean of n per-record values that were rounded to a grid, as a fraction. Secret: it shows n only.
+    """The mean of n per-record values on a grid, as a fraction. Secret: its representation shows n only.
 
-    Parameters
-    ----------
-    total : int
-        Sum of the rounded values, in units of ``2**-bits``.
-    n : int
-        Number of records.
-    bits : int
-        Digits of the grid.
-
-    Attributes
-    ----------
-    total, n, bits : int
-        As given.
+    ``total`` is the sum in units of ``2**-bits``.
 
     Examples
     --------
@@ -176,24 +158,12 @@ class ExactMean:
 
 
 class UnitRecords:
-    """Per-record values in units of the range, rounded to a grid that is so coarse that sums of them are exact.
+    """Per-record values in units of the range, rounded to a grid on which all their sums are exact. Secret.
 
-    A value v in ``[0, 1]`` becomes ``round(v * 2**bits) / 2**bits``; n of them add up to at most ``2**53`` steps of
-    ``2**-bits``, so every sum of some of them is exact in 64-bit floating point, in any order. What is answered is
-    therefore *exactly* a mean of one number in ``[0, 1]`` per record, and differs from the mean of the values as they
-    were given by at most `record_rounding`. Secret: the representation shows the number of records only.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Booleans, or floats that are multiples of ``2**-bits`` from 0 to 1.
-    bits : int
-        Digits of the grid.
-
-    Attributes
-    ----------
-    bits : int
-        As given.
+    A value v in ``[0, 1]`` becomes ``round(v * 2**bits) / 2**bits``. The sum of n values is at most ``2**53`` steps of
+    ``2**-bits``, so every partial sum is exact in 64-bit floating point, in any order. The answer is therefore
+    *exactly* a mean of one number in ``[0, 1]`` per record, and differs from the mean of the given values by at most
+    `record_rounding`. The representation shows the number of records only.
 
     Examples
     --------
@@ -221,11 +191,11 @@ class UnitRecords:
         return ExactMean(int(np.einsum("i->", self._values) * 2.0**self.bits), len(self), self.bits)
 
     def variance(self) -> float:
-        """Return the sample variance, divided by n - 1; at least two records."""
+        """Return the sample variance, with divisor n - 1; at least two records."""
         return float(np.var(self.unit(), ddof=1))
 
     def ones(self) -> int | None:
-        """Return the number of ones; ``None`` where some value is neither 0 nor 1."""
+        """Return the number of ones; ``None`` if some value is neither 0 nor 1."""
         if self._values.dtype == np.bool_:
             return int(np.count_nonzero(self._values))
         count = int(np.count_nonzero(self._values == 1.0))
@@ -236,11 +206,11 @@ class UnitRecords:
         return self._values.astype(np.float64, copy=False)
 
     def tossed(self, noise: NoiseSource) -> ExactMean:
-        """Return the mean of coins, one for each record, with its value as probability; 0 and 1 stay what they are."""
+        """Return the mean of one coin per record, with its value as probability; 0 and 1 are unchanged."""
         return ExactMean(int(np.count_nonzero(self.coins(noise))), len(self), 0)
 
     def coins(self, noise: NoiseSource) -> NDArray[np.bool_]:
-        """Return coins, one for each record, with its value as probability; 0 and 1 stay what they are."""
+        """Return one coin per record, with its value as probability; 0 and 1 are unchanged."""
         if self._values.dtype == np.bool_:
             return self._values.astype(np.bool_)
         shown: NDArray[np.bool_] = self._values == 1.0
@@ -256,7 +226,7 @@ class UnitRecords:
 
 
 def unit_records(values: object, n: int | None, bounds: tuple[float, float], argument: str) -> UnitRecords:
-    """Check per-record values like `unit_mean`, and keep them, for mechanisms that need more than their mean.
+    """Check per-record values like `unit_mean` and keep them, for mechanisms that need more than their mean.
 
     Examples
     --------
@@ -267,7 +237,7 @@ def unit_records(values: object, n: int | None, bounds: tuple[float, float], arg
     bits = record_bits(array.size)
     if array.dtype.kind == "b" and bounds == (0.0, 1.0):
         return UnitRecords(array.copy(), bits)
-    zero = 2.0 ** (52 - bits)  # see `thresholdout.data.values`
+    zero = 2.0 ** (52 - bits)  # rounds to the grid; see the module
     rounded = _in_units(floats_inside(array, 0, array.size, bounds, argument), bounds) + zero
     rounded -= zero
     return UnitRecords(rounded, bits)
@@ -276,11 +246,9 @@ def unit_records(values: object, n: int | None, bounds: tuple[float, float], arg
 def clipped(
     values: object, n: int, bounds: tuple[float, float], argument: str, missing: float | None = None
 ) -> NDArray[Any]:
-    """Return per-record values as numbers in the range: each is clipped to it.
+    """Return per-record values clipped to the range; missing ones become ``missing``, by default the lower end.
 
-    Missing ones count as ``missing``, the lower end of the range by default.
-
-    A function of each record alone, so the result is a query like any other, whatever the values were.
+    The result is a function of each record alone, and therefore a query like any other, whatever the values were.
 
     Examples
     --------
@@ -304,11 +272,11 @@ def record_bits(n: int) -> int:
 
 
 def half_bits(bits: int) -> int:
-    """Return the digits of the lower half of a number on a grid, by which its square is taken apart.
+    """Return the digits of the lower half of a number on a grid, for splitting its square.
 
     A multiple v of ``2**-bits`` in [0, 1] is ``high + low``: `high` is v rounded to ``bits - half_bits(bits)`` digits,
-    so ``low`` is at most half a step of that grid. Sums of n squares of the one, of the other, and of their products
-    are then multiples of a power of two that floats add up without an error: at most ``n * 2**bits`` of them.
+    so ``low`` is at most half a step of that grid. Sums of n squares of either, and of their products, are multiples of
+    a power of two, at most ``n * 2**bits`` of them, which floats add without error.
 
     Examples
     --------
@@ -341,7 +309,7 @@ def grid_variance(total: int, squares: int, n: int, bits: int) -> float:
 
 
 def record_rounding(n: int) -> float:
-    """Bound by how much `UnitRecords` moves a mean: half a grid step, and the floating-point error of the range.
+    """Bound the effect of `UnitRecords` on a mean: half a grid step, and the floating-point error of the range.
 
     Examples
     --------
@@ -377,25 +345,25 @@ def _in_units(floats: NDArray[np.float64], bounds: tuple[float, float]) -> NDArr
 def floats_inside(
     array: NDArray[Any], start: int, stop: int, bounds: tuple[float, float], argument: str
 ) -> NDArray[np.float64]:
-    """Return some values of an array as floats, not always copied; an InputError names the first one out of range."""
+    """Return some values of an array as floats, not always copied; refuse values out of range."""
     floats = np.ascontiguousarray(array[start:stop], dtype=np.float64)
     _check_inside(floats, bounds, argument, array)
     return floats
 
 
 def _check_inside(floats: NDArray[np.float64], bounds: tuple[float, float], argument: str, array: NDArray[Any]) -> None:
-    """Refuse floats out of range; the message names the first such value of the array that they are part of."""
+    """Refuse floats out of range; the message names the first such value of the whole array."""
     if bounds == (0.0, 1.0):
         patterns = floats.view(np.uint64)
         if patterns[patterns.argmax()] <= _ONE:
-            return  # and no value is -0.0, which is in the range
+            return  # the pattern of -0.0, which is in the range, is larger, so it takes the slower check
     lower, upper = bounds
     if not (np.minimum.reduce(floats) >= lower and np.maximum.reduce(floats) <= upper):
         _refuse_range(np.asarray(array, dtype=np.float64), bounds, argument)
 
 
 def _as_array(values: object, argument: str) -> NDArray[Any]:
-    """Turn values into an array without losing sight of missing or complex ones."""
+    """Return values as an array; refuse missing and complex ones, which a conversion would hide."""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise InputTypeError(argument, f"a {type(values).__name__}", "one value per record, shape (n,)")
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
@@ -431,26 +399,26 @@ def _refuse_range(array: NDArray[np.float64], bounds: tuple[float, float], argum
 
 
 _MODULUS: Final = 1 << 64
-_DOTTED: Final = 1 << 13  # values in a product of vectors: OpenBLAS starts threads above 10,000
-_NEAR: Final = 36  # binary digits to which squares are known, see the notes of `UnitSums`: one less than is proved
+_DOTTED: Final = 1 << 13  # values per dot product: OpenBLAS starts threads above 10,000
+_NEAR: Final = 36  # binary digits of near squares: one less than the notes of `UnitSums` prove
 
 
 class UnitSums:
-    """The mean of values on the grid, whether all are ends, and their squares ("near" or "exact"), in one pass. Secret.
+    """Mean of values on the grid, whether all are ends, and their squares ("near" or "exact"), in one pass. Secret.
 
     Values are checked like those of `unit_mean`.
 
     Notes
     -----
-    *Near.* A value v in units of the range has ``abs(v * 2**bits - k) <= 1/2`` with its k on the grid, so that k^2 and
-    the square of ``v * 2**bits`` differ by at most ``2**bits``. Floats add up squares in slices of at most ``2**13``
-    values, in any order, and `math.fsum` adds up the slices: with one rounding of each square the relative error is at
-    most ``(2**13 + 1) * 2**-53`` to first order, less than ``2**-37``.
+    *Near.* A value v in units of the range has ``abs(v * 2**bits - k) <= 1/2`` with its k on the grid, so k^2 and the
+    square of ``v * 2**bits`` differ by at most ``2**bits``. Floats add squares in slices of at most ``2**13`` values,
+    in any order, and `math.fsum` adds the slices. With one rounding of each square the relative error is at most
+    ``(2**13 + 1) * 2**-53`` to first order, less than ``2**-37``.
 
-    *Exact.* Squares of patterns are added modulo ``2**64``. A pattern is that of zero and k steps more, so this says
-    which rest the sum S of all ``k**2`` has. The sum of all ``(v * 2**bits)**2`` is within ``n * 2**bits <= 2**53`` of
-    S, and floats say it within ``2**-37`` of at most ``n * 4**bits <= 2**(53 + bits) <= 2**93``, that is ``2**56``. So
-    S is the only number with this rest that is so near.
+    *Exact.* Squares of patterns are added modulo ``2**64``. A pattern is that of zero plus k steps, so this gives the
+    sum S of all ``k**2`` modulo ``2**64``. The sum of all ``(v * 2**bits)**2`` is within ``n * 2**bits <= 2**53`` of S.
+    Floats give it within ``2**-37`` of at most ``n * 4**bits <= 2**(53 + bits) <= 2**93``, that is ``2**56``. So S is
+    the only integer with this residue that is so near.
 
     Examples
     --------
@@ -508,7 +476,7 @@ class UnitSums:
 
     @property
     def squares(self) -> tuple[int, int]:
-        """Bounds on the sum of squares in steps of ``2**(-2 * bits)``; equal where it is known."""
+        """Bounds on the sum of squares in steps of ``2**(-2 * bits)``; equal if it is exact."""
         size, bits = self.mean.n, self.mean.bits
         exact = self.mean.total << bits if self.ends else self._exact
         if exact is not None:
@@ -518,7 +486,7 @@ class UnitSums:
         return max(0, about - off), about + off
 
     def variance(self) -> float:
-        """Return the variance of the values on the grid, divided by n and rounded once; squares have to be exact."""
+        """Return the variance of the values on the grid, with divisor n, rounded once; squares must be exact."""
         squares, same = self.squares
         assert squares == same
         return grid_variance(self.mean.total, squares, self.mean.n, self.mean.bits)
@@ -528,7 +496,7 @@ class UnitSums:
         return unit_records(self._array, self.mean.n, self._bounds, self._argument)
 
     def _units(self, start: int, stop: int, buffer: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return some values in units of the range; those of the range [0, 1] are not always copied."""
+        """Return some values in units of the range; for the range [0, 1] not always copied."""
         part = floats_inside(self._array, start, stop, self._bounds, self._argument)
         if self._bounds == (0.0, 1.0):
             return part

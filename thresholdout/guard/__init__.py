@@ -1,6 +1,6 @@
-"""The guard around a holdout, and what it consists of.
+"""Guards of a holdout.
 
-What a guard is in other processes is loaded with it: it has to be there when a guard is sent to one.
+`RemoteGuard` is imported here because its class must be registered before a guard is sent to another process.
 """
 
 from thresholdout.guard.guard import Thresholdout

@@ -1,4 +1,4 @@
-"""What comes out of a guard."""
+"""Answers of a guard."""
 
 from __future__ import annotations
 
@@ -18,42 +18,41 @@ _FROM: Final = {"train": "what was expected, confirmed by the holdout", "holdout
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer of a guard, with what it is worth.
+    """One answer of a guard, with its interval.
 
-    It converts to a float, and is compared and formatted by its value: ``b > a`` does not say that b is better than a.
-    Where intervals overlap, ``guard.compare`` may tell both apart; there is no ``b - a``, whose interval would not
-    be known.
+    An answer converts to a float, and is compared and formatted by its value: ``b > a`` does not show that b is better.
+    If intervals overlap, ``guard.compare`` may still separate the models. There is no ``b - a``, since its interval
+    would be unknown.
 
     Attributes
     ----------
     value : float
         The answer, in the units of the query's range.
     interval : tuple of float
-        With the guard's confidence, for all its answers at once, the truth lies between these two; in the units of the
-        query's range, which is all of it where no certificate applies.
+        Contains the estimand, with the guard's confidence for all its answers at once, in the units of the query's
+        range. It is the whole range if no certificate applies.
     source : {"train", "holdout"}
         Where the value comes from. Only ``"holdout"`` uses up an answer from the holdout.
     query : int
         Number of the query, from 1.
     remaining : int or None
-        Answers from the holdout that are left after this one; ``None`` when no budget was declared.
+        Answers from the holdout left after this one; ``None`` if no limit was declared.
     lower, upper : float
         The query's declared range.
     name : str
-        What was asked, as the caller named it.
+        The caller's name of the query.
     repeated : bool
-        Whether this is an earlier answer, given again because its key was used again.
+        Whether this is an earlier answer, returned again because its key was used again.
     about : {"query", "best"}
-        What value and interval are about: the query that was asked, or (the Ladder) the best one so far.
+        Whether value and interval are those of this query or (the Ladder) of the best one so far.
     candidate : str
-        Which model it is about: its name, or its class with the parameters that are no defaults.
+        The model: its name, or its class with the parameters that differ from defaults.
     estimand : str
-        What the interval is about, in words, for a statistic that is no mean over records. (For means the guard's
-        certificate says it.)
+        The estimand of a statistic that is no mean over records, in words. (For means see the guard's certificate.)
     cost : float or None
-        Nats of the error budget that an answer cost which states its interval directly; infinite where it took all.
+        Nats of the error budget spent, for an interval that was stated directly; infinite if it took all.
     approximate : bool
-        Whether its guard has normal limits: then no interval is guaranteed.
+        Whether the guard has normal limits, so that no interval is guaranteed.
 
     Examples
     --------
@@ -83,7 +82,7 @@ class Answer:
 
     @property
     def half_width(self) -> float:
-        """How far the truth can be from ``value``: the larger side of the interval, rounded up."""
+        """Largest distance between ``value`` and an end of the interval, rounded up."""
         return larger_side(self.value, *self.interval)
 
     def __float__(self) -> float:
@@ -96,7 +95,7 @@ class Answer:
         return round(self.value, digits)
 
     def __sub__(self, other: object) -> Never:
-        """Refuse arithmetic, for which the bare number has to be asked."""
+        """Refuse arithmetic; convert to a float for it."""
         raise _no_arithmetic("-", self, other)
 
     def __rsub__(self, other: object) -> Never:
@@ -155,7 +154,7 @@ class Answer:
 
 
 def shown_confidence(approximate: bool) -> str:
-    """Return with which confidence an interval is told, in words."""
+    """Return the confidence of an interval in words."""
     return "approximately with the guard's confidence (normal limits)" if approximate else "with the guard's confidence"
 
 
@@ -165,7 +164,7 @@ def shown_cost(cost: float) -> str:
 
 
 def _no_arithmetic(sign: str, left: object, right: object) -> InputTypeError:
-    """Return why answers are not added or subtracted: of what comes out, no interval is known."""
+    """Return why answers are not added or subtracted: the result would have no known interval."""
     one, other = ("answer" if isinstance(side, Answer) else "number" for side in (left, right))
     expected = "float(answer) for the bare number"
     if sign == "-" and one == other:

@@ -1,4 +1,4 @@
-"""The way of a query about models: recognised by its key, made, evaluated; one at a time or in lists."""
+"""Queries about models: looked up by key, built and evaluated, one at a time or in lists."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
     "way",
 ]
 
-_MOST_KEPT = 0.99
+_MOST_KEPT = 0.99  # a list needs some error budget of its own
 
 
 def score(
@@ -59,7 +59,7 @@ def score(
     name: str,
     precise: bool = False,
 ) -> Answer:
-    """Ask for a score, or for the last one; see `Thresholdout.score` and `Thresholdout.final_check`."""
+    """Ask for a score; see `Thresholdout.score` and `Thresholdout.final_check`."""
     chosen, cv = get_score(metric), checked_cv(cv)
     check_short_texts(name=name)
     weights, final = ((sample_weight,), False) if kind == "score" else ((), True)
@@ -70,7 +70,7 @@ def score(
     query, read = guard._queries.score(estimator, metric, cv, sample_weight, key, train_values)
     if final:
         query.known = replace(query.known, chosen=guard._records.development is not None)
-        query.name += ", final check"  # so that the key of an earlier query is not taken for this one's
+        query.name += ", final check"  # an earlier query's key must not answer it
     named = query.about(name or class_and_parameters(estimator))
     if precise:
         answer = _stated(guard, "estimator", named, read, _reserve(guard))
@@ -111,19 +111,19 @@ def compare(
 
 
 def way(precise: bool) -> tuple[str, ...]:
-    """Return what the key of a precise query has in addition: an earlier answer is not taken for it."""
+    """Return the further part of a precise query's key, so that an earlier answer is not returned for it."""
     return ("precise",) if precise else ()
 
 
 def _reserve(guard: Thresholdout) -> float:
-    """Return the share that a precise answer reserves for later ones: nothing if it is the last of the declared."""
+    """Return the share that a precise answer reserves for later ones: none if it is the last declared query."""
     mechanism = guard._mechanism.shares_error_budget("a precise answer")
     last = mechanism.refusal(guard._engine.state(), 2) is not None and mechanism.refusal(guard._engine.state()) is None
     return 0.0 if last and not getattr(guard.parameters, "final_check", False) else PRECISE
 
 
 def _few_left(guard: Thresholdout, query: Query) -> float | None:
-    """Return the share to reserve where few declared queries are left and a direct interval is narrower."""
+    """Return the share to reserve if few declared queries are left and a direct interval is narrower."""
     if not guard.parameters.takes_lists:
         return None
     mechanism, state = guard._mechanism.shares_error_budget("a precise answer"), guard._engine.state()
@@ -137,7 +137,7 @@ def _stated(guard: Thresholdout, argument: str, query: Query, read: Callable[[],
 
 
 def _direct(guard: Thresholdout, query: Query, answer: Answer) -> tuple[float, float] | None:
-    """Return the half-width and the cost to expect of a precise answer, where it is narrower than this one."""
+    """Return the expected half-width and cost of a precise answer if it is narrower than this one."""
     if not guard.parameters.takes_lists:
         return None
     mechanism, state = guard._mechanism.shares_error_budget("a precise answer"), guard._engine.state()
@@ -149,7 +149,7 @@ def _direct(guard: Thresholdout, query: Query, answer: Answer) -> tuple[float, f
 
 
 def _beside(guard: Thresholdout, answer: Answer, query: Query, cv: object, greater_is_better: bool) -> Answer:
-    """Return an answer; warn where it is far from the training value, if that was not the one of a fit."""
+    """Return an answer, after a warning if it is far from its cross-validated training value."""
     if guard._records.development is not None:
         warn_of_overfit(answer, query.shown, greater_is_better=greater_is_better)
     elif cv != "training" and answer.about == "query":
@@ -267,7 +267,7 @@ def _recalled(
     names: Sequence[str],
     score: Metric | Statistic,
 ) -> dict[int, Answer]:
-    """Return answers that there are already, by place; that of the best stands for all, at place 0."""
+    """Return stored answers by place; an answer about the best one stands for the whole list, at place 0."""
     places = sorted(set(first))
     if report == "best":
         whole = key_of_list("best", [keys[place] for place in places], [names[place] for place in places])
@@ -278,7 +278,7 @@ def _recalled(
 
 
 def first_places(keys: Sequence[str | None]) -> list[int]:
-    """Return for each query of a list the place of the first one that is the same by its content.
+    """Return, for each query of a list, the place of the first query with the same content.
 
     Examples
     --------
@@ -290,7 +290,7 @@ def first_places(keys: Sequence[str | None]) -> list[int]:
 
 
 def repeats(told: Mapping[int, Answer], first: Sequence[int], names: Sequence[str]) -> list[Answer]:
-    """Return the answers of a list, of which some are those of earlier places."""
+    """Return the answers of a list; queries with the content of an earlier place repeat its answer."""
     return [
         told[at] if at == place else replace(told[at], repeated=True, candidate=names[place])
         for place, at in enumerate(first)
@@ -298,17 +298,7 @@ def repeats(told: Mapping[int, Answer], first: Sequence[int], names: Sequence[st
 
 
 class Listed(NamedTuple):
-    """One model of a list.
-
-    Parameters
-    ----------
-    name : str
-        Its key in a mapping; empty in a sequence.
-    model : estimator
-        Fitted.
-    key : str or None
-        Identity of its query.
-    """
+    """One model of a list, with its name (empty in a sequence) and its key."""
 
     name: str
     model: Any
@@ -316,15 +306,7 @@ class Listed(NamedTuple):
 
 
 def listed(models: Sequence[Any] | Mapping[str, Any], keys: Sequence[str] | None) -> list[Listed]:
-    """Return a list's models with their names and keys.
-
-    Raises
-    ------
-    InputTypeError
-        When it is neither a list nor a mapping.
-    InputError
-        When it is empty, or there are more or fewer keys.
-    """
+    """Return a list's models with their names and keys."""
     if not isinstance(models, (Mapping, list, tuple)):
         raise InputTypeError("models", f"a {type(models).__name__}", "a list of estimators, or a mapping of names")
     if isinstance(models, Mapping) and (odd := [name for name in models if not isinstance(name, str)]):
@@ -336,7 +318,7 @@ def listed(models: Sequence[Any] | Mapping[str, Any], keys: Sequence[str] | None
 
 
 def _names(candidates: Sequence[Listed], *, unique: bool) -> list[str]:
-    """Return what the history calls models; those that are described alike by their places where names are told."""
+    """Return the models' names in the history; equal descriptions get numbers if names must be unique."""
     names = [one.name or class_and_parameters(one.model) for one in candidates]
     if not unique:
         return names
@@ -347,7 +329,7 @@ def _names(candidates: Sequence[Listed], *, unique: bool) -> list[str]:
 
 
 def _check_lists(queries: object, **others: object) -> None:
-    """Refuse what is no list, an empty one, and lists that do not go with it."""
+    """Refuse values that are no list, an empty list, and lists of other lengths beside it."""
     if not isinstance(queries, (list, tuple)):
         raise InputTypeError("queries", f"a {type(queries).__name__}", "a list")
     if not queries:
@@ -362,7 +344,7 @@ def _check_lists(queries: object, **others: object) -> None:
 
 
 def _checked_values(values: object, models: int) -> Sequence[Any]:
-    """Return a training value for each model, or nothing for each."""
+    """Return one training value, or None, for each model."""
     if values is None:
         return [None] * models
     if not isinstance(values, (list, tuple, np.ndarray)):
@@ -373,13 +355,7 @@ def _checked_values(values: object, models: int) -> Sequence[Any]:
 
 
 def checked_reserve(reserve: object) -> float:
-    """Return the share of the error budget that is kept after a list.
-
-    Raises
-    ------
-    InputError
-        When it is none.
-    """
+    """Return the share of the error budget that is reserved for queries after a list."""
     share = as_real(reserve)
     if share is None or not 0.0 <= share <= _MOST_KEPT:
         raise InputError("reserve", repr(reserve), f"a share from 0 to {_MOST_KEPT}")
@@ -394,15 +370,8 @@ _MOST: Final = 4
 def class_and_parameters(model: Any) -> str:
     """Return a model's class with the parameters that differ from their defaults, in at most 120 characters.
 
-    Parameters
-    ----------
-    model : object
-        An estimator, or the name of a column of predictions; of anything else the class is all that is said.
-
-    Notes
-    -----
-    The history is public, and parameters can hold records. So numbers, short texts and short tuples of whole numbers
-    are shown as they are; of an array nothing but its shape, of everything else its class or its length.
+    The history is public, and parameters can contain records. So only numbers, short texts and short tuples of integers
+    are shown; of an array only its shape, of anything else its class or length.
 
     Examples
     --------
@@ -416,7 +385,7 @@ def class_and_parameters(model: Any) -> str:
     """
     try:
         text = model if isinstance(model, str) else _model(model)
-    except Exception:  # parameters may be anybody's objects
+    except Exception:  # parameters are objects of any class, whose comparison or repr may fail
         text = type(model).__name__
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 

@@ -1,4 +1,4 @@
-"""What a guard says about two models."""
+"""Comparisons of two models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["About", "Comparison", "Verdict"]
 About: TypeAlias = Literal["difference", "win_rate"]
 Verdict: TypeAlias = Literal["better", "worse", "not settled"]
 
-_MOST: Final = 1e12  # more records are as good as none
+_MOST: Final = 1e12  # no data set has more records
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +29,21 @@ class Comparison:
     value : float
         The difference, in the metric's units; or the win rate.
     interval : tuple of float
-        With the guard's confidence, together with all its other answers, the truth lies between these two.
+        Contains the estimand, with the guard's confidence for all its answers at once.
     verdict : {"better", "worse", "not settled"}
         Whether the interval is on one side of 0, or of one half for a win rate.
     settling : int or None
-        About how many holdout records would settle it, were the value true; ``None`` where it is settled, or where no
-        number would.
+        Approximate number of holdout records that would settle it if the value were exact; ``None`` if it is settled,
+        or if no number would.
     answer : Answer
-        The answer that it rests on.
+        The answer that the comparison is made from.
     about : {"difference", "win_rate"}
-        What value and interval are about.
+        The quantity of value and interval.
     candidate : str
-        What the history calls the model, in a comparison of several.
+        Name of the model in the history, in a comparison of several.
     direct : tuple of float or None
-        Where it is not settled and ``precise=True`` would be narrower: the half-width to expect, and the nats of the
-        error budget that it would cost, about.
+        If it is not settled and ``precise=True`` would be narrower: the expected half-width, and its approximate cost
+        in nats of the error budget.
     """
 
     value: float
@@ -59,7 +59,7 @@ class Comparison:
     def of(
         cls, answer: Answer, n: int, *, greater_is_better: bool = True, about: About = "difference", candidate: str = ""
     ) -> Comparison:
-        """Return what an answer says about two models.
+        """Return the comparison that follows from an answer about two models.
 
         Parameters
         ----------
@@ -67,10 +67,14 @@ class Comparison:
             About the first model less the second, or about the win rate.
         n : int
             Number of holdout records.
-        greater_is_better : bool
-            Of the metric; a smaller loss is better. Wins are always the first model's.
+        greater_is_better : bool, default=True
+            Of the metric. Wins are always the first model's.
         about, candidate
             As in the attributes.
+
+        Returns
+        -------
+        Comparison
 
         Examples
         --------

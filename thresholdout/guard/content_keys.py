@@ -1,10 +1,9 @@
-"""Keys of queries: digests of what a query is a function of, code included.
+"""Keys of queries: digests of everything that a query is a function of, code included.
 
-A key is right when equal keys mean equal queries. So whatever might count does: the order of a dict, the bytes of a
-number (-0.0 is another one than 0.0), the version of each package that a class or a function comes from. Two equal
-queries with different keys are asked twice, and no more than that.
-
-Code counts with all that it reaches; code that may read files, clocks or random numbers has no key.
+A key is right if equal keys imply equal queries. So every possible influence counts: the order of a dict, the bytes of
+a number (-0.0 differs from 0.0), the version of each package that a class or a function comes from. Two equal queries
+with different keys only cost a second query. Code counts with everything that it reaches; code that may read files,
+clocks or random numbers has no key.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ __all__ = [
 
 
 class Unrecognised(Exception):
-    """What keeps a query from being known by its content, in words that show nothing of it."""
+    """The reason for which a query has no key of its content; it shows nothing of the content."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -63,12 +62,12 @@ _OF_PYTHON: Final = _words(
     "abc array bisect builtins cmath collections copy dataclasses enum fractions functools heapq itertools "
     "logging math numbers operator re statistics string textwrap types typing unicodedata warnings"
 )
-"""Modules of Python of which the results depend on the arguments alone, but for `_OUTSIDE`."""
+"""Modules of Python whose results depend on the arguments alone, except for the names in `_OUTSIDE`."""
 
 _OF_SCIENCE: Final = _words(
     "catboost imblearn lightgbm networkx numba numpy pandas scipy sklearn statsmodels torch xgboost"
 ).union(_OURS)
-"""Packages of which the same holds."""
+"""Packages for which the same holds."""
 
 _OUTSIDE: Final = _words(
     "ExcelFile FileIO HDFStore __annotations__ __dict__ __doc__ __globals__ __import__ __subclasses__ argv "
@@ -79,17 +78,17 @@ _OUTSIDE: Final = _words(
     "query rand randint randn random random_sample rvs sample seed set_state shuffle stat sys time today urandom "
     "urlopen uuid4 vars"
 )
-"""Names by which code reads what is not in it: files, clocks, random numbers, what happens to be in memory."""
+"""Names by which code reads external state: files, clocks, random numbers, uninitialised memory."""
 
 _VALUES: Final = _words("cython datetime decimal uuid zoneinfo")
-"""Modules of which the objects are values, though not all of their functions depend on arguments alone."""
+"""Modules whose objects are values, although some of their functions read external state."""
 
 _FITTING: Final = frozenset({"fit", "fit_predict", "fit_transform", "partial_fit"})
-"""Methods of which the result is in the state of the object, which counts."""
+"""Methods whose result is in the object's state, which is part of the key."""
 
 
 def closed_over(cell: Any) -> list[Any]:
-    """Return what is in a cell of a closure, if anything."""
+    """Return the content of a closure's cell as a list, empty if there is none."""
     try:
         return [cell.cell_contents]
     except ValueError:
@@ -97,7 +96,7 @@ def closed_over(cell: Any) -> list[Any]:
 
 
 def used_globals(function: FunctionType) -> dict[str, Any]:
-    """Return the globals that a function uses, also in functions inside of it, and what was added to the builtins."""
+    """Return the globals that a function and its inner functions use, and names that were added to the builtins."""
     names = set(_arguments(function.__code__, "LOAD_GLOBAL", "LOAD_NAME"))
     added = {name: vars(builtins)[name] for name in names & vars(builtins).keys()}
     found = {name: thing for name, thing in added.items() if not (callable(thing) and is_installed(thing))}
@@ -114,17 +113,9 @@ def _arguments(code: CodeType, *operations: str) -> Iterator[str]:
 
 
 def check_code(function: FunctionType) -> None:
-    """Refuse a function that may read what its content does not say: files, clocks, random numbers.
+    """Refuse a function of the user's that may read external state: files, clocks, random numbers.
 
-    Parameters
-    ----------
-    function : function
-        One that is not installed. Whatever fits is left alone: what it has read is in the state that it made.
-
-    Raises
-    ------
-    Unrecognised
-        When it does, or may do so.
+    Methods that fit are accepted: their inputs are in the state that they made.
     """
     if function.__name__ in _FITTING:
         return
@@ -142,20 +133,7 @@ def check_code(function: FunctionType) -> None:
 
 
 def check_reached(thing: Any, by: str) -> None:
-    """Refuse a module, a function or a class that code uses, where its results can depend on more than arguments.
-
-    Parameters
-    ----------
-    thing : object
-        Anything but these three passes.
-    by : str
-        The function that uses it.
-
-    Raises
-    ------
-    Unrecognised
-        When it is such a one.
-    """
+    """Refuse a module, a function or a class that code uses if its results can depend on external state."""
     if isinstance(thing, ModuleType):
         _check_package(thing.__name__, by)
     elif isinstance(thing, (FunctionType, BuiltinFunctionType, type)) and is_installed(thing):
@@ -165,7 +143,7 @@ def check_reached(thing: Any, by: str) -> None:
 
 
 def is_harmless(kind: type) -> bool:
-    """Whether objects of an installed class can be beside code that is not installed: what they do is up to them alone.
+    """Whether objects of an installed class can be used by code that is not installed: they read no external state.
 
     Examples
     --------
@@ -193,19 +171,19 @@ def _check_package(module: str, by: str) -> None:
 
 
 def is_installed(thing: Any) -> bool:
-    """Whether a function or a class is the one of its name in a package that is installed, or part of Python."""
+    """Whether a function or a class is the one of its name in an installed package or in Python."""
     module, path = getattr(thing, "__module__", None) or "builtins", str(getattr(thing, "__qualname__", "<>"))
     if module not in sys.modules or module == "__main__" or "<" in path or not _of_a_package(module):
         return False
     found: Any = sys.modules[module]
-    for name in path.split("."):  # what borrows a name, as functools.wraps does, is another function
+    for name in path.split("."):  # a function with a borrowed name (functools.wraps) is another object
         found = getattr(found, name, None)
     return found is thing
 
 
 @cache
 def _of_a_package(module: str) -> bool:
-    """Whether a module is part of Python, of this package, or of one that is installed."""
+    """Whether a module belongs to Python, to this package or to an installed one."""
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names or top in _OURS:
         return True
@@ -219,7 +197,7 @@ def _of_a_package(module: str) -> bool:
 
 @cache
 def version_of(module: str) -> str:
-    """Return the version of the package that a module is in; that of Python for its own modules.
+    """Return the version of a module's package; that of Python for its own modules.
 
     Examples
     --------
@@ -248,27 +226,22 @@ _DESCRIBING = (
     "_abc_impl"
 )
 _NO_CONTENT: Final = frozenset(_DESCRIBING.split())
-"""What a class says of itself, and not what it does."""
+"""Attributes that describe a class and do not change what it does."""
 _OF_THE_PROCESS: Final = frozenset({"_deprecated_key_to_warnings", "_metadata_request", "_stop_words_id", "n_threads"})
-"""What scikit-learn's objects remember of their process or of who fits them, or lose in a pickle: no prediction."""
+"""Attributes of scikit-learn's objects that depend on the process or are lost in a pickle, without any prediction."""
 
 _COUNTED: Final = ("KDTree", "BallTree")
 _COUNTERS: Final = slice(7, 11)
-"""Where the state of a tree of neighbours counts how often it was asked."""
+"""Places in the state of a tree of neighbours that count its queries."""
 
 _HOOKS: Final = ("__reduce__", "__reduce_ex__", "__getstate__", "__getnewargs__", "__getnewargs_ex__")
 _ATOMS: Final = frozenset({str, int, float, bool, bytes, complex, type(None), tuple, list, dict})
-_FEW: Final = 4096
-_MOST_WRITTEN: Final = 20_000_000
+_FEW: Final = 4096  # bytes; copies of so few are faster than views
+_MOST_WRITTEN: Final = 20_000_000  # objects, which bounds the time of a key
 
 
 def content_key(*things: Any) -> str | None:
-    """Return a digest of the content of objects, or ``None`` where that can't be told; see `content_digest`.
-
-    Parameters
-    ----------
-    *things
-        Estimators, metrics, numbers.
+    """Return a digest of the content of objects, or ``None`` if there is none; see `content_digest`.
 
     Examples
     --------
@@ -285,32 +258,17 @@ def content_key(*things: Any) -> str | None:
 
 
 def content_digest(*things: Any) -> str:
-    """Return a digest of the content of objects, the same in every process and after every pickle.
+    """Return a digest of the content of objects, equal in every process and after every pickle.
 
-    Classes and functions of installed packages count by their names and the packages' versions; all others, such as
-    those of a notebook, by their code and by the globals and closed-over values that it uses, as they are now.
-
-    Parameters
-    ----------
-    *things
-        Estimators, functions, metrics, numbers.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-
-    Raises
-    ------
-    Unrecognised
-        When the content of something can't be told, or code that is not installed may read something outside of
-        itself: a file, a clock, random numbers, a module that nobody has installed.
+    Classes and functions of installed packages count by their names and the packages' versions. Others, such as those
+    of a notebook, count by their code and the current globals and closed-over values that it uses. Content that cannot
+    be determined, or may depend on external state, raises `Unrecognised`.
 
     Notes
     -----
-    What is hashed is a stream of pickles without references, in which arrays, sets, functions and classes are replaced
-    by what counts about them. So it makes no difference what is shared inside of an object, nor in which order an array
-    lies in memory. Whatever holds itself, but for functions and classes, can't be told.
+    The hash is that of a stream of pickles without references, in which arrays, sets, functions and classes are
+    replaced by their content. So shared references inside an object and the memory layout of arrays make no difference.
+    Objects that contain themselves are refused, except for functions and classes.
 
     Examples
     --------
@@ -329,7 +287,7 @@ def content_digest(*things: Any) -> str:
         digest = walk.digest(things)
     except Unrecognised:
         raise
-    except Exception as error:  # whatever its own pickling raises
+    except Exception as error:  # pickling calls code of any class
         raise Unrecognised(f"part of it cannot be pickled ({type(error).__name__})") from None
     if walk.own_code and walk.foreign:
         raise Unrecognised(f"code that is not installed uses a {walk.foreign}, which can do anything")
@@ -337,7 +295,7 @@ def content_digest(*things: Any) -> str:
 
 
 class _Walk:
-    """One walk over everything that can be reached; functions and classes that hold themselves are met again in it."""
+    """One walk over all reachable objects, which also finds functions and classes that contain themselves."""
 
     def __init__(self) -> None:
         self.written = 0
@@ -349,7 +307,7 @@ class _Walk:
         self._lowest: float = np.inf
 
     def own_classes(self, kind: type) -> list[type]:
-        """Return the classes of an object that are not installed, and note one that is and can do anything."""
+        """Return an object's classes that are not installed; note an installed one that may read external state."""
         found = self._kinds.get(kind)
         if found is None:
             if not is_harmless(kind) and is_installed(kind):
@@ -361,12 +319,12 @@ class _Walk:
         """Return the digest of one object."""
         sink = hashlib.sha256()
         writer = _Writer(self, _Sink(sink.update))
-        writer.fast = True  # no references, so that nothing depends on what is shared
+        writer.fast = True  # writes no references, so shared objects make no difference
         writer.dump(thing)
         return sink.hexdigest()
 
     def named(self, thing: Any, parts: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Return what stands for a function or a class: by its place where it is being written, else its digest."""
+        """Return the token of a function or a class: its depth while it is being written, else its digest."""
         known = self._done.get(id(thing))
         if known is not None:
             return known[1]
@@ -382,7 +340,7 @@ class _Walk:
         finally:
             del self._open[id(thing)]
         if self._lowest >= depth:
-            self._done[id(thing)] = thing, token  # the same wherever it is met
+            self._done[id(thing)] = thing, token  # independent of the place where it was found
             self._lowest = np.inf
         self._lowest = min(self._lowest, outside)
         return token
@@ -394,14 +352,14 @@ class _Sink:
 
 
 class _Writer(pickle.Pickler):
-    """Writes what counts about objects."""
+    """Pickler of the content of objects."""
 
     def __init__(self, walk: _Walk, sink: _Sink) -> None:
         super().__init__(sink, protocol=5)
         self._walk = walk
 
     def persistent_id(self, thing: Any) -> tuple[Any, ...] | None:
-        """Return what stands for an object whose pickle says too much or too little of it."""
+        """Return the token of an object whose pickle has too much or too little of its content."""
         walk = self._walk
         walk.written += 1
         if walk.written > _MOST_WRITTEN:
@@ -421,7 +379,7 @@ class _Writer(pickle.Pickler):
             return _installed(thing) if is_installed(thing) else walk.named(thing, _function)
         if kind is np.ufunc:
             return _universal(thing)
-        if callable(thing) and is_installed(thing):  # what is compiled
+        if callable(thing) and is_installed(thing):  # compiled functions
             return _installed(thing)
         if kind is MethodType:
             return "method", walk.digest((thing.__func__, thing.__self__))
@@ -436,7 +394,7 @@ class _Writer(pickle.Pickler):
         return None
 
     def reducer_override(self, thing: Any) -> Any:
-        """Return what an instance is made of."""
+        """Return the parts of an instance."""
         kind = type(thing)
         if isinstance(thing, PurePath) or hasattr(kind, SHARED):
             what = "a path, whose file is not in it" if isinstance(thing, PurePath) else "a guard, a scorer or a gate"
@@ -461,7 +419,7 @@ def _installed(thing: Any) -> tuple[str, str, str, str]:
 
 
 def _universal(function: np.ufunc) -> tuple[str, str, str, str]:
-    """Return a function of NumPy's kind by its name; most of them do not say where they are from."""
+    """Return a NumPy ufunc by its name; most of them do not store their module."""
     name = function.__name__
     for module in ("numpy", "scipy.special"):
         if getattr(sys.modules.get(module), name, None) is function:
@@ -470,7 +428,7 @@ def _universal(function: np.ufunc) -> tuple[str, str, str, str]:
 
 
 def _of_the_records(kind: type, found: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Leave out what an object of scikit-learn remembers of the process that fitted it."""
+    """Remove the state of a scikit-learn object that depends on the process that fitted it."""
     state = found[2] if len(found) > 2 else None
     if isinstance(state, dict) and not _OF_THE_PROCESS.isdisjoint(state):
         state = {name: value for name, value in state.items() if name not in _OF_THE_PROCESS} or None
@@ -483,7 +441,7 @@ def _of_the_records(kind: type, found: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @cache
 def _without_gaps(kind: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the same fields, one after the other."""
+    """Return a type of the same fields without padding."""
     from numpy.lib.recfunctions import repack_fields
 
     packed: np.dtype[Any] = repack_fields(np.zeros(0, kind), align=False, recurse=True).dtype
@@ -491,7 +449,7 @@ def _without_gaps(kind: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _array(array: np.ndarray[Any, Any], walk: _Walk) -> tuple[Any, ...]:
-    """Return an array's type, shape and values; what is between the fields of a record is no value."""
+    """Return an array's type, shape and values, without the padding of records."""
     kind = array.dtype
     if kind.names is not None and not kind.hasobject:
         packed = _without_gaps(kind)
@@ -507,7 +465,7 @@ def _array(array: np.ndarray[Any, Any], walk: _Walk) -> tuple[Any, ...]:
 
 
 def _function(function: FunctionType) -> tuple[Any, ...]:
-    """Return what a function does: its code, and everything that the code finds outside of itself."""
+    """Return a function's code and everything outside that the code uses."""
     check_code(function)
     cells = [content for cell in function.__closure__ or () for content in closed_over(cell)]
     outside = sorted(used_globals(function).items())
@@ -522,7 +480,7 @@ def _code(code: CodeType) -> tuple[Any, ...]:
 
 
 def _class(kind: type) -> tuple[Any, ...]:
-    """Return what a class is made of."""
+    """Return the content of a class."""
     members: list[tuple[str, Any]] = []
     for name, member in sorted(vars(kind).items()):
         if name in _NO_CONTENT:

@@ -1,4 +1,4 @@
-"""What a gate says of a candidate."""
+"""Decisions of a gate."""
 
 from __future__ import annotations
 
@@ -14,51 +14,50 @@ DecisionOutcome: TypeAlias = Literal["keep", "reject", "worse", "not settled"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a gate says of one candidate. It is true if the candidate is kept.
+    """Decision of a gate about one candidate. It is true if the candidate is kept.
 
     Attributes
     ----------
     outcome : {"keep", "reject", "worse", "not settled"}
-        "keep" makes the candidate the gate's champion. With a tolerance "keep" says that it is not worse by more, and
-        "worse" that it is worse; both are certified, and the champion stays.
+        "keep" makes the candidate the gate's champion. With a tolerance, "keep" states that it is not worse by more
+        than the tolerance and "worse" that it is worse; both are certified, and the champion stays.
     certified : bool
-        Whether it is proved, with the guard's confidence and together with everything else that the guard says, that
-        the candidate is better than the last certified model by more than the gate's delta; with a tolerance, that the
-        outcome is true. A candidate that is kept
-        without that is on the way, and may be worse.
+        Whether the candidate is proved to be better than the last certified model by more than the gate's delta; with a
+        tolerance, whether the outcome is proved. Proofs have the guard's confidence, together with all its other
+        answers. A candidate that is kept without a proof may be worse.
     test : str or None
-        Which test the holdout was put to: "sign test", "bets", "bets on groups", "normal limits", "relative entropy" or
-        "Hoeffding's inequality"; ``None`` where cross-validation alone decided.
+        The test on the holdout: "sign test", "bets", "bets on groups", "normal limits", "relative entropy" or
+        "Hoeffding's inequality"; ``None`` if cross-validation alone decided.
     cost : float
-        What it cost, in nats of the remaining error budget: 0 where cross-validation alone decided.
+        Nats of the error budget spent: 0 if cross-validation alone decided.
     error_budget_left : float
-        What is left of the probability of error afterwards.
+        Remaining probability of error afterwards.
     remaining : int or None
-        Answers from the holdout that are left; ``None`` when no budget was declared. A candidate that the holdout does
-        not confirm is one.
+        Answers from the holdout that are left; ``None`` if no limit was declared. A candidate that the holdout does not
+        confirm uses one.
     gain : float
-        By how much the candidate is better than the champion on the training part, in the metric's units. Of the
-        holdout's gain nothing is known but what `certified` says.
+        By how much the candidate is better than the champion on the training part, in the metric's units. About the
+        holdout's gain only `certified` is known.
     query : int
         Number in the guard's history.
     name : str
-        What the caller named the candidate.
+        The caller's name of the candidate.
     repeated : bool
-        Whether this is an earlier decision, given again because its key was used again; it then cost nothing.
+        Whether this is an earlier decision, returned again at no cost because its key was used again.
     approximate : bool
-        Whether the guard has normal limits: then `certified` is approximate, and nothing is proved.
+        Whether the guard has normal limits; then nothing is proved, and `certified` is approximate.
 
     Examples
     --------
     >>> decision = Decision("keep", True, "bets", 0.105, 0.045, None, 0.02, 3)
     >>> decision, bool(decision)
-    (<Decision 3: keep, certified by bets; cost 0.11 nats, 0.045 of the risk left>, True)
+    (<Decision 3: keep, certified by bets; cost 0.11 nats, error budget left 0.045>, True)
     >>> Decision("keep", False, None, 0.0, 0.05, None, 0.02, 1)
-    <Decision 1: keep on the way, not certified; free, 0.05 of the risk left>
+    <Decision 1: keep on the way, not certified; free, error budget left 0.05>
     >>> Decision("keep", True, "bets", 0.0, 0.045, None, 0.02, 3, repeated=True)
-    <Decision 3: keep, certified by bets; decided before: nothing spent>
+    <Decision 3: keep, certified by bets; decided before, nothing spent>
     >>> Decision("worse", True, "sign test", 5.0, 0.0002, None, -0.02, 9)
-    <Decision 9: worse, certified by sign test; cost 5 nats, 0.0002 of the risk left>
+    <Decision 9: worse, certified by sign test; cost 5 nats, error budget left 0.0002>
     """
 
     outcome: DecisionOutcome
@@ -87,7 +86,7 @@ class Decision:
             what = "keep on the way, not certified" + ("" if self.test is None else f": {self.test} did not confirm it")
         else:
             what = "reject, by cross-validation" if self.test is None else f"reject: {self.test} did not confirm it"
-        if self.repeated:  # what was left then is not what is left now
-            return f"<Decision {self.query}{name}: {what}; decided before: nothing spent>"
+        if self.repeated:  # the error budget of that time is not the present one
+            return f"<Decision {self.query}{name}: {what}; decided before, nothing spent>"
         cost = "free" if self.test is None else f"cost {shown_above(self.cost, 2)} nats"
-        return f"<Decision {self.query}{name}: {what}; {cost}, {self.error_budget_left:.3g} of the risk left>"
+        return f"<Decision {self.query}{name}: {what}; {cost}, error budget left {self.error_budget_left:.3g}>"

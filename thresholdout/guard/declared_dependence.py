@@ -1,7 +1,7 @@
-"""The dependence of a guard's records: the model that is given, or that follows from groups, a time order or a graph.
+"""The dependence of a guard's records: the given model, or the one that follows from groups, a time order or a graph.
 
-What follows depends on the training part too: its records are known to everybody, and known records may join those of
-the holdout between which they stand. PROOFS.md, "Groups, orders and graphs".
+It depends on the training part, too: training records are public, and can join records of the holdout between which
+they stand. PROOFS.md, "Groups, orders and graphs".
 """
 
 from __future__ import annotations
@@ -29,26 +29,17 @@ if TYPE_CHECKING:
 __all__ = ["Declared", "among_known", "check_meaning", "checked_names", "declared_dependence"]
 
 _MOST_FACTORS: Final = 8
-"""Most names of columns that are groups at once."""
+"""Maximum number of columns that are groups at once."""
 
 _NOTHING_LEFT: Final = 0.5
-"""Half-width of one query from which on an answer says nothing."""
+"""Half-width of one query that is the whole range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What is declared about the dependence of records.
+    """The holdout's model given the training records, and the structure of the training part.
 
-    Parameters
-    ----------
-    model : DependenceModel
-        Of the holdout's records, given those of the training part.
-    train_groups : object
-        Group of each training record, or None.
-    together : ndarray or None
-        Training records that are in one fold of a cross-validation, where that is not by these groups.
-    ordered : bool
-        Whether an order of the records was declared; those of the training part are in it, then.
+    ``train_groups`` are the training records' groups; ``together`` has those that share a fold for another reason.
     """
 
     model: DependenceModel
@@ -66,11 +57,6 @@ def declared_dependence(
     train_groups: Any = None,
 ) -> Declared:
     """Return the dependence of a guard's records; see `thresholdout.Thresholdout` for the arguments.
-
-    Raises
-    ------
-    InputError
-        When they do not go together, name what is not there, or leave open how far dependence reaches.
 
     Examples
     --------
@@ -113,7 +99,7 @@ def declared_dependence(
 
 
 def check_meaning(dependence: object) -> None:
-    """Refuse a bare networkx graph, which can mean two things."""
+    """Refuse a networkx graph, which may be a dependency graph or a Markov field."""
     if hasattr(dependence, "adj") and hasattr(dependence, "is_directed"):
         raise InputTypeError(
             "dependence",
@@ -124,7 +110,7 @@ def check_meaning(dependence: object) -> None:
 
 
 def checked_names(groups: object) -> tuple[Any, ...]:
-    """Return the names of columns that are groups."""
+    """Return the names of the columns that are groups."""
     names = tuple(groups) if isinstance(groups, (list, tuple)) else (groups,)
     if not names or len(names) > _MOST_FACTORS or not all(map(is_name, names)):
         seen = (
@@ -143,7 +129,7 @@ def _aligned_groups(records: Records, train_groups: Any) -> Any:
 
 
 def _crossed(records: Records, names: tuple[Any, ...]) -> Declared:
-    """Return the model of records that belong to a group of each of several kinds, such as users and items."""
+    """Return the model of records in crossed groups, such as users and items."""
     from graphs import Crossed
 
     columns = [record_column(name, records.holdout, records.labels, "groups", "holdout") for name in names]
@@ -218,7 +204,7 @@ def _joined(*keys: Any) -> Any:
 
 
 def among_known(model: DependenceModel, train_keys: Any, keys: Any, window: object) -> DependenceModel:
-    """Return the model of the holdout, unless training records between its records join some that it keeps apart."""
+    """Return the holdout's model; refuse training records that join records which it keeps apart."""
     both = _joined(train_keys, keys)
     _ranks(both)
     size = len(both) - model.n
@@ -235,13 +221,13 @@ def among_known(model: DependenceModel, train_keys: Any, keys: Any, window: obje
 
 
 def _joined_records(given: DependenceModel, alone: DependenceModel) -> int:
-    """Return how many records depend on more others given the known ones than they do without."""
+    """Return how many records depend on more others given the known ones than without."""
     near, before = (each.leakage(1.0, adversary="uninformed") for each in (given, alone))
     return int(np.count_nonzero(near > before))
 
 
 def _ways(records: Records, train_keys: Any) -> str:
-    """Say how the reach of a series can be declared, with what the training part shows of it."""
+    """Return advice on how to declare the range of a series, with the correlations of the training part."""
     unit = "in records" if train_keys is None else "as a difference of two times"
     seen = ""
     parts = records.train if records.train_size is not None else ()

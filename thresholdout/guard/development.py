@@ -1,6 +1,6 @@
-"""A development part: open records whose scores are free and exact, beside the records that a guard protects.
+"""A development part: open records with free and exact scores, beside the protected records of a guard.
 
-PROOFS.md, "A development part", says why no guarantee changes.
+PROOFS.md, "A development part", proves that no guarantee changes.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ __all__ = [
     "warn_of_sorted",
 ]
 
-_PUBLIC: Final = "00" * 16  # one key for all guards: each of the same records opens the same ones, in any ledger
-_RARE: Final = math.log(1e-9)  # of a false warning
+_PUBLIC: Final = "00" * 16  # one key for all guards, so that the same records are open in every ledger
+_RARE: Final = math.log(1e-9)  # log-probability of a false warning
 _KINDS: Final = "independent records, or one kind of groups; for others pass the open records as train="
 
 
 @dataclass(frozen=True, slots=True)
 class Development:
-    """Open records: pieces, labels, a number of each one's group, and whether a key, the public one, split them off."""
+    """Open records with labels and group numbers, and whether a key (the public one) split them off."""
 
     part: Part
     labels: pd.Index[Any] | None
@@ -67,12 +67,12 @@ class Development:
 
     @property
     def independent(self) -> int:
-        """Number of independent records: of groups, where these are declared."""
+        """Number of independent records: of groups, if groups are declared."""
         return record_count(self.part) if self.groups is None else len(np.unique(self.groups))
 
 
 def declared_share(development: object) -> float | None:
-    """Return the share of the holdout that is to be open; ``None`` where a part is given, or nothing.
+    """Return the declared open share of the holdout; ``None`` if a part is given, or nothing.
 
     Examples
     --------
@@ -91,18 +91,9 @@ def declared_share(development: object) -> float | None:
 
 
 def open_positions(key: str, units: NDArray[np.intp], share: float) -> NDArray[np.bool_]:
-    """Return which records are open: whole units in the order of a keyed hash, as near to the share as they come.
+    """Return the open records: whole units (groups or single records) in the order of a keyed hash, close to the share.
 
-    Only the key and the numbers of the units count, so the choice is fixed whatever the records say.
-
-    Parameters
-    ----------
-    key : str
-        Hexadecimal digits.
-    units : ndarray of shape (n,)
-        The unit of each record, from 0: its group, or its place.
-    share : float
-        Of the records.
+    Only the key and the numbers of the units count, so the choice does not depend on the records.
 
     Examples
     --------
@@ -136,7 +127,7 @@ def open_records(
 ) -> tuple[DependenceModel, dict[str, str]]:
     """Give records a development part; return the model of the guarded ones, and documents for the ledger.
 
-    A share is split off by the key that the ledger has, or by one that is always the same, unless the noise has a seed.
+    A share is split off by the ledger's key if there is one, else by the public key, or by a seeded one in simulations.
     """
     from graphs import Groups, Independent
 
@@ -151,7 +142,7 @@ def open_records(
     if key is None:
         key = _PUBLIC if noise.for_release else "".join(f"{int(word):016x}" for word in noise.uniform(64, 2))
     units = model.groups if isinstance(model, Groups) else np.arange(records.n)
-    if not allow_duplicates:  # before the division, which a refusal must not choose
+    if not allow_duplicates:  # before the split: whether it is refused must not depend on it
         _check_different(records.holdout, units)
     chosen = open_positions(key, units, share)
     records.open_share(chosen, units if isinstance(model, Groups) else None, key == _PUBLIC)
@@ -161,7 +152,7 @@ def open_records(
 
 
 def _stored_key(ledger: str | Path | Ledger | None, identity: str) -> str | None:
-    """Return the key that a ledger has for a holdout, where there is a ledger already."""
+    """Return the key that an existing ledger stores for a holdout."""
     if ledger is None or not (is_there(ledger) or "://" in str(ledger)):
         return None
     found = open_ledger(ledger)
@@ -174,7 +165,7 @@ def _stored_key(ledger: str | Path | Ledger | None, identity: str) -> str | None
 
 
 def _given(records: Records, model: DependenceModel, given: Any, groups: Any, allow_duplicates: bool) -> Development:
-    """Return an open part that was given, checked beside the other parts of the guard."""
+    """Return a given open part, checked against the other parts of the guard."""
     from graphs import Groups
 
     own = None
@@ -206,7 +197,7 @@ def _given(records: Records, model: DependenceModel, given: Any, groups: Any, al
 
 
 def _check_different(holdout: Part, units: NDArray[np.intp]) -> None:
-    """Refuse equal records of two units, which could be in two parts."""
+    """Refuse equal records of two units, which the split could put into two parts."""
     keys = record_keys(holdout)
     order = np.lexsort((units, keys))
     keys, units = keys[order], units[order]
@@ -235,11 +226,11 @@ def development_score(records: Records, estimator: Any, metric: Metric | Statist
 
 
 _divided: WeakValueDictionary[str, Records] = WeakValueDictionary()
-"""By identity, the records of guards of this process that split off a development part."""
+"""Records of this process's guards with a development part that was split off, by identity."""
 
 
 def warn_of_another_division(records: Records) -> None:
-    """Warn where a guard of the same records, in this process, has other open records."""
+    """Warn if a guard of the same records, in this process, has other open records."""
     if not _divided and records.development is None:
         return
     earlier, own = _divided.get(records.identity), records.development
@@ -261,10 +252,10 @@ def warn_of_another_division(records: Records) -> None:
 
 
 def warn_of_sorted(development: Development | None) -> None:
-    """Warn where each class of a share's open labels stands in one piece, as in a file that is sorted by its labels.
+    """Warn if each class of a share's open labels is contiguous, as in a file that is sorted by its labels.
 
-    If the order says nothing of the labels, the chance of this is k! n_1! ... n_k! / n! for k classes of n_c records,
-    and 2 in place of k! for labels that rise or fall. Of a group, the first record counts.
+    For labels in random order the probability is k! n_1! ... n_k! / n! for k classes of n_c records, with 2 in place of
+    k! for labels that rise or fall. Each group counts with its first record.
     """
     import pandas as pd
 
@@ -293,7 +284,7 @@ def warn_of_sorted(development: Development | None) -> None:
 
 
 def warn_of_overfit(answer: Answer, expected: float, *, greater_is_better: bool) -> None:
-    """Warn where the guarded records refute a development score that is better than they allow."""
+    """Warn if the guarded records refute a development score as too good."""
     low, high = answer.interval
     if greater_is_better and high < expected:
         says = f"at most {shown_above(high, 3)}"

@@ -1,4 +1,4 @@
-"""What happens when a guard answers no more: the same four words in every search and every training loop."""
+"""Policies for searches and training loops whose guard is exhausted."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputErr
 __all__ = ["POLICIES", "Exhausted", "check_exhausted", "warn_exhausted", "without_answer"]
 
 Exhausted = Literal["raise", "train", "nan", "stop"]
-"""``"stop"``, the default everywhere: the search ends with the answers that it has. One warning says how many they are
-and what would give more; what has no answer is NaN and ranked last, and the best of the answered is chosen. Where a
-search can't be ended, the rest is NaN, at once and without predicting anything. Without any answer there is nothing to
-choose from, and an error says so: a choice by position would look like one. ``"nan"``: NaN stands in, and the search
-goes on, also without any answer. ``"train"``: the training value stands in, which nothing certifies. ``"raise"``: the
-search ends with an error that nothing swallows.
+"""``"stop"``, the default: the search ends with its answers so far and warns once. Candidates without an answer are NaN
+and ranked last, and the best of the others is chosen. A search that cannot be ended gets NaN for the rest, without
+predictions. A search without any answer ends with an error, since a choice by position would look like a result.
+``"nan"`` continues with NaN, also without any answer. ``"train"`` continues with training values, which have no
+guarantee. ``"raise"`` ends the search with an error that no search catches.
 
-Why ``"stop"``: exhaustion is an ordinary end, which a user who sets a budget has to expect, and the answers were paid
-for and stay certified; an error would throw away the ranking of the candidates that were answered. ``"train"`` would
-mix certified values with optimistic ones, of which the maximum is then chosen."""
+The default is ``"stop"`` because exhaustion is the expected end of a budget. The answers stay certified, and an error
+would discard their ranking. ``"train"`` would mix certified values with optimistic ones and choose the maximum."""
 
 POLICIES: Final[tuple[Exhausted, ...]] = get_args(Exhausted)
 
@@ -33,44 +31,21 @@ _SAVING: Final = "; training values by cross-validation spend less of it"
 
 
 def check_exhausted(policy: object) -> Exhausted:
-    """Return the policy when it is one.
-
-    Raises
-    ------
-    InputError
-        When it is none of the four.
-
-    Examples
-    --------
-    >>> check_exhausted("stop")
-    'stop'
-    """
+    """Return the policy if it is a known one."""
     if isinstance(policy, str) and policy in POLICIES:
         return policy
     raise InputError("exhausted", repr(policy), "one of " + ", ".join(repr(known) for known in POLICIES))
 
 
 def warn_exhausted(error: BudgetExhausted, policy: Exhausted, answers: int, stacklevel: int = 2) -> None:
-    """Say that a guard answers no more, what was answered, what stands in, and what to do; callers do so once.
-
-    Parameters
-    ----------
-    error : BudgetExhausted
-        The guard's refusal.
-    policy : {"train", "nan", "stop"}
-        What happens now.
-    answers : int
-        How many answers the search has.
-    stacklevel : int, default=2
-        As in `warnings.warn`, counted from the caller.
-    """
+    """Warn once that a guard is exhausted: answers so far, their replacement, and advice."""
     has = f"this search has {answers} answer{'' if answers == 1 else 's'}"
     message = f"{error}. {has[0].upper()}{has[1:]}; {_CONSEQUENCES[policy]}. {_advice(error.what)}"
     warnings.warn(message, GuardExhaustedWarning, stacklevel=stacklevel + 1)
 
 
 def without_answer(error: BudgetExhausted) -> BudgetExhausted:
-    """Return the refusal with a note that nothing was answered, and what to call instead."""
+    """Return the refusal with a note that nothing was answered, and with advice."""
     error.add_note(
         "Nothing was answered here, so there is nothing to choose from. To go on without the guard, pass "
         f"exhausted='nan' or 'train'. {_advice(error.what)}"

@@ -1,4 +1,4 @@
-"""Folds of a cross-validation, formed without looking at the records."""
+"""Folds of a cross-validation that do not depend on the records."""
 
 from __future__ import annotations
 
@@ -28,15 +28,7 @@ _PARTITION = "test sides that partition the records: every record in exactly one
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One fold.
-
-    Attributes
-    ----------
-    train, test : ndarray of int
-        Positions of the records that fit the model, and of those that it is judged by.
-    groups : ndarray of int
-        Groups of the records of the test side.
-    """
+    """One fold: positions of the training and the test records, and the groups of the test records."""
 
     train: NDArray[np.intp]
     test: NDArray[np.intp]
@@ -46,25 +38,10 @@ class Fold:
 def make_folds(
     n: int, cv: Any, groups: Any = None, dependence: DependenceModel | None = None, random_state: int = 0
 ) -> tuple[Fold, ...]:
-    """Form folds of n records.
+    """Return folds of n records; they must not depend on labels, and train on no record of a group that they test.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    cv : int, splitter, or iterable of (train, test)
-        A splitter is shown placeholders, never records or labels.
-    groups : array-like of shape (n,), optional
-        Group of each record.
-    dependence : graphs.DependenceModel, optional
-        Its independent groups serve when no groups are given.
-    random_state : int
-        Seed for a number of folds.
-
-    Raises
-    ------
-    InputError
-        When folds look at labels, are no partition, or train with records of the groups that they test.
+    A splitter gets placeholders instead of records and labels. Without ``groups`` the independent groups of the
+    dependence model count. ``random_state`` is the seed for a number of folds.
 
     Examples
     --------
@@ -98,7 +75,7 @@ def make_folds(
 def fold_model(
     n: int, folds: tuple[Fold, ...], groups: Any = None, dependence: DependenceModel | None = None
 ) -> OutOfFold:
-    """Return the dependence model of the values of these folds, with the limits of a fitted model."""
+    """Return the dependence model of the out-of-fold values, with the limits of a fitted model."""
     from graphs.models.out_of_fold import OutOfFold
 
     home = np.empty(n, dtype=np.int64)
@@ -134,7 +111,7 @@ def _members(n: int, groups: Any, dependence: Any) -> NDArray[np.int64]:
 
 
 def _independent(dependence: DependenceModel) -> NDArray[np.int64]:
-    """Return the independent groups of a model, or refuse one that has none or does not say whose they are."""
+    """Return the independent groups of a model; refuse a model without them or without their members."""
     from graphs import Groups
 
     if isinstance(dependence, Groups):
@@ -165,7 +142,7 @@ def _splits(
         raise InputError("cv", type(cv).__name__, _WHY_BLIND)
     elif hasattr(cv, "split") and not isinstance(cv, str):
         try:
-            with suppress_warnings(UserWarning):  # that it ignores the groups
+            with suppress_warnings(UserWarning):  # about groups that the splitter ignores
                 found = list(cv.split(placeholder, None, groups))
         except (TypeError, ValueError) as error:
             raise InputError("cv", f"{cv!r}, which says {error}", _WHY_BLIND) from None

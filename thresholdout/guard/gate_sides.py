@@ -1,4 +1,4 @@
-"""Two models as a gate sees them: fitted estimators and records in memory, or columns that an engine counts."""
+"""The two models of a gate: fitted estimators with records in memory, or columns of lazy frames."""
 
 from __future__ import annotations
 
@@ -38,22 +38,10 @@ _BOTH: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A model, with its values on the training part in units of the metric's range.
+    """A model (or column name) with its training values in units of the metric's range.
 
-    Attributes
-    ----------
-    estimator : object
-        Fitted; or the name of a column of predictions.
-    level : float
-        Mean of its training values.
-    ends : bool
-        Whether these, and of a column those of the holdout, are 0 or 1.
-    values : ndarray or None
-        Of training records in memory.
-    folds : tuple or None
-        The folds that they come from.
-    given : bool
-        Whether they were given.
+    ``ends`` is whether the values, and for a column those of the holdout, are 0 or 1; ``given`` whether they were
+    given.
     """
 
     estimator: Any
@@ -64,7 +52,7 @@ class Side:
     given: bool = False
 
     def alike(self, other: Side) -> bool:
-        """Whether both have values by the same folds, or this one has values that were given."""
+        """Whether both have values from the same folds, or this one has given values."""
         if self.given or self.folds is None or other.folds is None:
             return self.given or (self.folds is other.folds and not other.given)
         return len(self.folds) == len(other.folds) and all(
@@ -74,13 +62,13 @@ class Side:
         )
 
     def same(self, estimator: object) -> bool:
-        """Whether this is that very object, or the column of that name."""
+        """Whether this is the same object, or the column of that name."""
         both = isinstance(estimator, str) and isinstance(self.estimator, str)
         return self.estimator == estimator if both else self.estimator is estimator
 
 
 class ModelSides:
-    """Fitted estimators, and records in memory."""
+    """Fitted estimators, with records in memory."""
 
     champion_again = (
         "the very object that is the champion",
@@ -92,7 +80,7 @@ class ModelSides:
         self._metric = metric
 
     def first(self, champion: Any, given: object | None) -> Side:
-        """Return the model that a gate is made with: it is fitted again only where that is to be had."""
+        """Return the gate's first model; it is cross-validated only if it can be refitted."""
         return self.trained(champion, None if given is not None else without_fits(self._guard._open_folds), given)
 
     def trained(self, model: Any, cv: object | None, given: object | None = None) -> Side:
@@ -107,7 +95,7 @@ class ModelSides:
         return Side(model, float(np.mean(values)), ends, values, found.splits, found.given)
 
     def like(self, model: Side, new: Side) -> Side:
-        """Return a model with training values that go with a candidate's."""
+        """Return a model with training values from the folds of a candidate's."""
         if model.alike(new):
             found = model
         elif not new.given:
@@ -135,7 +123,7 @@ class ModelSides:
         return Gains.of(sign * (_values(new) - _values(old)), self._guard._records.grouped)
 
     def on_holdout(self, new: Side, old: Side, rules: Rules) -> Callable[[], Callable[[NoiseSource], GateTest]]:
-        """Return what computes both models' values on the holdout."""
+        """Return a function that computes both models' values on the holdout."""
         records, metric, n = self._guard._records, self._metric, self._guard.n
         worst = metric.bounds[0 if metric.greater_is_better else 1]
 
@@ -147,14 +135,14 @@ class ModelSides:
         def read() -> Callable[[NoiseSource], GateTest]:
             first, second = values(new.estimator), values(old.estimator)
             if not metric.greater_is_better:
-                first, second = second, first  # the difference of losses, the other way round
+                first, second = second, first  # a smaller loss is a gain
             return lambda noise: rules.holdout(first, second, noise, records.grouped)
 
         return read
 
 
 class ColumnSides:
-    """Columns of predictions in lazy frames. A record without a prediction or a label is no gain."""
+    """Columns of predictions in lazy frames. A record without a prediction or a label counts as no gain."""
 
     champion_again = ("the column that is the champion", "another column of predictions")
 
@@ -168,7 +156,7 @@ class ColumnSides:
         self._metric = metric
 
     def first(self, champion: Any, given: object | None) -> Side:
-        """Return the column that a gate is made with."""
+        """Return the gate's first column."""
         return self.trained(champion, None, given)
 
     def trained(self, model: Any, cv: object | None, given: object | None = None) -> Side:
@@ -207,7 +195,7 @@ class ColumnSides:
 
 
 def sides_of(guard: Thresholdout, metric: Metric) -> ModelSides | ColumnSides:
-    """Return how a guard's gate sees models."""
+    """Return the kind of models that a guard's gate compares."""
     queries = guard._queries
     if isinstance(queries, ColumnQueries):
         return ColumnSides(queries, metric)

@@ -1,8 +1,7 @@
-"""Gates: a climb from one model to better ones, whose every certified step is a better model.
+"""Gates: hill climbing in which every certified step is a better model.
 
-A gate is between whoever improves a model, a person or a program that tries thousands of changes, and the holdout. It
-tells of each candidate whether it is kept, and nothing else; so the holdout is worth something much longer than if it
-told scores.
+A gate stands between the holdout and whoever improves a model, a person or a program that tries thousands of changes.
+It releases only whether each candidate is kept, so the holdout lasts much longer than if it released scores.
 """
 
 from __future__ import annotations
@@ -49,51 +48,53 @@ if TYPE_CHECKING:
 __all__ = ["Certify", "Gate"]
 
 Certify = Literal["each", "milestones"]
-_SAME: Final = 1e-9
-_LAST: Final = ", last look"
+_SAME: Final = 1e-9  # training values that differ by less are rounding of the same fit
+_LAST: Final = ", last evaluation"
 
 
 @shared
 class Gate:
-    """Keeps or rejects candidates; `Thresholdout.gate` makes it.
+    """Keeps or rejects candidates. `Thresholdout.gate` makes it.
 
-    Models must not change once they were proposed: propose copies, ``clone(model).fit(...)``. In other processes a gate
-    is used like the guard: it stays where it was made, and candidates are sent there.
+    Models must not change after they were proposed: propose copies, ``clone(model).fit(...)``. Other processes use a
+    gate through a proxy, like the guard.
 
     Attributes
     ----------
     champion : estimator
         The model that the next candidate is compared with: the last one that was kept.
     certified : estimator
-        The last model that is certified to be better than the certified one before it, or the one that the gate was
-        made with. With ``certify="each"`` it is the champion.
+        The last model that is certified to be better than the certified one before it, or the gate's first model. With
+        ``certify="each"`` it is the champion.
     on_the_way : bool
-        Whether the champion is another model than the certified one: what cross-validation says it is, and no more.
+        Whether the champion is not certified, but kept by cross-validation alone.
     metric : Metric
-        What is compared.
+        The metric that is compared.
     certify : {"each", "milestones"}
         As given.
     delta : float
         As given.
     tolerance : float or None
-        As given. With a tolerance the champion is the reference that all candidates are compared with: tolerances of
-        several kept candidates do not add up.
+        As given. With a tolerance the champion is the reference for all candidates: tolerances of several kept
+        candidates do not add up.
     test : str
-        Which test certifies.
+        The test that certifies.
 
     Notes
     -----
-    Being told no scores, a gate lasts much longer than a climb by `Thresholdout.score`: a candidate that was to
-    be expected costs a hundredth of a nat, one that cross-validation rejects is free, and declared numbers of queries
-    and answers do not count it. Values that are 0 or 1 are put to the sign test, or with a delta or a tolerance to the
-    exact trinomial test, where the guard was made with ``sampling="iid"`` and its records are independent. Other
-    values, and records that may have different laws, are put to bets, which need a somewhat larger gain. Records that
-    depend on each other have tests by relative entropy, or Hoeffding's inequality, as their model allows. PROOFS.md,
-    "Comparisons and gates".
+    A gate releases no scores, so it lasts much longer than hill climbing by `Thresholdout.score`. An expected outcome
+    costs a hundredth of a nat. A candidate that cross-validation rejects is free, and does not count as a query or an
+    answer.
 
-    With a tolerance every candidate is looked at, and counts as a query. Its outcome is "keep" (not worse by more than
-    the tolerance), "worse" or "not settled". Of m declared queries each is tested for "worse" at (1 - confidence) / m
-    while nothing fires; "keep" is certified where the training part expects it at next to no cost.
+    The test depends on the values. If they are 0 or 1, the guard has ``sampling="iid"`` and its records are
+    independent, it is the sign test, or with a delta or a tolerance the exact trinomial test. Other values, and records
+    with different distributions, are tested by bets, which need a somewhat larger gain. Records that depend on each
+    other are tested by relative entropy or Hoeffding's inequality, as their model allows. PROOFS.md, "Comparisons and
+    gates".
+
+    With a tolerance every candidate is evaluated on the holdout and counts as a query. Its outcome is "keep" (not worse
+    by more than the tolerance), "worse" or "not settled". Of m declared queries each is tested for "worse" at (1 -
+    confidence) / m while no test rejects; "keep" is certified at almost no cost if the training part predicts it.
 
     Examples
     --------
@@ -107,9 +108,9 @@ class Gate:
     >>> guard = Thresholdout((X[:1000], y[:1000]), train=(X[1000:], y[1000:]), sampling="iid")
     >>> gate = guard.gate(DummyClassifier().fit(X[1000:], y[1000:]))
     >>> gate.propose(LogisticRegression().fit(X[1000:], y[1000:]))
-    <Decision 1: keep, certified by sign test; cost ... nats, 0.04... of the risk left>
+    <Decision 1: keep, certified by sign test; cost ... nats, error budget left 0.04...>
     >>> gate
-    <Gate: accuracy, each certified by sign test; the champion is certified; 0.04... of the risk left>
+    <Gate: accuracy, each certified by sign test; the champion is certified; error budget left 0.04...>
     """
 
     def __init__(
@@ -176,16 +177,16 @@ class Gate:
 
     @property
     def test(self) -> str:
-        """Which test certifies, as far as the models' training values show."""
+        """The test that certifies, as far as the models' training values show."""
         return self._rules(self._champion, self._certified).test_name
 
     def resume(self, champion: Any, train_values: object) -> None:
-        """Go on with a model that an earlier gate had kept on the way, beside the certified one of this gate.
+        """Continue with a model that an earlier gate had kept on the way, beside the certified one of this gate.
 
         Parameters
         ----------
         champion : estimator
-            What the next candidate is compared with.
+            The model that the next candidate is compared with.
         train_values : array-like
             Its value for each training record, as in `propose`.
         """
@@ -209,23 +210,22 @@ class Gate:
         candidate : estimator
             Fitted.
         cv : int, splitter, iterable of (fit, test) or "training", optional
-            As in `Thresholdout.score`, for the training values of both models by the same folds: those of the champion
-            are computed again when the folds are others. What the training part says decides whether a look at the
-            holdout is worth its price, and at which share of the error budget. That can be as wrong as it likes: a
-            false keep is as improbable. But it costs: a candidate that looks better for being overfitted, as by
-            ``cv="training"``, is looked at in vain, for nats and not for hundredths of one; so does a gain that is
-            there and does not show.
+            As in `Thresholdout.score`. Both models are cross-validated by the same folds; with other folds the
+            champion's values are computed again. The training values decide whether an evaluation of the holdout is
+            worth its price, and at which share of the error budget. They may be wrong without any effect on the
+            probability of a false keep, but not on the cost: a candidate that looks better because it is overfitted
+            (``cv="training"``) is evaluated in vain, for nats instead of hundredths of one. So is a real gain that does
+            not show.
         train_values : array-like, optional
-            As in `Thresholdout.score`, for the candidate: one value for each training record. Those of the champion
-            must have been given too, or be of all training records.
+            As in `Thresholdout.score`, one value for each training record of the candidate. The champion's must have
+            been given too, or cover all training records.
         key : str, optional
-            Identity of the proposal. Proposing again with the same key gives the same decision and costs nothing, also
-            after a crash: a program that starts anew proposes from the beginning, and is soon where it was. Without a
-            key it is known by the content of both models, the folds and what the gate is about, see `Thresholdout.ask`:
-            the same candidate beside the same champion is decided about once, and one that was kept stays kept.
-            A key of your own must be another one in another gate of the same guard.
+            Identity of the proposal. The same key returns the same decision at no cost, also after a crash, so a
+            restarted program can propose from the beginning. By default a proposal is identified by both models, the
+            folds and the gate's parameters: the same candidate beside the same champion is decided once, and a kept one
+            stays kept. Use different keys in different gates of a guard.
         name : str, optional
-            What the history calls the candidate; its class with the parameters that are no defaults otherwise.
+            Name of the candidate in the history; by default its class with the parameters that differ from defaults.
 
         Returns
         -------
@@ -234,10 +234,10 @@ class Gate:
         Raises
         ------
         InputError
-            When the candidate cannot be used, or is the very object that is the champion; nothing is spent. Or when it
-            fails on the holdout, though not on the training part; that is charged.
+            If the candidate cannot be used or is the champion object itself (nothing is spent); or if it fails on the
+            holdout, but not on the training part (this is charged).
         BudgetExhausted
-            When the guard answers no more.
+            If the guard answers no more queries.
 
         Examples
         --------
@@ -250,7 +250,8 @@ class Gate:
     def last_evaluation(self, *, key: str | None = None) -> Decision | None:
         """Test the champion against the last certified model at nearly all of the remaining error budget.
 
-        For the end of a climb with milestones: little is left for anything else afterwards, unless it is confirmed.
+        Use it at the end of a climb with milestones. Little error budget is left afterwards, unless the champion is
+        confirmed.
 
         Parameters
         ----------
@@ -260,12 +261,12 @@ class Gate:
         Returns
         -------
         Decision or None
-            ``None`` when the champion is certified already; nothing is spent then.
+            ``None`` if the champion is certified already; nothing is spent then.
 
         Raises
         ------
         InputError
-            When every candidate that is kept is certified anyway.
+            If the gate certifies every candidate that it keeps.
         """
         if self.certify == "each":
             expected = "a gate with certify='milestones'; here every model that propose() keeps is certified"
@@ -292,7 +293,7 @@ class Gate:
             return decision
 
     def _proposed(self, new: Side, key: str | None, name: str) -> Decision:
-        """Decide about a candidate of which the training values are known."""
+        """Decide about a candidate with known training values."""
         check_query(key, 0.0, "")
         check_process(self._process, "gate")
         with self._lock:
@@ -341,7 +342,7 @@ class Gate:
     def _known_by(
         self, key: str | None, about: str, new: Side, *others: Side, how: object = None
     ) -> tuple[str | None, list[Digest]]:
-        """Return the key of a decision, and digests of the models that it is about where these make the key."""
+        """Return the key of a decision, and the digests of its models if these make the key."""
         if key is not None and not isinstance(key, SpareKey):
             return key, []
         found = [self.guard._queries.digest(one.estimator, self.metric) for one in (new, *others)]
@@ -364,7 +365,7 @@ class Gate:
         plan: Callable[[GateState], Move],
         whole: Gains,
     ) -> tuple[Decision, Verdict]:
-        """Carry a move out in the ledger, and say what it was."""
+        """Carry out a move in the ledger, and return the decision and its verdict."""
         title = f"{'gate' if self.certify == 'each' else 'milestones'}: {self.metric.name}"
         title += f" by more than {self.delta!r}" if self.delta else ""
         title += "" if self.tolerance is None else f" with a tolerance of {self.tolerance!r}"
@@ -386,7 +387,7 @@ class Gate:
         return told, cast(Verdict, entry.source)
 
     def _warn(self, told: Decision, verdict: Verdict, new: Side, rules: Rules, gains: Gains) -> None:
-        """Say that a verdict is a surprise; once the gate knows it, since warnings may be errors."""
+        """Warn of an unexpected verdict, after the gate has stored it, since warnings may be errors."""
         if new.folds is None or told.repeated or verdict in FREE or self.tolerance is not None:
             return
         level = told.error_budget_left * (1.0 if told.certified else math.expm1(told.cost))
@@ -395,7 +396,7 @@ class Gate:
             warn_of_verdict(told.name or class_and_parameters(new.estimator), foreseen, confirmed=told.certified)
 
     def _told(self, entry: Entry, repeated: bool, rules: Rules, name: str, *, last: bool) -> Decision:
-        """Return the decision that an entry of the ledger stores."""
+        """Return the decision that a ledger entry stores."""
         verdict, risk = entry.source, entry.log_error_budget
         assert verdict in get_args(Verdict)
         assert risk is not None
@@ -422,12 +423,12 @@ class Gate:
         )
 
     def _left(self) -> float:
-        """Return how many declared queries are left; infinite where their number is not declared."""
+        """Return the number of declared queries that are left; infinite if no number is declared."""
         queries = self.guard._mechanism.parameters.queries
         return math.inf if queries is None else max(1.0, queries - self.guard._engine.state().queries)
 
     def _rules(self, *models: Side) -> Rules:
-        """Return how candidates are tested: public numbers say whether values are 0 or 1."""
+        """Return the rules of the tests; public values decide whether they are 0 or 1."""
         ends = all(model.ends for model in models)
         parameters, one_law = self.guard._mechanism.parameters, self.guard._declared.iid
         grouped = self.guard._records.in_groups
@@ -441,11 +442,11 @@ class Gate:
         word = "approximately accepted" if approximate else "certified"
         if self.tolerance is not None:
             told = f"{self.metric.name}, not worse by more than {self.tolerance:g}, {word} by {self.test}"
-            return f"<Gate: {told}; {left:.3g} of the risk left>"
+            return f"<Gate: {told}; error budget left {left:.3g}>"
         way = f"the champion is on the way and NOT {word}" if self._climbing() else f"the champion is {word}"
         if not self._climbing() and self._certified.estimator is self._first:
             way = f"nothing is {word} yet; the champion is the model it was made with"
-        return f"<Gate: {self.metric.name}{more}, {what} {word} by {self.test}; {way}; {left:.3g} of the risk left>"
+        return f"<Gate: {self.metric.name}{more}, {what} {word} by {self.test}; {way}; error budget left {left:.3g}>"
 
 
 class _RemoteGate(
@@ -454,7 +455,7 @@ class _RemoteGate(
     serves="__repr__ _proposed certified certify delta guard champion last_evaluation metric on_the_way resume test "
     "tolerance",
 ):
-    """What a gate is in every process but its own: it sends the candidates there."""
+    """Proxy of a `Gate` in another process."""
 
     def propose(
         self,
@@ -467,7 +468,7 @@ class _RemoteGate(
     ) -> Decision:
         """Keep or reject a candidate; see `Gate.propose`. It is cross-validated in this process."""
         known = SpareKey(fresh_key()) if key is None else key
-        if isinstance(candidate, str):  # a column, which is where the guard is
+        if isinstance(candidate, str):  # the frame with this column is in the guard's process
             given: dict[str, Any] = {"cv": cv, "train_values": train_values, "key": known, "name": name}
             column: Decision = self._reference.call("propose", candidate, **given)
             return column

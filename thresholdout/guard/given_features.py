@@ -1,10 +1,9 @@
-"""What a guard's truths are given, where that is declared: the features of the holdout's records.
+"""Estimands given the features of the holdout's records, for ``sampling="fixed_features"``.
 
-By default the features of the holdout are as random as its labels, and truths are about both. A session that is
-declared with ``sampling="fixed_features"`` takes them as known to everybody: every truth is what is expected of the
-labels, given the features of all records. Each record then has a law of its own, so queries that need one law
-are refused, and so are statistics whose truths are given the labels: given both, nothing would be left to be expected.
-PROOFS.md, "Comparisons and gates" (G7), has the rest.
+By default the holdout's features and labels are both random. With fixed features everybody knows the features, and
+every estimand is an expectation over the labels given the features of all records. Each record then has its own
+distribution. Queries that need identically distributed records are refused, and so are statistics whose estimands are
+given the labels, which would leave no randomness. PROOFS.md, "Comparisons and gates" (G7).
 """
 
 from __future__ import annotations
@@ -33,21 +32,7 @@ _OTHERWISE: Final = "sampling='independent'"
 
 
 def check_sampling(sampling: object, model: DependenceModel, pieces: int) -> Sampling:
-    """Return how a guard's records were drawn, as declared; see `thresholdout.Thresholdout`.
-
-    Parameters
-    ----------
-    sampling : object
-        As declared.
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    pieces : int
-        Arrays in the holdout; features are the first of two.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        When it is something else, or does not go with the rest of the declaration.
+    """Return the declared sampling of a guard's records; refuse it if the dependence or the holdout's form excludes it.
 
     Examples
     --------
@@ -73,7 +58,7 @@ def check_sampling(sampling: object, model: DependenceModel, pieces: int) -> Sam
 
 
 def check_served(declared: Declaration, parameters: Parameters) -> None:
-    """Refuse mechanisms of which nothing is proved for records that have laws of their own."""
+    """Refuse mechanisms without a proof for records of different distributions."""
     if declared.fixed_features and not parameters.given_features:
         seen = f"'fixed_features' for {type(parameters).__name__}"
         raise InputError("sampling", seen, f"mechanism='claims' or 'ladder' beside it, or {_OTHERWISE}")
@@ -81,14 +66,7 @@ def check_served(declared: Declaration, parameters: Parameters) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a model says about the holdout's records, as far as a metric needs it: a function of their features.
-
-    Parameters
-    ----------
-    output : ndarray of shape (n,) or (n, n_classes)
-        What it returned.
-    classes : ndarray or None
-        Its classes, where the metric's values depend on them.
+    """A model's output for the holdout, with its classes if the metric reads them: a function of the features.
 
     Examples
     --------
@@ -102,10 +80,10 @@ class Said:
     classes: NDArray[Any] | None = None
 
     def differs(self, other: Said, n: int) -> NDArray[np.bool_]:
-        """Return the records about which two models say something else, of n; the first record where there is none.
+        """Return on which of n records two models differ; the first record if on none.
 
-        With a record that does not differ, the claim is that the difference is at most that of one record. Models with
-        other classes say something else about all.
+        Models with different classes differ on all records. A record without a difference only makes the claim weaker:
+        it then bounds the difference by that of one record.
         """
         b, a = self.output, other.output
         if b.shape != a.shape or b.shape[:1] != (n,):
@@ -113,8 +91,7 @@ class Said:
             raise InputError("b", seen, f"those of two models that say the same kind of thing about {n} records")
         unlike = b != a
         if b.dtype.kind != a.dtype.kind and {b.dtype.kind, a.dtype.kind} <= set("iuf"):
-            # Numbers of two kinds are compared as floats, in which integers from 2**53 on may be equal to others; a
-            # metric compares each with the labels.
+            # Integers from 2**53 on can be equal as floats and still differ from each other beside the labels.
             unlike |= (np.abs(b.astype(np.float64)) >= _EXACT) | (np.abs(a.astype(np.float64)) >= _EXACT)
         differ: NDArray[np.bool_] = unlike.reshape(n, -1).any(axis=1)
         differ |= not self.same_classes(other)
@@ -130,21 +107,12 @@ class Said:
 
 
 def said_by(metric: Metric, output: NDArray[Any], classes: object) -> Said:
-    """Return what a model says, from its output and its ``classes_``."""
+    """Return a model's output, with its ``classes_`` if the metric reads them."""
     return Said(output, None if classes is None or not metric.reads_classes else np.array(classes))
 
 
 def described(differ: NDArray[np.bool_], model: DependenceModel, training: int) -> Part:
-    """Return the part of a holdout on which two models differ, for the mechanism.
-
-    Parameters
-    ----------
-    differ : ndarray of bool
-        Which records these are.
-    model : graphs.DependenceModel
-        Independent records, or groups.
-    training : int
-        Number of training records.
+    """Return, for the mechanism, the part of a holdout on which two models differ.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The guard: the one class that most people need."""
+"""The guard of a holdout."""
 
 from __future__ import annotations
 
@@ -58,86 +58,82 @@ __all__ = ["Thresholdout"]
 
 @shared
 class Thresholdout:
-    """A holdout that answers many adaptive queries.
+    """Guard a holdout so that it can answer many adaptive queries.
 
     A query is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. If the holdout agrees
     with the training value, the guard returns that value at almost no cost. If it does not, the guard retries with a
     wider interval and spends part of the error budget that all answers share. With probability ``confidence`` the
-    ``interval`` of every answer contains its estimand, for all queries at once, however each was chosen from others.
+    ``interval`` of every answer contains its estimand, for all queries at once and however each query was chosen.
 
     Parameters
     ----------
     holdout : tuple (X, y) or (X, y, groups), array, data frame or lazy frame
         The records to protect, one row per record. Records of one group, such as a patient, may depend on each other in
-        any way; ``(X, None, groups)`` has no labels. A lazy frame (Polars, DuckDB, Dask, Spark) stands alone or as
-        ``(frame, "label")``; its engine counts, and queries are expressions of narwhals or columns.
+        any way. Without labels, pass ``(X, None, groups)``. A lazy frame (Polars, DuckDB, Dask, Spark) is passed alone
+        or as ``(frame, "label")``. Its queries are narwhals expressions or column names, and its engine evaluates them.
     train : optional
-        The training part, in the same form, needed by `score` and by queries given as functions. It must share no
-        record and no group with the holdout.
+        The training part, in the same form. `score` and queries given as functions need it. It must share no record and
+        no group with the holdout.
     development : tuple (X, y), or float, optional
-        Open records to climb on, whose free and exact scores (`development_score`) take the place of cross-validation.
-        A number splits off that share of the holdout, whole groups together, alike in every ledger. Shuffle sorted
-        records first, once: a second division (another share, seed or order) voids the guarantee.
+        Open records whose free and exact scores (`development_score`) replace cross-validation. A number splits off
+        that share of the holdout, in whole groups and alike in every ledger. Shuffle sorted records once before; a
+        second split (another share, seed or order) voids the guarantee.
     groups : str or list of str, optional
-        The name of a column or index level of both parts with the group of each record. A column stays among the
+        Name of the column or index level, in both parts, with the group of each record. A column stays among the
         features, so keep identifiers in the index (``X.set_index("patient")``). Several names, ``["user", "item"]``,
-        are effects of each kind on their records (`graphs.Crossed`).
+        declare crossed groups (`graphs.Crossed`).
     dependence : graphs.DependenceModel or TimeOrder, optional
-        How the holdout's records depend on each other; independent by default, apart from groups. The certificate holds
-        under this model. ``TimeOrder("day", window=7)`` is for records in order of time. A `graphs.DependencyGraph` is
-        matched by name: its nodes are the index of the holdout (0, 1, 2, ... for arrays), and that of the training part
-        where its records have neighbours in the holdout.
+        How the holdout's records depend on each other. By default records, or groups, are independent. The certificate
+        holds under this model. ``TimeOrder("day", window=7)`` is for records in time order. A `graphs.DependencyGraph`
+        is matched by name: its nodes are the index of the holdout (0, 1, 2, ... for arrays), and that of the training
+        part if its records have neighbours in the holdout.
     sampling : {"independent", "iid", "fixed_features"}, default="independent"
-        "iid" declares that all records (or groups, of one size) have one law, and that every query is the same function
-        of each record, whatever its number, id or place. "fixed_features" declares that everybody knows the holdout's
-        features: estimands are expectations given these, and comparisons use only records on which models disagree. It
-        needs pairs (X, y) of independent records or groups, and metrics that are means.
+        "iid" declares that all records (or groups, of one size) have the same distribution, and that every query is the
+        same function of each record, whatever its position or identifier. "fixed_features" declares that the holdout's
+        features are public: estimands are expectations given these, and comparisons use only records on which models
+        disagree. It needs pairs (X, y) of independent records or groups, and metrics that are means.
     confidence : float, default=0.95
         Probability with which all intervals hold at once, in (0, 1).
     queries : int, optional
-        How many queries may be asked. Any number by default; declaring it makes intervals a little narrower.
+        Maximum number of queries. The default is no limit; a declared limit makes intervals slightly narrower.
     final_check : bool, default=False
         Reserve most of the error budget for a last query, `final_check`. Other intervals are 9 to 29 % wider.
     mechanism : str or object, optional
-        How queries are answered. "claims", the default, or `Claims` with rarer parameters. "leaderboard" is for many
-        clients, whose training values are guesses. "ladder" tells only the best score so far. "algorithm-1" has noise
-        for an ``epsilon``, see `SparseVector.for_budget`. Parameters that ``plan(...)`` suggests serve as they are.
+        How queries are answered: by "claims", the default, or `Claims` with other parameters. "leaderboard" is for many
+        clients whose training values are guesses. "ladder" releases only the best score so far. "algorithm-1" has noise
+        for an ``epsilon``, see `SparseVector.for_budget`. Parameters that ``plan(...)`` suggests are accepted, too.
     epsilon : float, optional
-        Beside "algorithm-1": nats that all answers together may tell about one record to whoever knows any others.
+        Bound in nats on the (Bayesian) privacy loss of all answers together, with "algorithm-1" only.
     prior_queries : int or PriorQueries, default=0
-        Scores of this holdout that were seen before, each a share of the records or read to at most four decimals;
-        ``PriorQueries(10, values=301)`` counts the values that each could have had.
+        Number of scores of this holdout that were seen before, each a share of the records or rounded to at most four
+        decimals. ``PriorQueries(10, values=301)`` states how many values each could have had.
     ledger : str, path or Ledger, optional
-        A file name makes or continues a SQLite file; in memory by default. A ledger has one guard for a holdout.
+        A file name creates or continues a SQLite file; in memory by default. A ledger has one guard per holdout.
     random_state : int, optional
-        Noise from a seed, for simulations only. By default it is exact noise from the operating system's entropy.
+        Seed of the noise, for simulations only. By default noise is exact, with entropy of the operating system.
     allow_duplicates : bool, default=False
-        Accept rows that occur in both parts because they are different records here (few distinct values, say).
+        Accept equal rows in both parts, where they are different records (few distinct values, for example).
 
     Attributes
     ----------
-    certificate : Certificate
-        What the answers are worth from now on, and by which route.
-    n : int
-        Number of guarded records.
-    dependence : DependenceModel
-        Of the guarded records.
+    n, dependence : int, DependenceModel
+        Number of guarded records, and how they depend on each other.
 
     Raises
     ------
     InputError, OverlapError, LedgerMismatch, PlanError
-        When an argument cannot be used, and nothing has been written; when parts share records; when the ledger has
-        other data or another declaration; when no parameters serve the declared use.
+        If an argument cannot be used (nothing is written then); if parts share records or groups; if the ledger has
+        other data or another declaration; if no parameters serve the declared use.
 
     Warns
     -----
     WideAnswersWarning, LikelyMistakeWarning, MechanismWarning
-        When answers will be wide; when the training part hints at undeclared dependence, or lacks a class; when the
-        dependence allows no claims, and Algorithm 1 answers.
+        If answers will be wide; if the training part hints at undeclared dependence or lacks a class; if the dependence
+        rules out claims, so that Algorithm 1 answers.
 
     Notes
     -----
-    Proofs: ``thresholdout/PROOFS.md``. The guard keeps an honest analyst from adapting; code here can read the holdout.
+    Proofs: ``thresholdout/PROOFS.md``. The guard protects against adaptivity, not against code that reads the holdout.
 
     Examples
     --------
@@ -192,7 +188,7 @@ class Thresholdout:
 
     @classmethod
     def _of_records(cls, records: Records, model: DependenceModel, *rest: Any) -> Self:
-        """Return the guard of records that somebody else keeps, with secret texts for its ledger; see `_begin`."""
+        """Return the guard of records that are kept elsewhere; see `_begin`."""
         guard = cls.__new__(cls)
         guard._begin(records, check_dependence(model, records.n), *rest)
         return guard
@@ -206,7 +202,7 @@ class Thresholdout:
         ledger: str | Path | Ledger | None,
         documents: Mapping[str, str],
     ) -> None:
-        """Find the holdout in the ledger and continue, or enter it; then put the guard's parts together."""
+        """Find the holdout in the ledger and continue, or enter it; then build the guard's parts."""
         found = opened(records, model, declared, noise, ledger, documents)
         self.n, self.dependence = records.n, model
         self._records, self._declared, self._noise, self._opened = records, declared, noise, found
@@ -217,7 +213,7 @@ class Thresholdout:
         self._queries: ModelQueries | ColumnQueries = (
             ColumnQueries(records, *parts) if isinstance(records, LazyRecords) else ModelQueries(records, *parts)
         )
-        self._searched = 0  # how often scorers of this guard were asked for a score of the holdout
+        self._searched = 0  # holdout scores that scorers of this guard were asked for
 
     def ask(
         self,
@@ -234,26 +230,28 @@ class Thresholdout:
         Parameters
         ----------
         train_values : array-like of shape (n_train,), float, callable or expression
-            The query's value for each training record. A number stands for their mean, such as a cross-validation
-            estimate. A callable is applied to both parts, ``train_values(X, y)``, and returns per-record values. Of
-            lazy frames an expression of narwhals is asked, ``nw.col("pred") == nw.col("y")``.
+            The query's value for each training record, or their mean, such as a cross-validation estimate. A callable
+            is applied to both parts, ``train_values(X, y)``, and returns per-record values. For lazy frames pass a
+            narwhals expression, ``nw.col("pred") == nw.col("y")``.
         holdout_values : array-like of shape (n,), optional
-            The value for each holdout record; left out beside a callable.
-        bounds : tuple of float, default=(0, 1)
-            The declared range of the values.
-        name : str, optional
-            What the history calls the query.
+            The value for each holdout record; omit it with a callable.
+        bounds, name : optional
+            Declared range of the values, (0, 1) by default; name of the query in the history.
         key : str, optional
-            The same key gives the same answer at no cost, also after a crash. Without one, a function is known again by
-            its code and by what the code uses, and arrays are a new query each time.
+            Identity of the query. The same key returns the same answer at no cost, also after a crash. By default a
+            function is identified by its code and the objects that it uses, and arrays are always a new query.
         binary : bool, optional
-            Whether every value is one end of the range or the other: limits are exact binomial ones then. By default it
-            is when all training values are, and beside a number when the holdout's values are booleans.
+            Whether every value is an end of the range; limits are exact binomial ones then. By default true if all
+            training values are, or, with a number, if the holdout's values are booleans.
+
+        Returns
+        -------
+        Answer
 
         Raises
         ------
         InputError, BudgetExhausted
-            When a value is missing or out of range, which spends nothing; when a declared number is used up.
+            If a value is missing or out of range, which spends nothing; if a declared limit is reached.
 
         Examples
         --------
@@ -277,16 +275,16 @@ class Thresholdout:
         binary: bool | None = None,
         reserve: float = 0.2,
     ) -> list[Answer]:
-        """Ask queries that were fixed together, before any of their answers was seen: all in one transaction, or none.
+        """Ask queries that were fixed before any of their answers was seen: all in one transaction, or none.
 
-        No query pays for the information that others released, so intervals are much narrower.
+        No query pays for information that others release, so intervals are much narrower than one after another.
 
         Parameters
         ----------
         queries : sequence of (train_values, holdout_values)
-            As in `ask`, one pair for each query; so are ``bounds``, ``names``, ``keys`` and ``binary``.
+            One pair for each query, as in `ask`; ``bounds``, ``names``, ``keys`` and ``binary`` too.
         reserve : float, default=0.2
-            Share of the error budget for queries after the list, at most 0.99; 0 for a list that is the last.
+            Share of the error budget for queries after the list, at most 0.99; 0 if the list is the last.
         """
         return ask_all(self, queries, bounds, names, keys, binary, reserve)
 
@@ -302,33 +300,34 @@ class Thresholdout:
         name: str = "",
         precise: bool = False,
     ) -> Answer:
-        """Ask for a fitted estimator's score.
+        """Ask for the score of a fitted estimator.
+
+        Losses are not negated. `Answer.estimand` names the estimand of the interval.
 
         Parameters
         ----------
         estimator : object or str
-            Fitted; of lazy frames the name of a column of predictions.
+            Fitted; for lazy frames the name of a column of predictions.
         metric : str, Metric or Statistic, default="accuracy"
-            Of `thresholdout.scoring.metrics`, or `thresholdout.scoring.statistics` where claims answer; or its name.
+            From `thresholdout.scoring.metrics` or, if claims answer, `thresholdout.scoring.statistics`; or its name.
         cv : int, splitter, iterable of (fit, test) or "training", optional
-            How the training value is cross-validated, by clones of the estimator. By default in 5 folds as scikit-learn
-            forms them, of whole groups where these are declared, and of later records for a series. ``"training"``
-            fits nothing and takes the score on the training records, too good for models that fit them closely. Leave
-            it out beside a development part, whose exact score takes its place.
+            How clones of the estimator are cross-validated for the training value: by default in scikit-learn's 5
+            folds, of whole groups if declared, and of later records for a series. ``"training"`` fits nothing and uses
+            the score on the training records, too optimistic for models that fit them closely. Omit it with a
+            development part, whose exact score is used instead.
         train_values : float or array-like, optional
-            The training value itself, in place of ``cv``, for models that cannot be fitted again: a cross-validated
-            score that is known already, or the metric's value for each training record.
+            The training value, in place of ``cv``, for models that cannot be refitted: a known cross-validated score,
+            or the metric's value for each training record.
         sample_weight : tuple of two array-likes, optional
-            Of training (or development) and holdout records, for means: the mean of weight times value over the mean
-            *training* weight. Holdout weights are cut to the largest training weight.
+            Weights of training (or development) and holdout records, for means: the mean of weight times value over
+            the mean *training* weight. Holdout weights are clipped to the largest training weight.
         key : str, optional
-            As in `ask`. Without one, the query is known again by its content: running a cell again costs nothing.
+            As in `ask`. By default the query is identified by its content, so running a cell again costs nothing.
         name : str, optional
-            What the history calls the candidate; its class with the parameters that are no defaults otherwise.
+            Name of the candidate in the history; by default its class with the parameters that differ from defaults.
         precise : bool, default=False
-            State the interval directly, as narrow as that of a fixed query; `Answer.cost` has the nats, about ten.
-
-        Losses are not negated. `Answer.estimand` says which estimand the interval is about.
+            State the interval directly, as narrow as for a query without adaptivity. It costs about ten nats
+            (`Answer.cost`).
         """
         return score(self, "score", estimator, metric, cv, train_values, sample_weight, key, name, precise)
 
@@ -343,24 +342,24 @@ class Thresholdout:
         reserve: float = 0.2,
         report: Literal["all", "best"] = "all",
     ) -> list[Answer]:
-        """Score fitted estimators that were fixed together, before any of their answers was seen.
+        """Score fitted estimators that were fixed before any of their answers was seen.
 
         Parameters
         ----------
         models : sequence or mapping of fitted estimators
             The keys of a mapping are the candidates' names in the history.
-        metric, cv, train_values, keys
+        metric, cv, train_values, keys, reserve
             As in `score` and `ask_all`; ``train_values`` may have ``None`` for a model that is cross-validated.
         report : {"all", "best"}, default="all"
-            Return every score, or the best one alone, which costs later queries much less and names its candidate.
-            Where values are 0 or 1 and records independent, no other estimand is beyond its interval's better end.
+            Return every score, or only the best one, which names its candidate and costs later queries much less. If
+            values are 0 or 1 and records independent, no other estimand is beyond the better end of its interval.
         """
         return score_all(self, models, metric, cv, train_values, keys, reserve, report)
 
     def development_score(self, estimator: Any, metric: str | Metric | Statistic = "accuracy") -> float:
-        """Return a fitted estimator's score on the development part: exact, free, and never asked of the holdout.
+        """Return a fitted estimator's exact score on the development part, at no cost.
 
-        A climb overfits these scores in time; `score` warns (`DevelopmentOverfitWarning`) where it can refute one.
+        Hill climbing overfits these scores in time; `score` warns (`DevelopmentOverfitWarning`) if it refutes one.
         """
         return development_score(self._records, estimator, get_score(metric))
 
@@ -374,10 +373,10 @@ class Thresholdout:
         key: str | None = None,
         name: str = "",
     ) -> Answer:
-        """Ask the last query, the score of the chosen model, with the whole remaining error budget; see `score`.
+        """Ask for the score of the chosen model with the whole remaining error budget; see `score`.
 
-        The guard answers no more afterwards, and answers this where declared numbers are used up. The interval is about
-        that of a single look if ``final_check=True`` was declared and earlier intervals were accepted at once.
+        The guard closes afterwards; it answers this even if a declared limit is reached. The interval is nearly that of
+        a single evaluation if ``final_check=True`` was declared and earlier intervals were accepted at once.
         """
         return score(self, "final check", estimator, metric, cv, train_values, None, key, name)
 
@@ -396,7 +395,7 @@ class Thresholdout:
     ) -> Comparison:
         """Ask whether one fitted estimator is better than another, and by how much.
 
-        Values on which both agree cancel, so a difference is known more sharply than either score.
+        Values on which both agree cancel, so the difference has a narrower interval than either score.
 
         Parameters
         ----------
@@ -405,11 +404,11 @@ class Thresholdout:
         metric : str or Metric, default="accuracy"
             A metric that is a mean over records.
         about : {"difference", "win_rate"}, default="difference"
-            The difference of both scores; or, for independent records and ``sampling="iid"``, the win rate of ``b``
-            among the records on which exactly one of both is right, which settles more.
+            The difference of both scores; or the win rate of ``b`` among the records on which exactly one of both is
+            right, which settles more and needs independent records and ``sampling="iid"``.
         cv, train_values, key, name, precise
-            As in `score`, for both by the same folds; ``train_values`` are a pair, of ``b`` and of ``a``. Among at most
-            five declared queries an interval is stated directly wherever that is narrower; the last one always.
+            As in `score`, with the same folds for both; ``train_values`` is a pair, of ``b`` and of ``a``. Among at
+            most five declared queries an interval is stated directly wherever that is narrower; the last one always.
 
         Examples
         --------
@@ -435,7 +434,7 @@ class Thresholdout:
         keys: Sequence[str] | None = None,
         reserve: float = 0.2,
     ) -> list[Comparison]:
-        """Compare fitted estimators with a baseline; they were fixed together, before any of their answers was seen.
+        """Compare fitted estimators, fixed before any of their answers was seen, with a baseline.
 
         All verdicts hold at once. Parameters are those of `compare` and `score_all`.
         """
@@ -454,17 +453,18 @@ class Thresholdout:
         tolerance: float | None = None,
         train_values: object | None = None,
     ) -> Gate:
-        """Return a gate, which keeps or rejects candidates; with its confidence no worse one is certified.
+        """Return a gate that keeps or rejects candidates, and with the guard's confidence certifies no worse one.
 
         Parameters
         ----------
         champion, metric : estimator or column, str or Metric
-            Fitted, with nothing certified about it; a metric that is a mean over records.
+            The first model to beat, fitted and not certified; a metric that is a mean over records.
         certify : {"each", "milestones"}, default="each"
-            Test every candidate; or, for smaller steps, let cross-validation take candidates at no cost, and test the
-            current one against the last certified one now and then.
+            Test every candidate; or, for smaller steps, let cross-validation accept candidates at no cost, and from
+            time to time test the current one against the last certified one.
         delta, tolerance, train_values : optional
-            By how much a candidate has to be better; or may be worse, see `Gate`; the champion's values, see `score`.
+            By how much a candidate has to be better; or may be worse (see `Gate`); the champion's values, as in
+            `score`.
         """
         return Gate(self, champion, metric, certify, delta, tolerance, train_values)
 
@@ -482,9 +482,9 @@ class Thresholdout:
         return GuardScorer(self, metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted, intervals=intervals)
 
     def split(self) -> TrainSplit:
-        """Return a splitter for ``cv=``: one split, which fits on all training records that it is given.
+        """Return a splitter for ``cv=`` with one split, which fits on all training records that it is given.
 
-        The holdout never passes through the search; `scorer` asks the guard for it.
+        The holdout never passes through the search; `scorer` asks the guard.
         """
         self._records.labelled()
         return TrainSplit(self, len(self._records.train[1]))
@@ -495,10 +495,9 @@ class Thresholdout:
         Parameters
         ----------
         predictions : lazy frame
-            Of the same engine as the parts, with a row for each record of both parts. A record without a row has no
-            values there, which count as the worst ones.
+            Of the same engine as the parts, with a row for each record of both. Missing values count as the worst ones.
         on : str
-            Name of the column by which records are found, in the parts and in the frame: an identifier.
+            Name of the identifier column by which rows are matched, in the parts and in the frame.
         """
         if not isinstance(self._records, LazyRecords):
             raise InputError("predictions", "columns for parts in memory", "values for ask(), or a model for score()")
@@ -539,24 +538,24 @@ class Thresholdout:
 
     @property
     def certificate(self) -> Certificate:
-        """What the answers are worth from now on; after a failure those of Algorithm 1 are wider than it says."""
+        """Guarantee of the next answers; after a failure, answers of Algorithm 1 are wider than it states."""
         return self._releases.certificate()
 
     @property
     def status(self) -> GuardStatus:
-        """Queries so far, answers and error budget that are left, information released, epsilon."""
+        """Number of queries, remaining answers and error budget, information released, epsilon."""
         state, asked = self._engine.state(), self._ledger.count(self._id)
         start = math.log1p(-self._opened.confidence) - self.parameters.information_released
         return status_of(self._mechanism, state, asked, start, self.certificate, self._records.development is not None)
 
     @property
     def releases(self) -> Releases:
-        """Other private releases about the holdout, to be recorded before anything of them is seen."""
+        """Other private releases about the holdout; record them before anything of them is seen."""
         return self._releases
 
     @property
     def history(self) -> pd.DataFrame:
-        """Every query and answer so far, one row each; nothing in it is secret."""
+        """All queries and answers so far, one row each; nothing in it is secret."""
         from thresholdout.ledger.entry import history_frame
 
         return history_frame(self._ledger.entries(self._id), self._mechanism.parameters.approximation)
@@ -566,7 +565,7 @@ class Thresholdout:
 
     @property
     def parameters(self) -> Parameters:
-        """The mechanism's public parameters, in units of a query's range; their class says which mechanism it is."""
+        """Public parameters of the mechanism, in units of a query's range; their class names the mechanism."""
         return self._opened.parameters
 
     def report(self, title: str = "") -> GuardReport:
@@ -579,12 +578,12 @@ class Thresholdout:
 
     @property
     def train(self) -> Part:
-        """The training part, as a tuple of arrays that can be read and not written."""
+        """The training part, as a tuple of read-only arrays."""
         return self._records.train
 
     @property
     def development(self) -> Part | None:
-        """The development part, in the same form; ``None`` where there is none."""
+        """The development part, in the same form, or ``None``."""
         return None if self._records.development is None else self._records.open
 
     def __repr__(self) -> str:

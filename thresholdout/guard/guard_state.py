@@ -1,7 +1,7 @@
-"""The state of a guard: its mechanism's, failures, what certificates keep of earlier answers, and corrected labels.
+"""The state of a guard: its mechanism's state, failures, and corrected labels.
 
-The history is chained by digests; the state is not, since it is secret. What a state counts is public all the same, and
-the history says what it has to be, so that a budget that was refilled by hand shows.
+Digests chain the history but not the state, which is secret. The state's counts are public and follow from the history,
+so a budget that was refilled by hand is detected.
 """
 
 from __future__ import annotations
@@ -31,22 +31,15 @@ S = TypeVar("S", bound=MechanismState)
 
 _FAILURES: Final = "failures "
 _CORRECTED: Final = "corrected "
-_MOST_DIGITS: Final = 19
+_MOST_DIGITS: Final = 19  # of a 64-bit integer
 
 
 @dataclass(frozen=True, slots=True)
 class GuardState(Generic[S]):
-    r"""What a ledger keeps of a guard between two answers. Secret.
+    r"""The ledger's record of a guard between two answers. Secret.
 
-    Attributes
-    ----------
-    mechanism : MechanismState
-        The mechanism's state.
-    failures : int
-        How many queries have failed on the holdout.
-    corrected : str
-        Labels that were corrected since the guard was made, in the words of who keeps them: one line of text, empty
-        where there are none. Values that were computed with other labels are about another query.
+    ``corrected`` names labels that were corrected since the guard was made, in one line of text that its keeper
+    chooses; values that were computed with other labels belong to another query.
 
     Examples
     --------
@@ -60,27 +53,14 @@ class GuardState(Generic[S]):
     corrected: str = ""
 
     def to_text(self) -> str:
-        """Return the text that a ledger keeps: lines for failures and corrections where there are any."""
+        """Return the ledger's text, with lines for failures and corrections if there are any."""
         failures = f"{_FAILURES}{self.failures}\n" if self.failures else ""
         corrected = f"{_CORRECTED}{self.corrected}\n" if self.corrected else ""
         return failures + corrected + self.mechanism.to_text()
 
     @classmethod
     def from_text(cls, text: str, read: Callable[[str], S]) -> GuardState[S]:
-        """Return the state that a text says.
-
-        Parameters
-        ----------
-        text : str
-            As `to_text` returns it.
-        read : callable
-            Returns the mechanism's state that a text says.
-
-        Raises
-        ------
-        InputError
-            When it is something else.
-        """
+        """Return the state of a text; ``read`` returns the mechanism's state of its text."""
         failures, corrected, rest = _parted(text)
         if not (failures.isascii() and failures.isdecimal() and len(failures) <= _MOST_DIGITS):
             raise InputError("state", "no number of failures", "the text of a guard's state")
@@ -88,7 +68,7 @@ class GuardState(Generic[S]):
 
 
 def corrected_of(text: str) -> str:
-    r"""Return what a state's text says of corrected labels, without reading the rest.
+    r"""Return the corrections in a state's text without parsing the rest.
 
     Examples
     --------
@@ -99,7 +79,7 @@ def corrected_of(text: str) -> str:
 
 
 def _parted(text: str) -> tuple[str, str, str]:
-    """Return the number of failures, the corrections and the mechanism's state as a text has them."""
+    """Return the number of failures, the corrections and the mechanism's state as texts."""
     found = {_FAILURES: "0", _CORRECTED: ""}
     for name in found:
         if text.startswith(name):
@@ -108,7 +88,7 @@ def _parted(text: str) -> tuple[str, str, str]:
 
 
 _SLICE: Final = 5000
-"""Entries that are read at once."""
+"""Entries read at once, which bounds the memory."""
 
 _NONE: Final = (0.0, 0.0, 0.0, 0.0, 0.0)
 _ADDED: Final[dict[str, tuple[float, ...]]] = {
@@ -118,32 +98,18 @@ _ADDED: Final[dict[str, tuple[float, ...]]] = {
     "keep": (0.0, 0.0, 1.0, 1.0),
     "failed": (0.0, 0.0, 0.0, 0.0),
 }
-"""What an entry adds to a client's numbers: queries, wrong guesses, proposals that were tested, and certified ones."""
+"""Increments of a client's numbers by an entry: queries, wrong guesses, tested proposals, and certified ones."""
 
 
 def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | None = None) -> None:
-    """Refuse a guard whose state does not fit its history.
+    """Refuse a guard whose state does not fit its history; with its mechanism, compare the remaining budget, too.
 
-    Parameters
-    ----------
-    ledger : Ledger
-        Where the guard is. It may be asked meanwhile.
-    guard : str
-        What the ledger calls it.
-    mechanism : Mechanism, optional
-        What answers; then what remains is compared, too.
-
-    Raises
-    ------
-    LedgerUnusable
-        When this program does not have its mechanism.
-    LedgerDamaged
-        The state counts other answers than the history has. The message shows nothing of the state.
+    The ledger may be in use meanwhile. A message shows nothing of the state.
     """
     stored: Any = ledger.parameters(guard)
     before, text = ledger.count(guard), ledger.state(guard)
     if "chosen" not in stored or (not text and ledger.closed(guard) is not None):
-        return  # no guard's, or the copy of a history
+        return  # not a guard of this package, or the copy of a history
     check_mechanism(ledger, stored)
     try:
         found = GuardState.from_text(text, partial(read_state, parameters_from_json(stored["chosen"])))
@@ -151,7 +117,7 @@ def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | 
         found = None
     if found is None:
         raise LedgerDamaged(ledger.location, None, f"guard {guard[:12]!r}...: its state can't be read")
-    # Entries never change, so those up to the state's own number are what it was computed from, whoever asks meanwhile.
+    # Entries never change, so the state was computed from those up to its own number, whatever is asked meanwhile.
     state = found.mechanism
     sources = ledger.sources(guard, state.asked)
     fits = before <= state.asked <= ledger.count(guard) and state.agrees(Past(state.asked, sources))
@@ -172,14 +138,9 @@ def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | 
 
 
 def check_clients(ledger: Ledger, guard: str) -> None:
-    """Refuse a guard whose rows of clients do not fit its history; it may be asked meanwhile.
+    """Refuse a guard whose rows of clients do not fit its history; it may be in use meanwhile.
 
-    Where a client's guess is expected is no part of this: no interval needs that to be right.
-
-    Raises
-    ------
-    LedgerDamaged
-        A row was changed, removed or put back from an earlier time.
+    A client's expected guesses are not checked: no interval needs them to be right.
     """
     stored: Any = ledger.parameters(guard)
     main = ledger.state(guard)
@@ -209,7 +170,7 @@ def check_clients(ledger: Ledger, guard: str) -> None:
         pass
     rows = {key: _numbers(parameters, main, key, line) for key, line in ledger.clients(guard).items()}
     unlike = {key for key in rows.keys() | told.keys() if rows.get(key) != told.get(key)}
-    for key in replay(_entries(ledger, guard, count + 1, ledger.count(guard))):  # asked since, or while rows were read
+    for key in replay(_entries(ledger, guard, count + 1, ledger.count(guard))):  # entries of the time since then
         if rows.get(key) == told[key]:
             unlike.discard(key)
     if unlike:
@@ -218,13 +179,13 @@ def check_clients(ledger: Ledger, guard: str) -> None:
 
 
 def _entries(ledger: Ledger, guard: str, start: int, last: int) -> Iterator[Entry]:
-    """Give entries without holding all of them in memory."""
+    """Yield entries without holding all of them in memory."""
     for first in range(start, last + 1, _SLICE):
         yield from ledger.entries(guard, first, min(_SLICE, last + 1 - first))
 
 
 def _numbers(parameters: Any, main: str, key: str, line: str) -> tuple[float, ...]:
-    """Return what a client's row says of its queries; nothing where it can't be read."""
+    """Return the numbers in a client's row; empty if it is unreadable."""
     try:
         state: Any = GuardState.from_text(join_state(main, {key: line}), partial(read_state, parameters)).mechanism
         client = Client(*state.climbs[f"client:{key}"])

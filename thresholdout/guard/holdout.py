@@ -1,4 +1,4 @@
-"""The records behind a guard: its holdout, its training part, and what rows belong to which."""
+"""Records of a guard: its holdout and its training part."""
 
 from __future__ import annotations
 
@@ -53,24 +53,7 @@ _EXPECTED = "a function of X and y that returns one value per record, such as mo
 
 
 def applied(query: Callable[..., object], train: Part) -> object:
-    """Apply a query to the training part.
-
-    Parameters
-    ----------
-    query : callable
-        The query.
-    train : tuple
-        The pieces of the training part, which are its arguments.
-
-    Returns
-    -------
-    object
-        The values of the training records; their number and range are not checked.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        When it does not take these arguments, fails, or returns a mean; what it raised is the cause.
+    """Return a query function's values on the training part; their number and range are not checked.
 
     Examples
     --------
@@ -85,7 +68,7 @@ def applied(query: Callable[..., object], train: Part) -> object:
         takes = "1 argument" if len(train) == 1 else f"{len(train)} arguments"
         expected = "a function of the records alone" if len(train) == 1 else _EXPECTED
         raise InputTypeError("train_values", f"a function that does not take {takes}", expected) from None
-    except ValueError:  # no signature is known of it
+    except ValueError:  # some built-in functions have no signature
         pass
     try:
         values = query(*train)
@@ -101,47 +84,18 @@ def applied(query: Callable[..., object], train: Part) -> object:
 
 
 Origin: TypeAlias = Literal["train", "holdout", "other"]
-"""Where rows come from; see `Records.origin`."""
+"""Origin of rows; see `Records.origin`."""
 
 _NO_TRAIN = "Thresholdout(..., train=(X_train, y_train))"
 _NO_OPEN = "Thresholdout((X, y), train=(X_train, y_train)), or development="
 
 
 class Records:
-    """A holdout, and the training part beside it.
+    """A holdout, with the training part and the development part beside it.
 
-    Parameters
-    ----------
-    holdout, train : array, data frame, or tuple of them
-        See `thresholdout.Thresholdout`; the training part may be missing.
-    allow_duplicates : bool
-        Accept rows that occur in both.
-    known : tuple of str, optional
-        Identity and order of the holdout, where they are known from before; otherwise computed from its records.
-
-    Attributes
-    ----------
-    n : int
-        Number of holdout records.
-    holdout : tuple
-        A copy that nobody else can change. Secret.
-    identity : str
-        Who the holdout is, whatever the order of its records.
-    order : str
-        A digest of the holdout's records in their order.
-    labels, train_labels : pandas.Index or None
-        Of the records of each part, where a piece of it has an index.
-    training_folds : TrainingFolds
-        How the training part is cut for cross-validation.
-    development : Development or None
-        Open records that take the place of cross-validation.
-
-    Raises
-    ------
-    InputError
-        When the parts are not alike, or empty, or pieces of one part have different labels.
-    OverlapError
-        When they share records.
+    ``holdout`` is a private copy, and secret. ``identity`` is a digest of its records in any order, ``order`` one in
+    their order; ``known`` has both if they are known already. ``labels`` and ``train_labels`` are the indexes of the
+    parts.
     """
 
     def __init__(
@@ -157,7 +111,7 @@ class Records:
         self.development: Development | None = None
         self.grouped: GroupedRecords | None = None
         self.blocked: BlockedRecords | None = None
-        self.undeclared = False  # whether a user said nothing about how the records depend on each other
+        self.undeclared = False  # whether no dependence and no groups were declared
         self._train = None if train is None else part(train, "train")
         if self._train is not None:
             check_labels(self._train, "train")
@@ -182,32 +136,24 @@ class Records:
         together: NDArray[Any] | None = None,
         ordered: bool = False,
     ) -> None:
-        """Refuse groups of training records that the holdout has, too, and set the folds of the training part.
+        """Refuse training records of the holdout's groups, and set the folds of the training part.
 
-        Parameters
-        ----------
-        train_groups : object or None
-            Group of each training record, where the model of the holdout has groups.
-        dependence : DependenceModel
-            Of the holdout.
-        together : ndarray or None
-            Training records that are in one fold, where that is not by these groups.
-        ordered : bool
-            Whether an order was declared; the folds follow it then, as they do where the model has one.
+        ``together`` has the training records that share a fold for another reason than these groups. The folds follow
+        the order of the records if one was declared or the model has one.
         """
         if train_groups is not None:
             together = check_groups(train_groups, dependence, self.train_size, self.train_labels)
         self.training_folds = TrainingFolds(together, ordered or is_series(dependence))
 
     def group_by(self, dependence: DependenceModel) -> None:
-        """Learn the holdout's blocks, or the groups of both parts, once a development part was split off."""
+        """Set the holdout's blocks, or the groups of both parts, after a development part was split off."""
         own = self.training_folds.groups if self.development is None else self.development.groups
         self.grouped = grouped_records(dependence, own)
         self.blocked = blocked_records(dependence)
 
     @property
     def pieces(self) -> int:
-        """Arrays of the holdout: features, and labels where there are some."""
+        """Number of arrays of the holdout: features, and labels if there are any."""
         return len(self.holdout)
 
     @property
@@ -216,17 +162,17 @@ class Records:
         return self.grouped is not None
 
     def check_development(self) -> None:
-        """Refuse a development part where records cannot have one: here they can."""
+        """Accept a development part; other kinds of records refuse one."""
 
     def check_mechanism(self, mechanism: Mechanism[Any, Any]) -> None:
-        """Refuse a mechanism that these records do not serve: none, since single values are known."""
+        """Accept every mechanism, since single values are available."""
 
     def check_alike(self, found: Part, argument: str) -> None:
-        """Refuse a part that is built otherwise than the holdout."""
+        """Refuse a part whose form differs from the holdout's."""
         _check_alike(found, self.holdout, argument)
 
     def open_share(self, chosen: NDArray[np.bool_], units: NDArray[np.intp] | None, public: bool) -> None:
-        """Make some of the holdout's records the development part; the holdout is still known as the whole of them."""
+        """Make some of the holdout's records the development part; the identity remains that of all of them."""
         rows, rest = np.flatnonzero(chosen), np.flatnonzero(~chosen)
         labels, groups = self.labels, None if units is None else units[rows]
         self.development = Development(
@@ -236,7 +182,7 @@ class Records:
         self.labels = None if labels is None else labels[rest]
 
     def warn_of_mistakes(self, declared: object, model: DependenceModel) -> None:
-        """Warn of declared classes without training records, of hints at more dependence, and of another division."""
+        """Warn of declared classes without training records, of undeclared dependence, and of another split."""
         warn_of_another_division(self)
         warn_of_sorted(self.development)
         part = self._train if self.development is None or self._train is not None else self.development.part
@@ -251,7 +197,7 @@ class Records:
             warn_of_labels(beyond_declared(self._train[1], declared, model, *known))
 
     def _train_series(self, declared: object, model: DependenceModel) -> MovingWindow | None:
-        """Return the window of the training records; ``None`` where it is a length of time and theirs are not known."""
+        """Return the window of the training records; ``None`` if it is a length of time and their times are unknown."""
         from graphs import MovingWindow
 
         assert self._train is not None
@@ -264,9 +210,10 @@ class Records:
         return MovingWindow(size, model.m) if isinstance(model, MovingWindow) and model.even else None
 
     def _train_nodes(self, declared: object) -> NDArray[np.int64] | None:
-        """Return which nodes of a declared graph the training records are; ``None`` where that is not known.
+        """Return the training records' nodes in a declared graph, or ``None``.
 
-        As many records as nodes, in an order of their own, are taken for another draw of the same network.
+        If there are as many records as nodes, in an order of their own, they are assumed to be another draw of the
+        network.
         """
         from graphs import DependencyGraph
 
@@ -281,59 +228,47 @@ class Records:
 
     @property
     def train(self) -> Part:
-        """The training part, for functions that may write to it.
-
-        Raises
-        ------
-        InputError
-            When there is none.
-        """
+        """A copy of the training part, which functions may write to."""
         if self._train is None:
             raise InputError("train", "no training part in this guard", _NO_TRAIN)
         return handed_out(self._train)
 
     @property
     def train_size(self) -> int | None:
-        """Number of training records, when there is a training part."""
+        """Number of training records, or ``None``."""
         return None if self._train is None else record_count(self._train)
 
     @property
     def open(self) -> Part:
-        """The part whose values stand beside the holdout's: the development part, or else the training part."""
+        """A copy of the development part, or else of the training part."""
         return self.train if self.development is None else handed_out(self.development.part)
 
     @property
     def open_size(self) -> int | None:
-        """Number of open records, when there are some."""
+        """Number of open records, or ``None``."""
         return self.train_size if self.development is None else record_count(self.development.part)
 
     @property
     def open_labels(self) -> pd.Index[Any] | None:
-        """Labels of the open records, where they have some."""
+        """Labels of the open records, or ``None``."""
         return self.train_labels if self.development is None else self.development.labels
 
     @property
     def open_folds(self) -> TrainingFolds | None:
-        """How models are fitted again for their values on the open part; ``None`` where they need not be."""
+        """Folds for training values on the open part; ``None`` for a development part, which needs none."""
         return self.training_folds if self.development is None else None
 
     @property
     def open_independent(self) -> int | None:
-        """Number of independent open records: of their groups, where these are declared."""
+        """Number of independent open records: of their groups, if groups are declared."""
         if self.development is not None:
             return self.development.independent
         groups = self.training_folds.groups
         return self.train_size if groups is None else len(np.unique(groups))
 
     def labelled(self) -> tuple[Part, Part]:
-        """Return open part and holdout as pairs (X, y).
-
-        Raises
-        ------
-        InputError
-            When they are not pairs.
-        """
-        opened = () if self.open_size is None else self.open  # once: tables are copied
+        """Return the open part and the holdout, which must be pairs (X, y)."""
+        opened = () if self.open_size is None else self.open  # read once, since every read copies the tables
         if len(opened) != 2:
             raise InputError("train", "no training part (X, y)", _NO_OPEN)
         shape = tuple(getattr(opened[1], "shape", ()))
@@ -344,7 +279,7 @@ class Records:
         return opened, self.holdout
 
     def apply(self, query: Callable[..., object]) -> tuple[object, Callable[[], object]]:
-        """Apply a query to the open part, and return how to apply it to the holdout."""
+        """Return a function's values on the open part, and a function that computes them on the holdout."""
         return applied(query, self.open), lambda: query(*handed_out(self.holdout))
 
     def train_mean(
@@ -355,20 +290,10 @@ class Records:
         binary: bool | None = None,
         tested: NDArray[np.intp] | None = None,
     ) -> tuple[float, Known]:
-        """Return the mean of training values in units of the range, and what they say about the holdout's.
+        """Return the mean of training values in units of the range, and their knowledge about the holdout's values.
 
-        Parameters
-        ----------
-        values : array-like or float
-            One value for each training record; a number stands for their mean.
-        bounds : tuple of float
-            The range.
-        mechanism : Mechanism
-            That asks.
-        binary : bool, optional
-            Whether the holdout's values are ends of the range, or coins; by default if all training values are.
-        tested : ndarray, optional
-            Which records the values are of, where it is not each of them once.
+        A number stands for the mean. ``binary`` is whether the holdout's values are ends of the range (by default if
+        all training values are); ``tested`` has the records of the values if it is not each of them once.
         """
         number = as_real(values)
         if number is not None:
@@ -386,32 +311,16 @@ class Records:
         return mean, replace(known, groups=self.grouped.known(values, bounds, tested))
 
     def ordered(self, values: object, argument: str) -> object:
-        """Return per-record values of the holdout in its order; see `thresholdout.data.record_labels.aligned`."""
+        """Return per-record values in the holdout's order; see `thresholdout.data.record_labels.aligned`."""
         return aligned(values, self.labels, argument)
 
     def origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
-        """Say where records come from, by their content.
+        """Return the origin of records from hashes of X, and of (X, y) if there are labels, in single precision.
 
-        Nothing here depends on a single row of the holdout: a part of it is told from no other rows.
-
-        Parameters
-        ----------
-        hashes : ndarray of shape (k, 2)
-            Of the rows of X in single precision, by `thresholdout.data.row_hashes.row_hashes`.
-        records : ndarray of shape (k, 2), optional
-            Of the records (X, y) in single precision, by `thresholdout.data.row_hashes.record_hashes`; without them X
-            alone decides.
-
-        Returns
-        -------
-        {"train", "holdout", "other"}
-            "train" for training and development records, each at most as often as there, decided from these alone;
-            "holdout" for exactly the holdout's rows in any order, by one digest of them all; "other" otherwise.
-
-        Raises
-        ------
-        InputError
-            When the parts are no pairs (X, y): then rows tell labels.
+        "train" is for training and development records, each at most as often as there, and depends on these alone.
+        "holdout" is for exactly the holdout's rows in any order, by one digest of all. Everything else is "other". So
+        nothing depends on a single row of the holdout, and a part of it is indistinguishable from other rows. Parts
+        that are no pairs (X, y) are refused: their rows would show labels.
         """
         if len(self.holdout) != 2:
             raise InputError("X", "rows for a guard whose parts are no pairs (X, y)", "Thresholdout((X, y), ...)")
@@ -436,35 +345,35 @@ class Records:
         return np.sort(np.concatenate(keys))
 
     def _known_parts(self) -> list[Part]:
-        """Return the parts that everybody knows."""
+        """Return the public parts."""
         found = [] if self._train is None else [self.train]
         return found if self.development is None else [*found, self.open]
 
 
 def content_hashes(X: Any, y: Any = None) -> tuple[NDArray[np.uint64], NDArray[np.uint64] | None]:
-    """Return what tells where records come from: hashes of the rows of X, and of (X, y) if there are labels."""
+    """Return hashes of the rows of X, and of (X, y) if there are labels, from which their origin is known."""
     return row_hashes(X, np.float32), None if y is None else record_hashes((X, y), np.float32)
 
 
 class KnowsRecords(Protocol):
-    """What knows where records come from."""
+    """Protocol of guards, which know the origin of records."""
 
     def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
-        """Say where records come from, by what `content_hashes` returns."""
+        """Return the origin of records, from the hashes of `content_hashes`."""
 
 
 def origin(guard: KnowsRecords, X: Any, y: Any = None) -> Origin:
-    """Say where records come from, by their content and in any order; see `Records.origin`.
+    """Return the origin of records from their content, in any order; see `Records.origin`.
 
-    Numbers are compared in single precision, and labels of the holdout not at all.
+    Numbers are compared in single precision; labels of the holdout are not compared.
     """
     return guard._origin(*content_hashes(X, y))
 
 
 def _within(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> bool:
-    """Whether keys are in a sorted array, each at most as often as there; copies of one key as often as one likes.
+    """Whether keys are in a sorted array, each at most as often as there; copies of a single key any number of times.
 
-    Copies of one training record stand for the holdout in searches, see `thresholdout.guard.train_split.TrainSplit`.
+    Copies of one training record represent the holdout in searches, see `thresholdout.guard.train_split.TrainSplit`.
     """
     different, counts = np.unique(keys, return_counts=True)
     there = np.searchsorted(known, different, side="right") - np.searchsorted(known, different, side="left")
@@ -479,7 +388,7 @@ def _rows(data: Part, rows: NDArray[np.intp]) -> Part:
 
 
 def _check_alike(train: Part, holdout: Part, argument: str) -> None:
-    """Refuse an open part that is built otherwise than the holdout."""
+    """Refuse an open part whose form differs from the holdout's."""
     if len(train) != len(holdout):
         seen = f"a tuple of {len(train)}, beside a holdout of {len(holdout)}"
         raise InputError(

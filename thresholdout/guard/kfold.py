@@ -1,8 +1,8 @@
-"""A guard around K-fold cross-validation: every record trains and every record tests.
+"""A guard of K-fold cross-validation: every record is used for training and for testing.
 
-Why not a guard for each fold? The training part of one fold's guard contains the other folds, and its answers from
-there are free and exact: an analyst reads the labels of fold 2 from the guard of fold 1, and then asks the guard of
-fold 2 for a lookup table of them. `KFoldGuard` has one guard for the out-of-fold values of all records, and never
+One guard for each fold would be unsafe. The training part of one fold's guard contains the other folds, and answers
+from there are free and exact. An analyst reads the labels of fold 2 from the guard of fold 1, and then asks the guard
+of fold 2 for a lookup table of them. `KFoldGuard` therefore guards the out-of-fold values of all records and never
 shows a training value. PROOFS.md, "K-fold cross-validation".
 """
 
@@ -57,7 +57,7 @@ __all__ = ["FoldPredictions", "KFoldGuard", "OutOfFoldGuard", "check_estimator",
 
 @dataclass(frozen=True, slots=True)
 class FoldPredictions:
-    """What one fold's model says about records of its fold."""
+    """Predictions of one fold's model for records of its fold."""
 
     records: NDArray[np.intp]
     output: NDArray[Any]
@@ -65,9 +65,9 @@ class FoldPredictions:
 
 
 def fold_predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) -> list[FoldPredictions]:
-    """Fit a clone to a fold's complement, and apply it to the fold: nothing for records that it cannot predict.
+    """Fit a clone to a fold's complement and predict the fold; records that it cannot predict are left out.
 
-    What is missing is a function of what the model is: of the complement, and of each record alone.
+    Whether a prediction is missing depends on the complement and on that record alone, as the proof needs.
     """
     from sklearn.base import clone
     from sklearn.utils import _safe_indexing
@@ -75,7 +75,7 @@ def fold_predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) 
     def predicted(records: NDArray[np.intp]) -> list[FoldPredictions]:
         try:
             output = np.asarray(getattr(model, response)(_safe_indexing(X, records)))
-        except Exception:  # for one of them: the others, which do not depend on it, have their predictions
+        except Exception:  # halves find the record that fails: predictions of others must not depend on it
             half = len(records) // 2
             return predicted(records[:half]) + predicted(records[half:]) if half else []
         if output.shape[:1] != records.shape:
@@ -85,7 +85,7 @@ def fold_predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) 
             records, output = records[known], output[known]
         return [FoldPredictions(records, output, getattr(model, "classes_", None))]
 
-    with suppress_warnings():  # a warning may show records
+    with suppress_warnings():  # a warning's text may contain records
         unfitted = clone(estimator)
         try:
             model = unfitted.fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
@@ -95,7 +95,7 @@ def fold_predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) 
 
 
 def check_estimator(estimator: Any, response: str) -> None:
-    """Refuse what can't be fitted anew for every fold: a frozen model may have seen the fold that it is judged by."""
+    """Refuse an estimator that folds cannot refit: a frozen model may have seen the fold that tests it."""
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params") or isinstance(estimator, type):
         raise InputTypeError("estimator", repr(estimator), "a scikit-learn estimator, which is cloned for every fold")
     if not hasattr(estimator, response):
@@ -109,52 +109,53 @@ def check_estimator(estimator: Any, response: str) -> None:
 
 @shared
 class KFoldGuard:
-    """Cross-validation that can be asked many adaptive queries.
+    """Guard K-fold cross-validation so that it can answer many adaptive queries.
 
-    A query is the average of a metric over all records, each judged by a clone of an estimator that was fitted to
-    the other folds. With probability ``confidence`` the *average risk of the fitted models* is in the ``interval`` of
-    every answer, for all queries at once and however each was chosen from earlier answers.
+    A query is the mean of a metric over all records. Each record is predicted by a clone of an estimator that was
+    fitted to the other folds. With probability ``confidence`` the ``interval`` of every answer contains the *average
+    risk of the fitted models*, for all queries at once and however each query was chosen.
 
-    **What the analyst must not do.** All that he learns about these records has to come from the answers: no training
-    scores, no pictures of the data, no features chosen by hand, no model that was fitted to them elsewhere. What is
-    chosen from the records belongs into the estimator (a pipeline), so that every fold chooses again. The seeds of the
-    estimator are chosen without looking at the records, too. An estimator that was fitted to all records afterwards,
-    such as ``best_estimator_`` of a `GuardedSearchCV`, must not be asked for its score on them.
+    **Duties of the analyst.** Everything that is learned about these records must come from the answers: no training
+    scores, no plots of the data, no hand-picked features, no model that was fitted to them elsewhere. Any choice that
+    depends on the records belongs into the estimator (a pipeline), so that every fold repeats it. Choose the
+    estimator's seeds without looking at the records, too. Do not ask for the score of an estimator that was later
+    fitted to all records, such as ``best_estimator_`` of a `GuardedSearchCV`.
 
-    What a fitted model says about a record must not depend on the records that it predicts at the same time, as ranks
-    or batch statistics do: the values of a fold would depend on each other.
+    A model's prediction for a record must not depend on the records that it predicts at the same time, as ranks or
+    batch statistics do. Otherwise the values of a fold depend on each other.
 
-    Sent to other processes it stays where it is, and fits there; see `thresholdout.guard.sharing.shared_objects`.
+    Other processes use the guard through a proxy; it fits models in its own process.
 
     Parameters
     ----------
     records : tuple (X, y) or (X, y, groups)
         All records and their labels. Records of one group, such as a patient, may depend on each other in any way.
     cv : int or splitter, default=2
-        Number of folds, or a splitter of scikit-learn whose test sides partition the records. Two folds are narrowest:
-        K folds are worth a K-th of the records. Measured half-widths of 3, 5 and 10 folds are 1.2, 1.6 and 2.2 times
-        those of two (``benchmarks/folds.py``). More folds fit each model to more records, and that is all that they
-        gain. Folds are formed without looking at records: a splitter gets placeholders, never X and y, so stratified
-        ones are refused. Lists of positions must have been formed without labels, too, which nobody can check.
+        Number of folds, or a scikit-learn splitter whose test sides partition the records. Two folds have the narrowest
+        intervals: the limits for K folds are those of n/K records. Half-widths for 3, 5 and 10 folds are 1.2, 1.6 and
+        2.2 times those of two (``benchmarks/folds.py``); more folds only fit each model to more records. Folds must not
+        depend on records. A splitter gets placeholders instead of X and y, so stratified ones are refused. Lists of
+        positions must be formed without labels, too, which cannot be checked.
     groups : str, optional
-        The name of a column or index level of X with the group of each record. Whole groups are in one fold, and only
+        Name of the column or index level of X with the group of each record. Whole groups are in one fold, and only
         groups are independent.
     dependence : graphs.DependenceModel, optional
         How the records depend on each other; every fold must be a union of its independent groups.
     confidence : float, default=0.95
         Probability with which all intervals hold at once.
     queries : int, optional
-        How many queries may be asked. Any number by default; declaring it makes answers narrower, the last one most.
+        Maximum number of queries. The default is no limit; a declared limit makes intervals narrower, the last one
+        most.
     mechanism : {"claims", "ladder"}, Claims or parameters, optional
-        How queries are answered. "claims", the default, returns in which cell of the range the average lies, the cell
-        around the expected value or another; every answer spends some of the error budget, and unexpected ones more.
-        ``Claims(holdout_answers=...)`` limits how many answers may differ from the expected value, and
-        ``Claims(max_half_width=...)`` refuses single queries whose interval around it would be wider; lists have any
-        width. "ladder" returns the best score so far only, the largest one. For losses
+        How queries are answered. "claims", the default, returns the cell of the range that contains the mean: the cell
+        around the expected value, or another. Every answer spends error budget, an unexpected one more.
+        ``Claims(holdout_answers=...)`` limits how many answers may differ from the expected value.
+        ``Claims(max_half_width=...)`` refuses single queries whose interval around it would be wider; lists have no
+        such limit. "ladder" returns only the best score so far, the largest. For losses use
         ``LadderParameters(direction="minimize", queries=...)``, with a limit of its own.
     prior_queries : int or PriorQueries, default=0
-        As in `Thresholdout`: how many scores of these records were seen before. A cross-validation counts as many as
-        it has folds: the mean of their accuracies is no share of the records, and has more values.
+        Number of scores of these records that were seen before, as in `Thresholdout`. A cross-validation counts as many
+        as it has folds: the mean of their accuracies is no share of the records, and has more values.
     ledger, random_state
         As in `Thresholdout`. The same records in the same ledger are one guard.
 
@@ -168,15 +169,15 @@ class KFoldGuard:
     Raises
     ------
     InputError
-        When an argument cannot be used, folds look at labels, or depend on each other.
+        If an argument cannot be used, if folds need labels, or if folds depend on each other.
 
     Notes
     -----
-    Limits for one query are those of a holdout of n/K records, since nothing is assumed about the learner: there are
-    learners whose errors in all folds agree. What is gained over such a holdout is that all records train. The truth of
-    an answer depends on the records here, so that answers that agree cost something too, and twenty queries are
-    answered much more narrowly than a hundred. `score_all` is narrowest: 20 models of 2,000 records in two folds have
-    half-widths of 0.035, and 0.065 one after another.
+    Limits for one query are those of a holdout of n/K records, since nothing is assumed about the learner: for some
+    learners the errors in all folds agree. The gain over such a holdout is that all records train. The estimand depends
+    on the records, so that even an expected answer costs something, and intervals for twenty queries are much narrower
+    than for a hundred. `score_all` has the narrowest: 20 models of 2,000 records in two folds have half-widths of
+    0.035, and of 0.065 one after another.
 
     Examples
     --------
@@ -249,40 +250,40 @@ class KFoldGuard:
     ) -> Answer:
         """Ask for an estimator's cross-validated score: one query, K fits.
 
-        Records that a model cannot predict, and all of a fold whose model cannot be fitted, have the worst value.
+        Records that a model cannot predict, and all records of a fold whose model cannot be fitted, have the worst
+        value.
 
-        An estimator is known again by its class, its code and its parameters: asked again with the same ``expected``
-        it has the same answer, which is about the models that were fitted then. Give it another ``random_state`` for
-        other models.
+        An estimator is identified by its class, its code and its parameters. Asked again with the same ``expected`` it
+        has the same answer, about the models that were fitted then. Change its ``random_state`` to fit other models.
 
         Parameters
         ----------
         estimator : estimator
-            It is cloned and fitted to the complement of every fold.
+            Cloned and fitted to the complement of every fold.
         metric : str or Metric, default="accuracy"
             One of `thresholdout.scoring.metrics`, a mean of per-record values; a `Statistic` is refused.
         expected : float, optional
-            What you expect, in the metric's units, from earlier answers or from elsewhere, *not from these records*. An
-            answer that agrees costs little. By default the last answer about this metric; before the first one nothing
-            is expected, and the history shows the middle of the range.
+            The score to expect, in the metric's units, from earlier answers or from elsewhere, *not from these
+            records*. An answer that agrees costs little. The default is the last answer about this metric; before the
+            first one nothing is expected, and the history shows the middle of the range.
         key : str, optional
-            Identity of the query, instead of that by its content. Asking again with the same key gives the same answer,
-            fits nothing and costs nothing, also after a crash.
+            Identity of the query, in place of its content. The same key returns the same answer at no cost and without
+            a fit, also after a crash.
         n_jobs : int, optional
-            Folds that are fitted at once.
+            Number of folds that are fitted at once.
 
         Returns
         -------
         Answer
-            Its source is "train" when the average is near what was expected, "holdout" when it is told anew.
+            Its source is "train" if the mean is near the expected value, and "holdout" otherwise.
 
         Raises
         ------
         InputError
-            When an argument cannot be used (nothing is spent), or when predictions are none of these records' labels,
-            or not one for each record, which is charged.
+            If an argument cannot be used (nothing is spent); or if predictions are none of these records' labels, or
+            not one for each record (this is charged).
         BudgetExhausted
-            When the answers that may differ, or the declared number of queries, are used up; nothing is fitted then.
+            If the answers that may differ, or the declared queries, are used up; nothing is fitted then.
         """
         chosen = self._checked(metric)
         check_estimator(estimator, chosen.response)
@@ -304,10 +305,10 @@ class KFoldGuard:
         report: Literal["all", "best"] = "all",
         n_jobs: int | None = None,
     ) -> list[Answer]:
-        """Score estimators that were fixed together, before any of their answers was seen.
+        """Score estimators that were fixed before any of their answers was seen.
 
-        Each interval is as narrow as that of a query in a fixed list. Where nothing is expected, answers after the
-        first are expected to be near the one before, and cost later queries little.
+        Intervals are as narrow as those of queries without adaptivity. Where nothing is expected, each answer after the
+        first is expected to be near the one before, and costs later queries little.
 
         Parameters
         ----------
@@ -318,10 +319,10 @@ class KFoldGuard:
         expected, keys : sequence, optional
             One for each model, as in `score`.
         reserve : float, default=0.2
-            Share of the error budget for queries after the list, at most 0.99; 0 for a list that is the last. Nothing
-            is reserved where all declared queries are asked.
+            Share of the error budget for queries after the list, at most 0.99; 0 if the list is the last. Nothing is
+            reserved if the list has all declared queries.
         report : {"all", "best"}, default="all"
-            Return every score, or the best one alone, which costs later queries much less and names its candidate.
+            Return every score, or only the best one, which names its candidate and costs later queries much less.
 
         Returns
         -------
@@ -332,7 +333,7 @@ class KFoldGuard:
         InputError
             As in `score`. A failure of one estimator is charged once for the whole list.
         BudgetExhausted
-            When fewer queries are left than the list has; nothing is fitted then.
+            If fewer queries are left than the list has; nothing is fitted then.
         """
         candidates, chosen, share = listed(models, keys), self._checked(metric), checked_reserve(reserve)
         check_word("report", report, ("all", "best"))
@@ -371,7 +372,7 @@ class KFoldGuard:
         return chosen
 
     def _query(self, metric: Metric, expected: float | None, key: str | None) -> Query:
-        """Return the query, whose training value is what is expected of it."""
+        """Return the query; its training value is the expected one."""
         lower, upper = metric.bounds
         last = self._guard.last(metric) if expected is None else float(expected)
         baseline = sum(metric.bounds) / 2.0 if last is None else last
@@ -387,7 +388,7 @@ class KFoldGuard:
         folds = progress_bar(self._folds, doing="cross-validating", unit="fits")  # as they are started
         fitted = Parallel(n_jobs=n_jobs)(delayed(fold_predictions)(estimator, metric.response, X, y, f) for f in folds)
         parts = [piece for pieces in fitted for piece in pieces]
-        if len({one.output.dtype.kind for one in parts}) > 1:  # together, some would be changed by the others' type
+        if len({one.output.dtype.kind for one in parts}) > 1:  # concatenation would convert some to the others' type
             raise InputTypeError("estimator", "predictions of another type in each fold", "predictions of one type")
         if metric.response == "predict" and parts:
             known = [one.classes for one in parts if one.classes is not None]
@@ -405,25 +406,25 @@ class KFoldGuard:
 
     @property
     def certificate(self) -> Certificate:
-        """What the answers are worth, and by which route: "fold claims" or "ladder"."""
+        """Guarantee of the next answers, and its route: "fold claims" or "ladder"."""
         return self._guard.certificate
 
     @property
     def parameters(self) -> Parameters:
-        """The mechanism's public parameters; their class says which mechanism it is."""
+        """Public parameters of the mechanism; their class names it."""
         return self._guard.parameters
 
     @property
     def status(self) -> GuardStatus:
-        """Queries so far, answers and error budget that are left, information released."""
+        """Number of queries, remaining answers and error budget, information released."""
         return self._guard.status
 
     @property
     def releases(self) -> Releases:
-        """Other private releases about the records, to be recorded before anything of them is seen.
+        """Other private releases about the records; record them before anything of them is seen.
 
-        A release is paid from the error budget, whatever was answered before, also where it has a delta; later
-        intervals are wider. Its computation must then be decided before the guard is asked again.
+        A release is paid from the error budget, also after answers and also with a delta, and makes later intervals
+        wider. Its computation must be decided before the guard is asked again.
 
         Examples
         --------
@@ -438,24 +439,24 @@ class KFoldGuard:
 
     @property
     def history(self) -> pd.DataFrame:
-        """Every query and answer so far; ``train`` is what was expected. Nothing in it is secret."""
+        """All queries and answers so far; ``train`` is the expected value. Nothing in it is secret."""
         return self._guard.history
 
     @property
     def answers(self) -> list[Answer]:
-        """Every answer so far."""
+        """All answers so far."""
         return self._guard.answers()
 
     def _answered(self, key: str) -> bool:
         return self._guard._answered(key)
 
     def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
-        """Say where records come from, by what `thresholdout.guard.holdout.content_hashes` returns."""
+        """Return the origin of records, from the hashes of `thresholdout.guard.holdout.content_hashes`."""
         return self._guard._origin(hashes, records)
 
     @property
     def folds(self) -> pd.DataFrame:
-        """Sizes of the folds: records, groups, the records that train, and the inflation inside the fold."""
+        """Sizes of the folds: records, groups, training records, and the variance inflation inside the fold."""
         import pandas as pd
 
         squares = self.dependence.squares()
@@ -489,7 +490,7 @@ class _RemoteKFoldGuard(
         "releases.preview releases.record releases.recorded score score_all status"
     ),
 ):
-    """What a `KFoldGuard` is in every process but its own: it sends the queries there, where they are fitted."""
+    """Proxy of a `KFoldGuard` in another process, which fits the models."""
 
     @property
     def releases(self) -> RemoteReleases:
@@ -512,16 +513,16 @@ def _checked(records: object) -> tuple[Any, Any, Any]:
 _NO_ANSWER: Final = ("failed", "release")
 
 Compute: TypeAlias = "Callable[[Any, Any], NDArray[Any]]"
-"""From features and labels of all records to out-of-fold values."""
+"""Computes out-of-fold values from features and labels of all records."""
 
 T = TypeVar("T")
 
 
 class OutOfFoldGuard(Thresholdout):
-    """The guard inside: it has no training part, and computes values on all its records."""
+    """The inner guard of a `KFoldGuard`: it has no training part and computes values on all its records."""
 
     _last: tuple[int, dict[str, float]] = (0, {})
-    """How many entries have been read, and the last answer about each metric among them."""
+    """Number of entries read, and the last answer about each metric among them."""
 
     def out_of_fold(self, query: Query, compute: Compute) -> Answer:
         """Check the limits, compute the values, ask."""
@@ -533,7 +534,7 @@ class OutOfFoldGuard(Thresholdout):
         return self._charged(lambda: self._engine.evaluate_all("models", reads, reserve))
 
     def best_of(self, asked: Sequence[tuple[Query, Compute]], reserve: float, metric: Metric) -> Answer:
-        """Ask which of a list is the best one."""
+        """Ask for the best one of a list."""
         queries = [query for query, _ in asked]
         key = key_of_list("best", [query.key for query in queries], [query.candidate for query in queries])
         repeated = self.stored(key, metric, f"best of {len(asked)}: {metric.name}")
@@ -547,7 +548,7 @@ class OutOfFoldGuard(Thresholdout):
         return query, read
 
     def _charged(self, ask: Callable[[], T]) -> T:
-        """Ask. A failure is charged, and nothing is said of it: it tells about the records."""
+        """Ask; a failure is charged, and its cause is hidden since it depends on the records."""
         before = self._engine.failures()
         try:
             return ask()
@@ -558,7 +559,7 @@ class OutOfFoldGuard(Thresholdout):
             raise InputError("estimator", failed, "an estimator that works; try it on other records first") from None
 
     def key_of(self, key: str | None, estimator: Any, metric: Metric, expected: float | None) -> str | None:
-        """Return the caller's key, or one by the class and the parameters of an estimator; ``None`` for a new query."""
+        """Return the caller's key, or one from the class and parameters of an estimator; ``None`` for a new query."""
         from sklearn.base import clone
 
         if key is not None and not isinstance(key, SpareKey):
@@ -570,7 +571,7 @@ class OutOfFoldGuard(Thresholdout):
         return self._models.keys.known_by(key, "cross-validation", unfitted, metric, expected)
 
     def stored(self, key: str | None, metric: Metric, name: str = "") -> Answer | None:
-        """Return the answer that was given to this key, if there is one."""
+        """Return the answer that is stored for this key, or ``None``."""
         entry = None if key is None else self._ledger.find(self._id, key)
         if entry is None:
             return None

@@ -1,7 +1,4 @@
-"""A check of the training labels for correlations where the declared dependence says that there are none.
-
-The labels of the holdout play no part.
-"""
+"""Check of the training labels for correlation beyond the declared dependence; it does not use the holdout's labels."""
 
 from __future__ import annotations
 
@@ -22,34 +19,26 @@ if TYPE_CHECKING:
 __all__ = ["FALSE_ALARM", "Neighbours", "beyond_declared", "neighbours_in_order", "neighbours_on_graph", "sign_bound"]
 
 FALSE_ALARM: Final = 1e-9
-"""Probability of a warning where the training records have one law and depend on each other as declared."""
+"""Probability of a warning if training records are identically distributed and depend on each other as declared."""
 
-_MOST: Final = 200_000  # records that are looked at: enough for a correlation of 0.02
-_FEWEST: Final = 40  # pairs below which no correlation is seen with this probability
+_MOST: Final = 200_000  # records that are read: enough to detect a correlation of 0.02
+_FEWEST: Final = 40  # pairs below which no correlation is detected at this probability
 _SEEN: Final = 0.05  # correlation below which intervals hardly change
-_MOST_CLASSES: Final = 50
-_FORESEEN: Final = 0.3  # correlation at which means of many and of few labels have the best weights
-_MOST_NEAR: Final = 16  # records around one middle whose mean is taken: all of a hub's would cost its size squared
+_MOST_CLASSES: Final = 50  # integer labels with more values are numbers
+_FORESEEN: Final = 0.3  # correlation for which the weights of means of many and of few labels are optimal
+_MOST_NEAR: Final = 16  # neighbours by way of one node; all of a hub's would cost its degree squared
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Records that are independent by the declaration, some of them with neighbours among the others.
-
-    Attributes
-    ----------
-    moved : ndarray of shape (k,)
-        Records whose labels are exchanged in pairs.
-    near : list of ndarray
-        For each of them the records whose labels stay, and which it is near.
-    """
+    """Records that are independent by the declaration: ``moved`` ones, and for each the ``near`` ones that stay."""
 
     moved: IntArray
     near: list[IntArray]
 
 
 def neighbours_in_order(places: IntArray) -> Neighbours:
-    """Return every second of some records in order, each with the one before and the one after it.
+    """Return every second of some records in order, each with its two neighbours.
 
     Examples
     --------
@@ -62,14 +51,7 @@ def neighbours_in_order(places: IntArray) -> Neighbours:
 
 
 def neighbours_on_graph(graph: DependencyGraph, nodes: IntArray) -> Neighbours:
-    """Return records no two of which have an edge, each with those that are two edges away.
-
-    Parameters
-    ----------
-    graph : DependencyGraph
-        Declared: no edge, no dependence.
-    nodes : ndarray
-        Which of its records are looked at, by number.
+    """Return records without edges between them, each with others that are two edges away; ``nodes`` are considered.
 
     Examples
     --------
@@ -86,7 +68,7 @@ def neighbours_on_graph(graph: DependencyGraph, nodes: IntArray) -> Neighbours:
     degrees = np.array([len(near) for near in adjacent])
     apart: set[int] = set()
     blocked: set[int] = set()
-    for node in nodes[np.argsort(degrees[nodes], kind="stable")].tolist():  # a hub would block all its neighbours
+    for node in nodes[np.argsort(degrees[nodes], kind="stable")].tolist():  # hubs last: one blocks all its neighbours
         if node not in blocked:
             apart.add(node)
             blocked.update(adjacent[node])
@@ -108,30 +90,29 @@ def neighbours_on_graph(graph: DependencyGraph, nodes: IntArray) -> Neighbours:
 
 
 def sign_bound(values: FloatArray, neighbours: Neighbours) -> tuple[float, float]:
-    """Return a bound on the probability of as much agreement between neighbours by chance, and their correlation.
+    """Return a bound on the probability of this agreement between neighbours by chance, and their correlation.
 
     Notes
     -----
-    Let the records be independent and of one law. Given the labels that stay, and for each pair (a, b) of moved records
-    the two labels without their order, both orders are equally likely, independently for all pairs. With u the mean
-    label of a record's neighbours, centred and weighted by their number, all of them labels that stay,
-    ``Z = (v_a - v_b)(u_a - u_b)`` has a random sign, so ``P(sum Z >= t sqrt(sum Z^2)) <= exp(-t^2/2)`` by Hoeffding's
-    inequality. That holds for any law, and whichever the records and the pairs
-    are, if labels did not choose them.
+    Let the records be i.i.d. Fix the labels that stay and, for each pair (a, b) of moved records, the unordered pair of
+    their labels. Both orders are equally likely, independently for all pairs. Let u be the mean label of a record's
+    neighbours, which all stay, centred and weighted by their number. Then ``Z = (v_a - v_b)(u_a - u_b)`` has a random
+    sign, so ``P(sum Z >= t sqrt(sum Z^2)) <= exp(-t^2/2)`` by Hoeffding's inequality. This holds for any distribution,
+    and for any choice of records and pairs that does not depend on labels.
     """
     moved = values[neighbours.moved]
     means = np.array([values[near].mean() for near in neighbours.near])
     counts = np.array([len(near) for near in neighbours.near])
-    # A mean of many labels says more of a record than one label: the weights of a prediction where labels correlate.
+    # Weights of the best linear prediction from means of several equally correlated labels.
     means = (means - means.mean()) * counts / (1.0 + _FORESEEN * (counts - 1))
     half = len(moved) // 2
-    # Pairs are far apart: labels of near records would be alike, and say little.
+    # The records of a pair are far apart, since labels of near records are alike and have little power.
     with np.errstate(over="ignore", invalid="ignore"):
         products = (moved[:half] - moved[half : 2 * half]) * (means[:half] - means[half : 2 * half])
     largest = float(np.max(np.abs(products), initial=0.0))
     if not 0.0 < largest < math.inf:
         return 1.0, 0.0
-    products /= largest  # squares of small numbers would vanish, one by one
+    products /= largest  # otherwise squares of small numbers underflow
     deviations = float(np.sum(products)) / math.sqrt(float(np.sum(products**2)))
     chance = 2.0 * math.exp(-0.5 * deviations * deviations)
     return min(1.0, chance), _correlation(moved, np.array([values[near[0]] for near in neighbours.near]))
@@ -145,22 +126,10 @@ def beyond_declared(
     nodes: IntArray | None,
     series: MovingWindow | None,
 ) -> str:
-    """Say what the training labels show beyond the declared dependence; empty where they show nothing.
+    """Return a sentence about correlation of training labels beyond the declared dependence, or an empty one.
 
-    Parameters
-    ----------
-    labels : array-like of shape (n_train,)
-        Of the training part.
-    declared : object
-        As it was given: a dependency graph with all its nodes.
-    model : DependenceModel
-        Of the holdout.
-    groups : ndarray or None
-        Group of each training record.
-    nodes : ndarray or None
-        Which nodes of a declared graph the training records are.
-    series : MovingWindow or None
-        Of the training records, where these stand in an order: their own times may be closer than the holdout's.
+    ``nodes`` are the training records' nodes in a declared graph. ``series`` is their own window if they are in an
+    order, since their times may be closer than the holdout's.
     """
     from graphs import DependencyGraph, Groups
 

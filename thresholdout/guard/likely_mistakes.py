@@ -1,4 +1,4 @@
-"""What is said where something looks like a mistake. Public numbers decide: names, the training part, answers given."""
+"""Warnings of likely mistakes, from public values alone: names, the training part, answers given."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 import numpy as np
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = [
     "check_pair",
     "data_in_pairs",
-    "named_as_one",
     "warn_of_classes",
     "warn_of_columns",
     "warn_of_gap",
@@ -32,8 +30,8 @@ __all__ = [
     "warn_of_width",
 ]
 
-_SCORE: Final = 0.8  # at which widths are looked at: intervals are narrower nearer to 1, and wider in the middle
-_WIDE: Final = 0.1  # half-width from which on few differences of models are seen
+_SCORE: Final = 0.8  # score whose half-width is judged: intervals are narrower nearer to 1, and wider in the middle
+_WIDE: Final = 0.1  # half-width from which on few differences of models are detected
 _USELESS: Final = 0.25  # half-width of an interval over half of the range
 
 _OWNERS: Final = (
@@ -43,11 +41,11 @@ _OWNERS: Final = (
 _OWNER: Final = re.compile(
     rf"^(.*[_. -])?({_OWNERS})s?([_. -]?(id|ids|key|name|nr|no|number|code|uuid|guid))?$|^.*[_. -]?uuid$", re.IGNORECASE
 )
-_FEW: Final = 300  # records below which even a single look is too wide for most differences of models
-_SAMPLE: Final = 10_000  # records of which the kind of a column is told
+_FEW: Final = 300  # records below which even a single evaluation is too wide for most differences of models
+_SAMPLE: Final = 10_000  # records from which the kind of a column is inferred
 _FORESEEN: Final = (0.05, 0.99999)
-"""Probabilities beyond which a verdict is a surprise. Gates look at the holdout from 0.0003 on; the best of many
-candidates looks better in cross-validation than it is, so that the upper one is far out."""
+"""Probabilities beyond which a verdict is unexpected. Gates evaluate the holdout from 0.0003 on. The best of many
+candidates looks better in cross-validation than it is, so the upper one is close to 1."""
 
 _IDENTIFIER: Final = re.compile(r"^(id|.*[_. -]id|.*[a-z]ID|.*Id)$")
 
@@ -56,35 +54,20 @@ _ALIKE: Final = (
     "and time?"
 )
 
-_PARTS: Final = tuple(
-    f"thresholdout.guard.{name}" for name in ("asking", "column_queries", "comparing", "gating", "searching")
-)
-"""Modules of classes that are nothing but parts of a guard."""
-
 Given = ParamSpec("Given")
-Kind = TypeVar("Kind")
 
 
 def data_in_pairs(init: Callable[Given, None]) -> Callable[Given, None]:
-    """Let a constructor say what to write where X and y come as two arguments."""
+    """Make a constructor explain how to pass X and y if they come as two arguments."""
 
     @functools.wraps(init)
     def checked(*given: Given.args, **named: Given.kwargs) -> None:
-        if len(given) > 2:  # itself and the holdout
+        if len(given) > 2:  # self and the holdout
             expected = "a pair: Thresholdout((X, y), train=(X_train, y_train)); all else by name"
             raise InputTypeError("holdout", f"{len(given) - 1} arguments without a name", expected)
         init(*given, **named)
 
     return checked
-
-
-def named_as_one(kind: type[Kind]) -> type[Kind]:
-    """Let Python's own errors name the class, and not the ancestor that a method stands in."""
-    for ancestor in kind.__mro__[1:]:
-        for name, member in vars(ancestor).items():
-            if isinstance(member, FunctionType) and ancestor.__module__.startswith(_PARTS):
-                member.__qualname__ = f"{kind.__name__}.{name}"
-    return kind
 
 
 def check_pair(pair: object, argument: str) -> None:
@@ -108,17 +91,17 @@ def _like_labels(column: Any) -> bool:
 
 
 def _like_features(table: Any) -> bool:
-    """Whether a table has fractions among its first rows; labels of several outputs are whole numbers as a rule."""
+    """Whether a table has fractions among its first rows; labels of several outputs are usually integers."""
     values = np.asarray(table[:_SAMPLE])
     return values.dtype.kind == "f" and bool((values[np.isfinite(values)] % 1.0 != 0.0).any())
 
 
 def warn_of_width(mechanism: Mechanism[Any, Any], certificate: Certificate, queries: int | None, records: int) -> None:
-    """Warn where the intervals to come say little, or there are few records."""
+    """Warn if intervals will be wide, or if there are few records."""
     width = mechanism.first_half_width(_SCORE)
     if width is None:
         width = math.inf if certificate.chosen is None else certificate.expected_half_width(_SCORE)
-        if width == math.inf and certificate.chosen is not None:  # it grows with the queries
+        if width == math.inf and certificate.chosen is not None:  # the width grows without limit with the queries
             return
     if width < _WIDE and records >= _FEW:
         return
@@ -136,7 +119,7 @@ def warn_of_width(mechanism: Mechanism[Any, Any], certificate: Certificate, quer
 
 
 def warn_of_columns(X: Any, time_order: str = "dependence=TimeOrder({!r}, window=...)") -> None:
-    """Warn of columns that say that records belong together, or stand in time; features of the training part."""
+    """Warn of training columns that suggest groups of records or a time order."""
     names, index = getattr(X, "columns", None), getattr(X, "index", None)
     if names is None or not hasattr(X, "dtypes"):
         return
@@ -176,13 +159,13 @@ def warn_of_classes(train: Any, holdout: Any) -> None:
 
 
 def warn_of_labels(seen: str) -> None:
-    """Warn of what training labels show beyond the declared dependence, if anything."""
+    """Warn of dependence among training labels beyond the declared one, if any was found."""
     if seen:
         _warn(seen)
 
 
 def warn_of_verdict(name: str, foreseen: float, *, confirmed: bool) -> None:
-    """Warn where a gate's verdict is a surprise; the training part alone says how likely it was."""
+    """Warn of a verdict that the training part made unlikely."""
     if confirmed and foreseen < _FORESEEN[0]:
         seen = f"confirmed, which cross-validation foresaw with probability {foreseen:.1g}"
         why = "was the model fitted to records of the holdout, or to copies of them?"
@@ -195,23 +178,10 @@ def warn_of_verdict(name: str, foreseen: float, *, confirmed: bool) -> None:
 
 
 def warn_of_gap(answer: Answer, expected: float, records: int | None, *, greater_is_better: bool) -> None:
-    """Warn where the holdout is far from a cross-validated training value.
-
-    Parameters
-    ----------
-    answer : Answer
-        About a model or a difference.
-    expected : float
-        The training value, in the answer's units.
-    records : int or None
-        Of the training part.
-    greater_is_better : bool
-        Of the metric.
-    """
+    """Warn if the holdout's interval is far from a cross-validated training value, both in the answer's units."""
     spread = answer.upper - answer.lower
-    margin = spread * (
-        0.02 + (0.0 if not records else 1.5 / math.sqrt(records))
-    )  # three deviations of a coin, and more
+    # Three standard deviations of a mean of values in the range, and 2 % for differences between folds and the whole.
+    margin = spread * (0.02 + (0.0 if not records else 1.5 / math.sqrt(records)))
     low, high = answer.interval
     if low - expected > margin or expected - high > margin:
         better = (low > expected) == greater_is_better

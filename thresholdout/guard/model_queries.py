@@ -1,7 +1,7 @@
-"""Queries about models in memory: from fitted estimators, functions and values to queries, and what reads them.
+"""Queries about models in memory: fitted estimators, functions and values.
 
-A query's training value is computed here, at once; its values on the holdout are computed by the function that is
-returned beside it, which the query engine calls after everything else was checked.
+A query's training value is computed at once. Its values on the holdout are computed by the function that is returned
+with it, which the query engine calls after all other checks.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ __all__ = [
 class Weights:
     """Weights of both parts' records.
 
-    A weighted mean on the holdout, ``sum w v / sum w``, is no mean over records: each of them moves the denominator
-    too. So both parts are divided by the mean weight c of the *training* records, and the values ``w v / c`` are those
-    of an ordinary query, whose truth is ``E[w v] / c``. Holdout weights are cut to the largest training weight, so
-    that the range is known without looking at the holdout.
+    A weighted mean on the holdout, ``sum w v / sum w``, is no mean over records, since each record also moves the
+    denominator. So both parts are divided by the mean weight c of the *training* records, and the values ``w v / c``
+    form an ordinary query with the estimand ``E[w v] / c``. Holdout weights are clipped to the largest training weight,
+    so that the range is known without the holdout.
     """
 
     def __init__(self, weights: object, records: Records) -> None:
@@ -81,7 +81,7 @@ class Weights:
     def on_train(
         self, values: Any, bounds: tuple[float, float], tested: NDArray[np.intp] | None = None
     ) -> tuple[NDArray[np.float64], tuple[float, float]]:
-        """Return weighted training values, of all records or of those that were tested, and their range."""
+        """Return weighted values of all or the tested training records, and their range."""
         lower, upper = bounds
         limits = min(0.0, lower) * self._most, max(0.0, upper) * self._most
         weights = self._train if tested is None else self._train[tested]
@@ -110,19 +110,11 @@ _INSTEAD = "compare(b, a), which is about the difference"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One model as a comparison sees it.
+    """One model of a comparison.
 
-    train : ndarray or None
-        Values of the metric on the training records; None where they are not known, see `Expected`.
-    holdout : callable
-        Returns the same on the holdout. Secret.
-    said : Said or None
-        What it says about the holdout's records, where truths are given their features.
-    tested : ndarray or None
-        Which training records the values are of, where it is not each of them once.
-    counted : ndarray of bool or None
-        Which of the holdout's records the comparison is about, where that is not all of them; public, and for truths
-        that are given the features.
+    ``train`` has its values on the training records (``None`` if unknown, see `Expected`) and ``tested`` these records,
+    if not each once. ``holdout`` returns its values on the holdout; secret. With fixed features ``said`` has its
+    outputs, and ``counted`` the public set of records that the comparison is about, if not all.
     """
 
     train: NDArray[np.float64] | None
@@ -134,12 +126,9 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What whoever compares two models expects, in place of values on the training records.
+    """Expected difference of two scores (``None`` for no expectation), in place of values on the training records.
 
-    difference : float or None
-        Of both scores; ``None`` for nothing.
-    binary : bool
-        Whether a model's value of each record is one end of the metric's range or the other.
+    ``binary`` is whether every value of a model is an end of the metric's range.
     """
 
     difference: float | None
@@ -165,8 +154,8 @@ class ModelQueries:
         records.group_by(dependence)
         self.declared = declared
         self.keys = QueryKeys(KeyMaker(engine.ledger, engine.identity))
-        # The last model of which a key was made. `object` makes one that no model is, and refers to nothing: a ledger
-        # has to close with the last name of its guard.
+        # Weak reference to the last model with a key. `object` returns an object that is no model, and holds no
+        # reference: a ledger must close with the last reference to its guard.
         self._applied: tuple[Callable[[], Any], str] = object, ""
 
     def ask(
@@ -178,7 +167,7 @@ class ModelQueries:
         key: str | None,
         binary: bool | None,
     ) -> tuple[Query, Callable[[], Any], bool]:
-        """Return a query of values or of a function, what reads it, and whether that can fail on the holdout."""
+        """Return a query of values or of a function, its reader, and whether the reader can fail on the holdout."""
         if not callable(train_values):
             if holdout_values is None:
                 raise InputError("holdout_values", "nothing", f"{self.records.n} values, one per holdout record")
@@ -200,7 +189,7 @@ class ModelQueries:
         key: str | None,
         binary: bool | None,
     ) -> Read:
-        """Return a query of values for both parts, which are read at once: a refusal of them is free."""
+        """Return a query of values for both parts; they are read at once, so that a refusal is free."""
         if binary is None and as_real(train_values) is not None:
             binary = is_boolean(holdout_values)
         mean, known = self._train_mean(train_values, limits, self.mechanism, binary)
@@ -210,24 +199,24 @@ class ModelQueries:
         return query, lambda: read
 
     def digest(self, model: Any, score: Metric | Statistic) -> Digest | None:
-        """Return the digest of a fitted estimator and of what it says; ``None`` where that can't be told."""
+        """Return the digest of a fitted estimator and its predictions; ``None`` if it has none."""
         if isinstance(model, str):
             raise InputTypeError("estimator", f"the text {model!r}", "a fitted model; columns are those of lazy frames")
         self.forget_applied()
         found = estimator_digest(model, score, self.records.open, self.keys.say_unrecognised)
         if found is not None:
-            with suppress(TypeError):  # of a class with slots and no weak references
+            with suppress(TypeError):  # a class with slots may have no weak references
                 self._applied = weakref.ref(model), score.response_of(model)
         return found
 
     def forget_applied(self) -> None:
-        """Take no model as one that was applied just now: it may have been fitted again since."""
-        self._applied = object, ""  # as at first; a function of this object would be a cycle
+        """Forget the last model that was applied, since it may have been fitted again."""
+        self._applied = object, ""  # as in __init__; a method would be a reference cycle
 
     def checked(
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
     ) -> tuple[Metric | Statistic, Weights | None]:
-        """Return a score and weights, or refuse a score that this guard cannot be asked for."""
+        """Return a score and weights; refuse a score that this guard cannot answer."""
         chosen = get_score(metric)
         self.parameters.check_direction(chosen.name, chosen.greater_is_better)
         self.records.labelled()
@@ -253,7 +242,7 @@ class ModelQueries:
         found = self.trained(chosen, estimator, cv, given)
         values = found.values
         if isinstance(chosen, Statistic):
-            if not isinstance(values, Estimate):  # a search's own cross-validated score
+            if not isinstance(values, Estimate):  # a given number, such as a search's cross-validated score
                 values = chosen.estimate_at(_one_number(values, chosen), estimator, *train)
             return self._statistic(chosen, estimator, values, key)
         limits = chosen.bounds
@@ -293,7 +282,7 @@ class ModelQueries:
         return query, read
 
     def _train_mean(self, *args: Any, **rest: Any) -> tuple[float, Known]:
-        """Return the mean of training values, what they say of the holdout's, and whether its records have one law."""
+        """Return the mean of training values and the knowledge about the holdout's, with the declared sampling."""
         mean, known = self.records.train_mean(*args, **rest)
         return mean, replace(known, one_law=self.declared.iid) if self.declared.iid else known
 
@@ -309,20 +298,21 @@ class ModelQueries:
         )
 
     def fixed(self, cv: object | None) -> object | None:
-        """Return how to cross-validate several estimators by the same folds."""
+        """Return the cross-validation of several estimators by the same folds."""
         return fixed(cv, self.records.labelled()[0], self.records.open_folds)
 
     @cached_property
     def _predictions(self) -> Predictions:
-        """Out-of-fold predictions that were made."""
+        """Cached out-of-fold predictions."""
         return Predictions()
 
     def _resembling(self, values: object, mean: float, limits: tuple[float, float]) -> Known:
-        """Return what values on the records that a model was fitted to say, beside a mean over others."""
+        """Return the knowledge from values on the records that a model was fitted to, beside a mean over others."""
         fitted, known = self._train_mean(values, limits, self.mechanism)
         if known.variance is None:
             return known
-        return replace(known, variance=min(0.25, known.variance + 0.5 * abs(mean - fitted)))  # of losses that jump
+        # Other records have a larger variance by about half the gap of the means, if single losses are 0 or 1.
+        return replace(known, variance=min(0.25, known.variance + 0.5 * abs(mean - fitted)))
 
     def reading(
         self,
@@ -332,9 +322,9 @@ class ModelQueries:
         missing: float | None = None,
         among: int | None = None,
     ) -> Callable[[], Any]:
-        """Return what reads per-record values that are computed on the holdout, or on so many of its records.
+        """Return the reader of per-record values that are computed on the holdout, or on ``among`` of its records.
 
-        Values out of range are clipped, and missing ones replaced: a function of each record alone.
+        Values out of range are clipped and missing ones replaced, by a function of each record alone.
         """
         records = self.records.n if among is None else among
 
@@ -349,7 +339,7 @@ class ModelQueries:
         return read
 
     def compared(self, metric: str | Metric, about: About) -> Metric:
-        """Refuse a comparison that this guard cannot be asked for."""
+        """Return the metric; refuse a comparison that this guard cannot answer."""
         return checked_comparison(self, metric, about)
 
     def contest(
@@ -371,13 +361,13 @@ class ModelQueries:
     def against(
         self, baseline: Any, metric: Metric, about: About, cv: object | None
     ) -> Callable[[Any, str | None], Read]:
-        """Return what turns models and keys into queries about them and a baseline, which is computed once."""
+        """Return a function from models and keys to queries about them and a baseline, which is computed once."""
         how = self.fixed(cv)
         base = self.side(baseline, metric, how)
         return lambda model, key: self.versus(metric, self.side(model, metric, how), base, about, key)
 
     def side(self, model: Any, metric: Metric, cv: object | None, given: object | None = None) -> Side:
-        """Return a fitted estimator as comparisons see it; on the holdout it is computed once at most."""
+        """Return a fitted estimator for comparisons; its holdout values are computed once at most."""
         holdout = self.records.labelled()[1]
         found = self.trained(metric, model, cv, given)
         classes = getattr(model, "classes_", None)
@@ -391,7 +381,7 @@ class ModelQueries:
         def on_holdout() -> NDArray[np.float64]:
             if output is None:
                 return np.asarray(metric.of(model, *handed_out(holdout)), dtype=np.float64)
-            # what it said before, and not what it would say now: records on which models agree are left out
+            # The stored outputs, not new ones: they decided which records the comparison leaves out.
             labels = np.asarray(handed_out(holdout)[1])
             return np.asarray(metric.values(labels, output.copy(), classes), dtype=np.float64)
 
@@ -408,9 +398,9 @@ class ModelQueries:
         name: str = "",
         expected: Expected | None = None,
     ) -> tuple[Query, Callable[[], Any]]:
-        """Return the query about two sides, and what reads it on the holdout.
+        """Return the query about two sides and its reader on the holdout.
 
-        Without values on the training records, `expected` stands in for them.
+        `expected` replaces values on the training records.
         """
         if about == "win_rate":
             return self._wins(metric, b, a, key)
@@ -438,7 +428,7 @@ class ModelQueries:
             mean, groups = _guessed(expected, most, share), self._groups(None, (0.0, 1.0), differ)
         else:
             z = np.clip((_trained(b) - _trained(a)) / most, -1.0, 1.0)
-            # of the training records like these, were they as many among the others
+            # Moments among the training records that differ, if their share is that of the holdout.
             middle, square = min(1.0, max(-1.0, float(z.mean()) / share)), min(1.0, float(np.mean(z * z)) / share)
             training, mean = z.size, 0.5 * (middle + 1.0)
             binary = two and _right_or_wrong(*((_trained(one) - metric.bounds[0]) / most for one in (b, a)))
@@ -468,7 +458,7 @@ class ModelQueries:
         *,
         differences: bool = False,
     ) -> Grouped | None:
-        """Return what is public of the groups of a query about some records."""
+        """Return the public knowledge of the groups of a query's records."""
         grouped = self.records.grouped
         return None if grouped is None else grouped.known(values, bounds, tested, among, differences)
 
@@ -491,7 +481,7 @@ class ModelQueries:
 
 
 def checked_comparison(queries: ModelQueries | ColumnQueries, metric: str | Metric, about: About) -> Metric:
-    """Return a metric, or refuse a comparison that a guard cannot be asked for."""
+    """Return a metric; refuse a comparison that a guard cannot answer."""
     check_word("about", about, ("difference", "win_rate"))
     chosen = check_mean(queries.checked(metric, None)[0])
     queries.mechanism.shares_error_budget("a comparison", private="a comparison of models")
@@ -505,7 +495,7 @@ def checked_comparison(queries: ModelQueries | ColumnQueries, metric: str | Metr
 
 
 def check_mean(metric: str | Metric | Statistic) -> Metric:
-    """Return a metric, or refuse a statistic that is no mean over records."""
+    """Return a metric; refuse a statistic that is no mean over records."""
     chosen = get_score(metric)
     if isinstance(chosen, Statistic):
         expected = "a metric that is a mean over records (thresholdout.scoring.metrics)"
@@ -514,7 +504,7 @@ def check_mean(metric: str | Metric | Statistic) -> Metric:
 
 
 def check_statistic(mechanism: Mechanism[Any, Any], statistic: Statistic, declared: Declaration) -> None:
-    """Refuse a statistic that is no mean where a mechanism answers only means, or features are given."""
+    """Refuse a statistic that is no mean if a mechanism answers only means, or features are fixed."""
     if not mechanism.statistics:
         seen = f"{statistic.name!r}, which is no mean over records, asked of {mechanism.name}"
         raise InputError("metric", seen, "a guard with mechanism='claims'")
@@ -524,7 +514,7 @@ def check_statistic(mechanism: Mechanism[Any, Any], statistic: Statistic, declar
 
 
 def _both(n: int, b: Side, a: Side) -> tuple[NDArray[np.float64], bool]:
-    """Compute the difference of two sides on the holdout, and whether each of them is right or wrong."""
+    """Compute the difference of two sides on the holdout, and whether all their values are 0 or 1."""
     first, second = b.holdout(), a.holdout()
     if not first.shape == second.shape == (n,):
         raise InputError("b", "values of another shape", "one value per record")
@@ -532,9 +522,9 @@ def _both(n: int, b: Side, a: Side) -> tuple[NDArray[np.float64], bool]:
 
 
 def among_counted(differ: NDArray[np.bool_], counted: NDArray[np.bool_] | None) -> tuple[NDArray[np.bool_], int]:
-    """Return on which records that count two models say something else, and how many count.
+    """Return the counted records on which two models differ, and the number of counted records.
 
-    As with `Said.differs`, it is the first that counts where there is none.
+    As in `Said.differs`, the first counted record is returned if there is none.
     """
     if counted is None:
         return differ, differ.size
@@ -551,7 +541,7 @@ def _trained(side: Side) -> NDArray[np.float64]:
 
 
 def _guessed(expected: Expected, most: float, share: float) -> float:
-    """Return an expected difference in units of what is possible where so many of the records differ."""
+    """Return an expected difference in units of the range that is possible if this share of the records differs."""
     if expected.difference is None:
         return 0.5
     unit = unit_mean([expected.difference], 1, (-most, most), "expected")
@@ -559,7 +549,7 @@ def _guessed(expected: Expected, most: float, share: float) -> float:
 
 
 def _checked_pair(values: object, records: Records) -> tuple[Any, Any]:
-    """Return given training values of two models, or nothing."""
+    """Return given training values of two models, or None for both."""
     if values is None:
         return None, None
     if not isinstance(values, (tuple, list)) or len(values) != 2:
@@ -588,7 +578,7 @@ def _paired_counts(difference: NDArray[np.float64], metric: Metric) -> PairedCou
 
 
 def _one_number(value: object, statistic: Statistic) -> float:
-    """Return a statistic's training value that was given."""
+    """Return a given training value of a statistic."""
     number = as_real(value)
     if number is None:
         raise InputTypeError("train_values", f"a {type(value).__name__}", f"the {statistic.name} of the training part")

@@ -1,4 +1,4 @@
-"""One query on its way through a guard: from units of the range to the user's units, and to an answer."""
+"""A query: its training value, identity and range, and the conversion of its outcome to the user's units."""
 
 from __future__ import annotations
 
@@ -22,35 +22,9 @@ _ANSWERED: Final = frozenset(get_args(AnswerSource))
 class Query:
     """A query as the ledger records it.
 
-    Parameters
-    ----------
-    train : float
-        The value on the training part, in units of the range, in [0, 1].
-    limits : tuple of float
-        The range of the values.
-    name : str
-        What is asked, in words.
-    key : str or None
-        The query's identity.
-    known : Known
-        What is known of the values before the holdout is looked at.
-    estimand : str
-        What its interval is about, in words; empty for means.
-    candidate : str
-        What the query is about, such as a model's name; see `about`.
-
-    Attributes
-    ----------
-    shown : float
-        The training value in the user's units.
-    quota : int or None
-        How many queries whoever asks may have asked after this one; see `asked_by`.
-    since : float or None
-        From which time on these count.
-    slack : float
-        By how much values may be off, in the user's units: it is added to the interval at both ends.
-    corrected : str
-        Which labels the holdout's values are computed with, as `GuardState` says it.
+    ``train`` is in units of the range, ``shown`` in the user's units. ``quota`` and ``since`` limit the queries of its
+    client, ``slack`` is added to both ends of the interval for values that are not exact, and ``corrected`` names the
+    labels that the holdout's values are computed with (see `GuardState`).
     """
 
     __slots__ = (
@@ -92,7 +66,7 @@ class Query:
         self.shown = train if limits == _UNIT else limits[0] + (limits[1] - limits[0]) * train
 
     def asked_by(self, client: str, quota: int | None, since: float | None = None) -> Query:
-        """Say who asks this, and how many queries this client may have asked after it since a time; return itself."""
+        """Set the client, and how many queries it may have asked after this one since a time; return the query."""
         if client != self.known.client:
             self.known = replace(self.known, client=client)
         self.quota, self.since = quota, since
@@ -100,17 +74,17 @@ class Query:
 
     @classmethod
     def recalled(cls, entry: Entry, key: str, estimand: str = "") -> Query:
-        """Return a query of which the answer is stored already, as far as the answer needs it."""
+        """Return a query from its stored answer, with all that the answer needs."""
         return cls(entry.train, (entry.lower, entry.upper), entry.name, key, estimand=estimand)
 
     def about(self, candidate: str) -> Query:
-        """Return the same query, about a candidate that the history names."""
+        """Return the same query with the candidate's name in the history."""
         other = Query(self.train, self.limits, self.name, self.key, self.known, self.estimand)
         other.candidate, other.corrected, other.slack = candidate, self.corrected, self.slack
         return other
 
     def standing_for(self, name: str, key: str | None) -> Query:
-        """Return the query of another name that stands for a list of which this is the first."""
+        """Return the query that represents a list of which this is the first."""
         other = Query(self.train, self.limits, name, key, self.known)
         other.slack = self.slack
         return other
@@ -120,9 +94,9 @@ class Query:
         return Query(self.train, self.limits, self.name, None, self.known, self.estimand)
 
     def entry(self, outcome: Outcome, remaining: int | None, interval: tuple[float, float] | None = None) -> Entry:
-        """Return the line of the history, in the user's units, of an outcome and its interval, its own by default.
+        """Return the history's entry of an outcome, in the user's units; by default with the outcome's own interval.
 
-        What is added to the interval in other units is for the rounding of values on their way.
+        The interval is extended by ``slack``, and in other units also by the rounding of the conversion.
         """
         interval = interval or outcome.interval
         assert interval is not None
@@ -151,21 +125,7 @@ class Query:
         )
 
     def decided(self, verdict: str, claim: tuple[float, float], value: float, query: int, **rest: Any) -> Entry:
-        """Return the line of the history about a candidate, of which the holdout tells an outcome and no number.
-
-        Parameters
-        ----------
-        verdict : str
-            How it ended.
-        claim : tuple of float
-            Between which limits the gain is, in the user's units; the whole range where nothing is claimed.
-        value : float
-            What the training part says of that gain.
-        query : int
-            Number of the entry.
-        **rest
-            What else an entry has.
-        """
+        """Return the history's entry of a verdict about a candidate, with the claimed limits of its gain."""
         low, high = claim
         return Entry(
             query=query,
@@ -184,13 +144,7 @@ class Query:
         )
 
     def check(self, entry: Entry, repeated: bool) -> None:
-        """Refuse a stored entry that is another query's, or that of a failure.
-
-        Raises
-        ------
-        InputError
-            As in `answer`.
-        """
+        """Refuse a stored entry of another query, or of a failure."""
         known = isinstance(self.key, ContentKey)
         if repeated and not known and ((entry.lower, entry.upper) != self.limits or entry.name != self.name):
             was = f"{entry.key!r} was used for {entry.name!r} with values in [{entry.lower:g}, {entry.upper:g}]"
@@ -206,13 +160,7 @@ class Query:
     def answer(
         self, entry: Entry, repeated: bool, about: Literal["query", "best"], *, approximate: bool = False
     ) -> Answer:
-        """Return the answer that the ledger stored.
-
-        Raises
-        ------
-        InputError
-            When the key belongs to another query, or the query could not be computed on the holdout.
-        """
+        """Return the stored answer; refuse an entry of another query, of a failure or of a gate."""
         self.check(entry, repeated)
         if entry.source not in _ANSWERED:
             seen = f"{entry.key!r}, which was used for a candidate: {entry.name!r}"

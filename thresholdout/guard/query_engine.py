@@ -1,10 +1,10 @@
-"""The query engine: a guard's mechanism, its ledger, and what its answers are worth.
+"""The query engine: takes the steps of a guard's mechanism and stores them in the ledger.
 
-A query is looked up by its key, checked, read on the holdout, stepped, stored and answered. What is computed on the
-holdout here can fail, and a failure is a function of the whole holdout. So a stored answer is looked up before anything
-is computed; a failure, and an interrupt is one, is charged before it shows, and nothing shows but which of the two it
-is: the kind of an error could be made of labels. Every failure makes later half-widths wider, by the number of places
-where failures can be (PROOFS.md, "Failures").
+A query is looked up by its key, checked, read on the holdout, stepped, stored and answered. Computations on the holdout
+can fail, and a failure is a function of the whole holdout. So a stored answer is looked up before anything is computed,
+and a failure or an interrupt is charged before it is shown. Only failure or interrupt is shown, since the kind of an
+error could depend on labels. Every failure widens later intervals, by the number of places where failures can be
+(PROOFS.md, "Failures").
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 FAILURES: Final = 2.0**-20
-"""Share of beta that interactions with failures have; the others have the rest."""
+"""Share of beta for interactions with failures: small, so that other answers hardly pay for it."""
 
 RELEASES: Final = FAILURES / 4.0
 """Share of beta for releases with a delta beside Algorithm 1, a part of `FAILURES` (RELEASES.md, L6)."""
@@ -58,6 +58,8 @@ RELEASES: Final = FAILURES / 4.0
 
 def failure_share(failures: int, asked: int, queries: int | None) -> float:
     """Return the share of beta of one arrangement of failures among the queries.
+
+    The factor below 1 rounds conservatively: over all numbers of queries the weights 6/(pi k)^2 sum to 1.
 
     Examples
     --------
@@ -74,8 +76,8 @@ FAILED: Final = (
 )
 
 Certificates: TypeAlias = "tuple[Certificate, Callable[[float], Certificate | None]]"
-"""What answers are worth while nothing has failed, and a function that tells it for a smaller share of beta (``None``
-where nothing is proved) and does not use the ledger."""
+"""The certificate without failures, and a function that returns it for a smaller share of beta (``None`` if nothing is
+proved) without using the ledger."""
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -97,29 +99,29 @@ State = TypeVar("State", bound=Counting)
 
 
 class Move(Protocol[State, T_contra]):
-    """What is done about a candidate, as it was planned: public, but for what it is given of the holdout."""
+    """Plan for a candidate; it is public, apart from the test on the holdout."""
 
     @property
     def evaluates(self) -> bool:
-        """Whether the holdout is looked at."""
+        """Whether the holdout is evaluated."""
 
     def made(self, state: State, test: T_contra) -> tuple[State, Verdict]:
-        """Return the state after it, and how it ended."""
+        """Return the state after the move, and its verdict."""
 
 
 Read: TypeAlias = "tuple[Query, Callable[[], Any]]"
-"""A query, and what reads the holdout's values for it."""
+"""A query, and the function that reads the holdout's values for it."""
 
 TotalsT = TypeVar("TotalsT")
 
 
 class Scan(Generic[TotalsT]):
-    """What computes a query on the holdout: an engine counts, and then comes a function of the counts.
+    """Computation of a query by an engine: counts, then a function of the counts.
 
-    Queries are made of operations that no value can make fail (`thresholdout.data.parts.expressions`), so whether the
-    count fails is no function of the records, and nothing is charged; but for a second pass, which only some values
-    need, and which is charged where it fails, like the function of the counts. PROOFS.md, "Failures". Scans of a list
-    are counted in one pass, as far as `wanted` says what totals of a part they need, of all records or `by` group.
+    No value can make the operations of a query fail (`thresholdout.data.parts.expressions`), so a failed count is no
+    function of the records and is not charged. Two failures are charged: that of a second pass, which only some values
+    need, and that of the function of the counts. PROOFS.md, "Failures". Scans of a list are counted in one pass if
+    `wanted` names the totals of a part that they need, of all records or `by` group.
     """
 
     __slots__ = ("_count", "_counted", "_late", "_read", "by", "part", "wanted")
@@ -137,7 +139,7 @@ class Scan(Generic[TotalsT]):
         self._late: EngineFailed | None = None
 
     def run(self) -> None:
-        """Let the engine count, once."""
+        """Count once."""
         if self._counted is not None:
             return
         self._late = None
@@ -149,7 +151,7 @@ class Scan(Generic[TotalsT]):
             self._late = error
 
     def __call__(self) -> Any:
-        """Return what the mechanism needs."""
+        """Return the reading for the mechanism."""
         if self._late is not None:
             raise self._late
         assert self._counted is not None
@@ -157,7 +159,7 @@ class Scan(Generic[TotalsT]):
 
 
 def scanned(*queries: Callable[[], Any]) -> None:
-    """Run the scans among what computes queries, before anything can be charged."""
+    """Run the scans among the computations of queries, before anything can be charged."""
     scans = [query for query in queries if isinstance(query, Scan)]
     with ExitStack() as passes:
         for part, by in {(one.part, one.by) for one in scans if one.part is not None} if len(scans) > 1 else ():
@@ -168,7 +170,7 @@ def scanned(*queries: Callable[[], Any]) -> None:
 
 
 class QueryEngine:
-    """Answers queries: every step of the mechanism is stored in a ledger before its answer is shown."""
+    """Answers queries; every step of the mechanism is stored in a ledger before its answer is returned."""
 
     def __init__(self, opened: Opened, noise: NoiseSource) -> None:
         self.ledger = self._ledger = opened.ledger
@@ -181,11 +183,11 @@ class QueryEngine:
         self._last: tuple[str, GuardState[Any]] | None = None
 
     def state(self, client: str = "") -> Any:
-        """Return the mechanism's state, with what it keeps of one client. Secret."""
+        """Return the mechanism's state, with that of one client. Secret."""
         return self._restored(self._ledger.state(self._id, client)).mechanism
 
     def _restored(self, text: str) -> GuardState[Any]:
-        """Return the state that the ledger keeps; one that was read or written last is not read again."""
+        """Return the stored state; the last one that was read or written is cached."""
         last = self._last
         if last is not None and last[0] == text:
             return last[1]
@@ -198,7 +200,7 @@ class QueryEngine:
         raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
 
     def log_error_budget_before(self, entry: Entry) -> float:
-        """Return the logarithm of the error budget before an entry, for mechanisms with such a number."""
+        """Return the logarithm of the error budget before an entry, for mechanisms with an error budget."""
         if entry.query > 1:
             (before,) = self._ledger.entries(self._id, entry.query - 1, 1)
             assert before.log_error_budget is not None
@@ -206,7 +208,7 @@ class QueryEngine:
         return math.log1p(-self._confidence) - self._parameters.information_released
 
     def cost(self, answer: Answer) -> float:
-        """Return the nats that an answer cost, for mechanisms with such a number."""
+        """Return the nats of an answer, for mechanisms with an error budget."""
         (entry,) = self._ledger.entries(self._id, answer.query, 1)
         assert entry.log_error_budget is not None
         return (
@@ -220,19 +222,19 @@ class QueryEngine:
         return self._restored(self._ledger.state(self._id)).failures
 
     def read(self, values: object, n: int, query: Query, argument: str) -> Any:
-        """Check the holdout's values and return what the mechanism needs of them."""
+        """Check the holdout's values and return the mechanism's reading of them."""
         return self._mechanism.read(values, n, query.limits, argument, query.known)
 
     def statistic(self, evidence: Sequence[Evidence], known: Known) -> Any:
-        """Return what the mechanism needs of a statistic that is no mean."""
+        """Return the mechanism's reading of a statistic that is no mean."""
         return self._mechanism.statistic(evidence, known)
 
     def paired_counts(self, counts: PairedCounts, known: Known) -> Any:
-        """Return what the mechanism needs of a win rate."""
+        """Return the mechanism's reading of a win rate."""
         return self._mechanism.shares_error_budget("a win rate").paired_counts(counts, known)
 
     def find(self, query: Query) -> Answer | None:
-        """Return the answer that the query's key has already; nothing is computed or charged."""
+        """Return the stored answer of the query's key, or ``None``; nothing is computed or charged."""
         stored = None if query.key is None else self._ledger.find(self._id, query.key, query.known.client)
         if stored is None:
             return None
@@ -240,7 +242,7 @@ class QueryEngine:
         return self._told(query, stored, repeated=True)
 
     def recall(self, key: str | None, estimand: str = "") -> Answer | None:
-        """Return the answer of a query that is known by its content; nothing else is needed of it."""
+        """Return the stored answer of a key that was made from the query's content, or ``None``."""
         stored = self._ledger.find(self._id, key) if isinstance(key, ContentKey) else None
         if stored is None:
             return None
@@ -254,7 +256,7 @@ class QueryEngine:
         *,
         final: bool = False,
     ) -> Answer:
-        """Compute something on the holdout, and answer."""
+        """Compute a query on the holdout and answer it."""
         check_texts([query])
         stored = self.find(query)
         if stored is not None:
@@ -262,9 +264,10 @@ class QueryEngine:
         self._check(self.state(query.known.client), query, final)
         scanned(compute)
         found, entry = self._computed(argument, query, compute, final=final)
-        if entry is not None:  # somebody else has asked it meanwhile
+        if entry is not None:  # another thread or process has asked it meanwhile
             return self._told(query, entry, repeated=True)
-        return self._answered(query, found, final=final)  # whatever has become of its width meanwhile
+        # Without a second check of its width: a refusal after the computation would depend on the holdout.
+        return self._answered(query, found, final=final)
 
     def _computed(
         self,
@@ -274,19 +277,19 @@ class QueryEngine:
         *,
         final: bool = False,
     ) -> tuple[Any, Entry | None]:
-        """Compute something on the holdout; what fails is charged before that shows.
+        """Compute a query on the holdout; a failure is charged before it is shown.
 
-        Returns what was found; or ``None`` and the answer that somebody else has got for this query meanwhile, where
-        it fails here.
+        After a failure it returns ``None`` and the answer that another thread or process got for this query meanwhile,
+        if any.
         """
         try:
             with suppress_warnings():
                 return compute(), None
-        except BaseException as error:  # also an exit, an interrupt, or a panic of an extension module
+        except BaseException as error:  # includes exits, interrupts and panics of extension modules
             interrupted = isinstance(error, KeyboardInterrupt)
         entry, repeated = self._fail(query, final=final)
         if interrupted:
-            if repeated:  # an answer that somebody else has paid for does not pay for what an interrupt tells
+            if repeated:  # the charge of an earlier answer does not cover the information of the interrupt
                 self._fail(query.without_key(), final=final)
             raise KeyboardInterrupt("a query was interrupted on the holdout; charged as an answer from the holdout")
         if repeated:
@@ -317,7 +320,7 @@ class QueryEngine:
         return self._told(query, entry, repeated)
 
     def _check(self, state: Any, query: Query, final: bool = False) -> None:
-        """Refuse a query that is not answered, whatever its value on the holdout."""
+        """Refuse a query that is not answered, independently of its value on the holdout."""
         if final:
             refuse_if(self._sharing("a final check").refuses_final(state))
         else:
@@ -327,7 +330,7 @@ class QueryEngine:
         return self._mechanism.shares_error_budget(what, "; or ask one after another")
 
     def charge_release(self, name: str, nats: Callable[[float, bool], float], least: float) -> None:
-        """Charge another private release about the holdout, durably; for mechanisms that have a price for it."""
+        """Charge another private release about the holdout durably, for mechanisms that price releases."""
         mechanism = self._mechanism
 
         def compute(text: str) -> tuple[str, Entry]:
@@ -343,11 +346,11 @@ class QueryEngine:
         self._ledger.ask(self._id, None, 0.0, name, compute)
 
     def corrected(self) -> str:
-        """Return which labels were corrected since the guard was made, as `GuardState` says it. Secret."""
+        """Return the corrections of labels since the guard was made, as in `GuardState`. Secret."""
         return corrected_of(self._ledger.state(self._id))
 
     def correct(self, name: str, change: Callable[[str], tuple[str, float]]) -> Entry:
-        """Put other labels in place of those that queries were answered with; the history notes it."""
+        """Replace the labels that queries were answered with, and note it in the history."""
         mechanism = self._mechanism
 
         def compute(text: str) -> tuple[str, Entry]:
@@ -361,7 +364,7 @@ class QueryEngine:
         return self._ledger.ask(self._id, None, 0.0, name, compute)[0]
 
     def _fail(self, query: Query, *, final: bool = False) -> tuple[Entry, bool]:
-        """Charge and store a query that failed; a final check also where declared numbers are used up."""
+        """Charge and store a failed query; a final check also if declared limits are reached."""
 
         def step(state: Any) -> tuple[Any, Outcome]:
             if final:
@@ -390,11 +393,11 @@ class QueryEngine:
             failures = before.failures + failed
             interval = outcome.interval
             if certificate.chosen is None and not self._parameters.prices_releases:
-                interval = (0.0, 1.0)  # claims pay for looks; others know nothing of them
+                interval = (0.0, 1.0)  # no route certifies these releases, and only claims pay for them
             if interval is None:
                 sure: Certificate | None = certificate
                 if failures:
-                    asked = 1 << (outcome.asked - 1).bit_length()  # at least the queries so far; few different ones
+                    asked = 1 << (outcome.asked - 1).bit_length()  # rounded up, so that few certificates are computed
                     sure = for_share(failure_share(failures, asked, self._parameters.queries))
                 interval = self._interval(sure, outcome)
             entry = query.entry(outcome, self._mechanism.remaining(state), interval)
@@ -415,7 +418,7 @@ class QueryEngine:
         )
 
     def _interval(self, certificate: Certificate | None, outcome: Outcome) -> tuple[float, float]:
-        """Return the interval of an answer by a certificate."""
+        """Return the interval of an answer from a certificate."""
         if certificate is None:
             return 0.0, 1.0
         source: AnswerSource = "train" if outcome.source == "train" else "holdout"
@@ -438,7 +441,7 @@ class QueryEngine:
         if all(answer is not None for answer in known):
             return [answer for answer in known if answer is not None]
         whole = _whole("list", asked)
-        self.find(whole)  # of which one has failed
+        self.find(whole)  # refuses a list that failed before
         new = [place for place, answer in enumerate(known) if answer is None]
         found = self._read_all(argument, [asked[place] for place in new], len(new), whole)
         readings = dict(zip(new, found, strict=True))
@@ -465,7 +468,7 @@ class QueryEngine:
         reserve: float,
         greatest: bool,
     ) -> Answer:
-        """Answer which of some queries has the best value on the holdout, and with which value; one entry."""
+        """Return the best value of some queries on the holdout and its candidate, as one entry."""
         mechanism, whole = self._mechanism.lists(), _whole("best", asked)
         check_texts([query for query, _ in asked])
         known = self.find(whole)
@@ -557,20 +560,19 @@ class QueryEngine:
 
 
 class LabelsCorrected(Exception):
-    """Labels were corrected while a query was computed with the earlier ones; nothing was told or charged."""
+    """Labels were corrected while a query was computed with the earlier ones; nothing was shown or charged."""
 
 
 def check_labels(before: GuardState[Any], *queries: Query) -> None:
-    """Refuse values that were computed with other labels than those that a guard has now."""
+    """Refuse values that were computed with other labels than the guard's present ones."""
     if any(query.corrected != before.corrected for query in queries):
         raise LabelsCorrected
 
 
 def check_texts(queries: Sequence[Query]) -> None:
-    """Refuse what no ledger could store before anything is computed on the holdout.
+    """Refuse texts that no ledger can store, before anything is computed on the holdout.
 
-    Afterwards, a refusal instead of *raised*, or of the answer, would be an outcome that keeps all of R (PROOFS.md,
-    B2).
+    A later refusal, in place of a failure or an answer, would be an outcome that keeps all of R (PROOFS.md, B2).
     """
     check_queries(map(as_asked, queries))
     for query in queries:
@@ -578,13 +580,13 @@ def check_texts(queries: Sequence[Query]) -> None:
 
 
 def as_asked(query: Query) -> Asked:
-    """Return what a ledger is told of a query."""
+    """Return a query in the ledger's form."""
     client = query.known.client
     return Asked(query.key, query.shown, query.name, client, query.quota, query.since)
 
 
 def key_of_list(how: str, keys: Sequence[str | None], names: Sequence[str]) -> str | None:
-    """Return the key of the query that stands for all of a list; ``None`` where one of them has none."""
+    """Return the key of the query that represents a list; ``None`` if one of its queries has no key."""
     if not all(keys):
         return None
     digest = sha256(json.dumps([how, *keys, *(names if how == "best" else ())]).encode()).hexdigest()
@@ -592,7 +594,7 @@ def key_of_list(how: str, keys: Sequence[str | None], names: Sequence[str]) -> s
 
 
 def _whole(how: str, asked: Sequence[Read]) -> Query:
-    """Return a query that stands for all of a list, with a key where all of them have one."""
+    """Return the query that represents a list, with a key if all its queries have one."""
     first = asked[0][0]
     names = [query.candidate for query, _ in asked]
     key = key_of_list(how, [query.key for query, _ in asked], names)

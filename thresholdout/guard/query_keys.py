@@ -1,17 +1,16 @@
-"""Keys that a guard makes from queries themselves, so that asking one again costs nothing.
+"""Keys that a guard makes from queries, so that asking one again costs nothing.
 
-*What is known again.* Everything that a query is a function of: an estimator by its class and its fitted state, a
-function by its code and what the code finds outside of itself, the metric, the cross-validation, weights, bounds. And
-what comes out for training records, so that a prediction that is another one each time, or depends on what nobody can
-see, is another query.
+*Part of the key.* Everything that a query is a function of: an estimator's class and fitted state, a function's code
+and the objects that the code uses, the metric, the cross-validation, weights, bounds. The predictions for training
+records, too, so that random predictions, or those with hidden inputs, make another query.
 
-*What is not.* Values that come as arrays. A key from the training values would give one query another's answer: two
-models that are equal on the training part need not be equal anywhere else. A key from the holdout's values would stand
-in the history, which is public, and whoever knows all records but one could try what that one has to be. So arrays are
-a new query each time, unless a key comes with them.
+*No key.* Values that are given as arrays. A key from training values would answer one query with another's answer: two
+models that agree on the training part need not agree elsewhere. A key from the holdout's values would be in the public
+history, and whoever knows all records but one could test guesses of that one. So arrays are always a new query, unless
+the caller passes a key.
 
-*What a key tells.* The digest of the content is made once more with 256 random bits that are a secret of the guard, so
-that a key says nothing even where a function has closed over records of the holdout: only asking it again does.
+*Privacy of a key.* The digest of the content is keyed with 256 random bits that are a secret of the guard. So a key
+shows nothing, even if a function has closed over records of the holdout.
 """
 
 from __future__ import annotations
@@ -42,17 +41,17 @@ __all__ = ["Digest", "KeyMaker", "QueryKeys", "check_own", "estimator_digest", "
 
 _SECRET: Final = "queries/secret"
 _FEW: Final = 200
-"""Training records for which a model says what it says."""
+"""Training records whose predictions are part of a key."""
 
 
 class Digest(str):
-    """What is left of a fitted estimator."""
+    """Digest of a fitted estimator."""
 
     __slots__ = ()
 
 
 def check_own(key: object) -> None:
-    """Refuse a key of the caller's that looks like one that a guard makes.
+    """Refuse a caller's key with the prefix of keys that a guard makes.
 
     Examples
     --------
@@ -67,7 +66,7 @@ def check_own(key: object) -> None:
 
 
 class KeyMaker:
-    """Makes the key of a content, with random bits that are a secret of one guard."""
+    """Makes the key of a content with a guard's secret random bits."""
 
     def __init__(self, ledger: Ledger, identity: str) -> None:
         self._ledger = ledger
@@ -81,21 +80,21 @@ class KeyMaker:
     def _secret(self) -> bytes:
         found = self._ledger.document(self._id, _SECRET)
         while found is None:
-            with contextlib.suppress(LedgerMismatch):  # another process may have been faster
+            with contextlib.suppress(LedgerMismatch):  # another process may have stored one meanwhile
                 self._ledger.put_document(self._id, _SECRET, secrets.token_hex(32))
             found = self._ledger.document(self._id, _SECRET)
         return bytes.fromhex(found)
 
 
 class QueryKeys:
-    """Keys of queries by their content; ``made`` makes a key from a digest."""
+    """Keys of queries from their content; ``made`` makes a key from a digest."""
 
     def __init__(self, made: Callable[[str], ContentKey]) -> None:
         self.made = made
         self._unrecognised = False
 
     def known_by(self, key: str | None, *content: object) -> str | None:
-        """Return a query's key: the caller's, or one by all that the query is a function of; ``None`` for a new one."""
+        """Return a query's key: the caller's, or one from the content; ``None`` for a new query."""
         if key is not None and not isinstance(key, SpareKey):
             return key
         try:
@@ -114,14 +113,14 @@ class QueryKeys:
         score: Metric | Statistic,
         *rest: object,
     ) -> str | None:
-        """Return the key of a query about what fitted estimators say, or digests of such, and all else it needs."""
+        """Return the key of a query about fitted estimators (or their digests) and all else that it depends on."""
         if key is not None and not isinstance(key, SpareKey):
             return key
         digests = [model if isinstance(model, Digest) else digest(model, score) for model in models]
         return key if None in digests else self.known_by(key, kind, digests, score, *rest)
 
     def say_unrecognised(self, reason: Unrecognised) -> None:
-        """Say once that a query cannot be known again."""
+        """Warn once that a query has no key of its content."""
         if not self._unrecognised:
             self._unrecognised = True
             warnings.warn(
@@ -135,38 +134,24 @@ class QueryKeys:
 def estimator_digest(
     model: Any, score: Metric | Statistic, train: Part, unrecognised: Callable[[Unrecognised], None]
 ) -> Digest | None:
-    """Return the digest of a fitted estimator and of what it says; ``None`` where that can't be told."""
+    """Return the digest of a fitted estimator and its predictions; ``None`` if it has none."""
     if getattr(model, "only_holdout", False):
-        return None  # it stands for values
+        return None  # it wraps an array of values
     said = outputs(model, score.response_of(model), train)
     if said is None:
         return None
     try:
-        return Digest(content_digest(model, said))  # after a prediction, for which it may have made something
+        return Digest(content_digest(model, said))  # after a prediction, which may have changed the model's state
     except Unrecognised as reason:
         unrecognised(reason)
         return None
 
 
 def outputs(estimator: Any, response: str, train: Part) -> Any:
-    """Return what a fitted estimator says of the first training records, in single precision.
+    """Return an estimator's outputs for the first training records, in single precision; ``None`` if it fails.
 
-    Sums of threads come in any order, so that the last digits differ from call to call. Whatever else differs makes
-    another query.
-
-    Parameters
-    ----------
-    estimator : object
-        Fitted.
-    response : str
-        The method that is called.
-    train : tuple (X, y)
-        The training part.
-
-    Returns
-    -------
-    ndarray or None
-        ``None`` where the method fails, which whoever computes training values will tell.
+    Sums of several threads come in any order, so their last digits vary. All other differences make another query. A
+    failure is reported by the computation of training values.
     """
     X = train[0]
     first = X.iloc[:_FEW] if hasattr(X, "iloc") else X[:_FEW]
@@ -178,6 +163,6 @@ def outputs(estimator: Any, response: str, train: Part) -> Any:
 
 
 def rounded(values: Any) -> Any:
-    """Return values in single precision, where they are more precise."""
+    """Return floats in single precision."""
     found = np.asarray(values)
     return found.astype(np.float32) if found.dtype.kind == "f" else found

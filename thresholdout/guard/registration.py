@@ -1,4 +1,4 @@
-"""How a guard finds its place in a ledger, and what is checked before."""
+"""Registration of a guard in a ledger, with the checks before it."""
 
 from __future__ import annotations
 
@@ -35,45 +35,30 @@ __all__ = ["ORDER", "RULES", "SPLIT", "Opened", "check_dependence", "chosen_para
 
 
 ORDER: Final = "holdout/order"
-"""Name of the document that says in which order a guard's records were given; secret, as their labels are."""
+"""Name of the document with a digest of the order of a guard's records; secret, since it depends on their labels."""
 
 SPLIT: Final = "holdout/development"
-"""Name of the document with the key by which a share of the records was made the development part."""
+"""Name of the document with the key that split off the development part."""
 
 RULES: Final = 1
-"""How a guard shares the probability of error among its answers. A guard keeps its rules for life: whoever changes them
-adds a number, and goes on serving the old one."""
+"""Version of the rules by which a guard shares its error budget among answers. A guard keeps its rules for life, so a
+change needs a new number, and the old rules must remain in service."""
 
 
 def is_there(ledger: object) -> bool:
-    """Whether opening a ledger makes nothing: it is open, or named by a file that is there."""
+    """Whether opening a ledger creates nothing: it is open, or its file exists."""
     return isinstance(ledger, Ledger) or (isinstance(ledger, (str, os.PathLike)) and os.path.isfile(ledger))
 
 
 def is_file(ledger: object) -> bool:
-    """Whether a ledger was named by its file, which is for one holdout; a server is for many."""
+    """Whether a ledger was given as a file, which is for one holdout; a server is for many."""
     return not isinstance(ledger, Ledger) and not str(ledger).startswith(
         ("postgresql://", "postgres://", "postgresql+")
     )
 
 
 def known_as(ledger: Ledger, records: Records, sole: bool) -> str | None:
-    """Return what a ledger calls the guard for a holdout, or ``None`` when it is new to it.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Where to look.
-    records : Records
-        The holdout.
-    sole : bool
-        Whether the ledger is for one holdout only.
-
-    Raises
-    ------
-    LedgerMismatch
-        When it is, and belongs to another holdout.
-    """
+    """Return a ledger's name of a holdout's guard, or ``None`` if there is none; a file serves one holdout only."""
     known = ledger.known(records.identity)
     if known is not None:
         return known
@@ -94,7 +79,7 @@ def enter(
     state: str,
     documents: Mapping[str, str],
 ) -> str:
-    """Store a new guard with secret texts, and return its name in the ledger; or the guard of the same records."""
+    """Store a new guard with its secret documents, and return its name; or return the guard of the same records."""
     return ledger.create(
         fresh_key(),
         {"rules": RULES, "declared": declared.to_json(), "chosen": parameters_to_json(parameters)},
@@ -104,17 +89,7 @@ def enter(
 
 
 def stored_parameters(ledger: Ledger, identity: str, declared: Declaration) -> Parameters:
-    """Return the mechanism's parameters that a guard was created with.
-
-    Raises
-    ------
-    LedgerMismatch
-        When it was declared otherwise.
-    LedgerUnusable
-        When it keeps rules that this program does not know.
-    LedgerDamaged
-        When its parameters can't be read.
-    """
+    """Return the stored parameters of a guard; refuse another declaration, unknown rules and unreadable parameters."""
     stored: dict[str, Any] = dict(ledger.parameters(identity))
     if stored.get("rules") != RULES:
         raise LedgerUnusable(
@@ -139,13 +114,7 @@ def stored_parameters(ledger: Ledger, identity: str, declared: Declaration) -> P
 def check_order(
     ledger: Ledger, identity: str, records: Records, parameters: Parameters, dependence: DependenceModel
 ) -> None:
-    """Refuse known records in another order, where the order matters.
-
-    Raises
-    ------
-    LedgerMismatch
-        When the mechanism or the model counts records in their order.
-    """
+    """Refuse known records in another order if the dependence model or the development part depends on the order."""
     from graphs import Independent
 
     if ledger.document(identity, ORDER) == records.order:
@@ -162,7 +131,7 @@ def check_order(
 
 
 def check_dependence(dependence: object, n: int) -> DependenceModel:
-    """Return the model of n records, independent ones by default; see `thresholdout.Thresholdout`."""
+    """Return the dependence model of n records; by default they are independent."""
     from graphs import DependenceModel, Independent
 
     if dependence is None:
@@ -179,7 +148,7 @@ def check_dependence(dependence: object, n: int) -> DependenceModel:
 
 
 def noise_of(random_state: object) -> NoiseSource:
-    """Return a source of noise, the operating system's by default; see `thresholdout.Thresholdout`."""
+    """Return the source of noise; by default the operating system's entropy."""
     if random_state is None:
         return SystemNoise()
     seed = as_integer(random_state)
@@ -193,7 +162,7 @@ def noise_of(random_state: object) -> NoiseSource:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A guard's place in a ledger, with its mechanism and the certificate of its answers alone."""
+    """A guard's place in a ledger, with its mechanism and the certificate of its answers without other releases."""
 
     ledger: Ledger
     identity: str
@@ -205,7 +174,7 @@ class Opened:
     shares: dict[float, Certificate | None] = field(default_factory=dict)
 
     def for_share(self, share: float) -> Certificate | None:
-        """Return the certificate for a smaller share of beta; ``None`` where nothing is proved."""
+        """Return the certificate for a smaller share of beta; ``None`` if nothing is proved."""
         if share not in self.shares:
             confidence = 1.0 - (1.0 - self.confidence) * share
             certified = certify_parameters(self.assumed, self.parameters, confidence) if confidence < 1.0 else None
@@ -221,9 +190,9 @@ def opened(
     ledger: str | Path | Ledger | None,
     documents: Mapping[str, str],
 ) -> Opened:
-    """Find the holdout in the ledger and continue, or enter it; nothing is written where something is refused."""
-    parameters = None if is_there(ledger) else chosen_parameters(records, model, declared)  # a known guard has its own
-    found = open_ledger(ledger)  # may make a file, when nothing is left to refuse
+    """Find the holdout in the ledger and continue, or enter it; a refusal writes nothing."""
+    parameters = None if is_there(ledger) else chosen_parameters(records, model, declared)  # a known guard stores them
+    found = open_ledger(ledger)  # may create a file, so every refusal of a new guard comes before
     known = known_as(found, records, is_file(ledger))
     if known is not None:
         parameters = stored_parameters(found, known, declared)
@@ -248,7 +217,7 @@ def opened(
     if known is None:
         warn_of_width(mechanism, certificate, parameters.queries, records.n)
         known = enter(found, records, declared, parameters, mechanism.start(noise).to_text(), documents)
-        check_order(found, known, records, parameters, model)  # another one was faster
+        check_order(found, known, records, parameters, model)  # another process may have entered it meanwhile
     else:
         check_standing(found, known, mechanism)
     if SPLIT in documents and found.document(known, SPLIT) != documents[SPLIT]:
@@ -257,7 +226,7 @@ def opened(
 
 
 def chosen_parameters(records: Records, model: DependenceModel, declared: Declaration) -> Parameters:
-    """Return the parameters of a new guard, or refuse a mechanism that these records do not serve."""
+    """Return the parameters of a new guard; refuse a mechanism that does not serve these records."""
     parameters = choose_parameters(model, declared, records.open_independent)
     check_served(declared, parameters)
     _mechanism(records, parameters)
@@ -265,7 +234,7 @@ def chosen_parameters(records: Records, model: DependenceModel, declared: Declar
 
 
 def _mechanism(records: Records, parameters: Parameters) -> Mechanism[Any, Any]:
-    """Return a mechanism of this holdout, or refuse one that needs more than can be told of it."""
+    """Return the mechanism of this holdout; refuse one that needs more than these records can provide."""
     mechanism = build_mechanism(parameters, records.n)
     records.check_mechanism(mechanism)
     return mechanism

@@ -1,4 +1,4 @@
-"""Other private releases about a guard's holdout, and the certificate beside them."""
+"""Other private releases about a guard's holdout, and the certificate after them."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _PREFIX = "look-"
 
 
 def release_names(ledger: Ledger, guard: str) -> tuple[str, ...]:
-    """Return the names of the documents in which a guard's other private releases are recorded."""
+    """Return the names of the documents that record a guard's other private releases."""
     return tuple(name for name in ledger.documents(guard) if name.startswith(_PREFIX))
 
 
 class Releases:
-    """Other private releases about a guard's holdout: what was recorded, and what certificates say beside it.
+    """Other private releases about a guard's holdout, and their effect on its certificate.
 
-    Each release is a document of the guard's ledger, so that it lasts and every process that opens the guard knows it
-    before its next answer.
+    Each release is a document of the guard's ledger, so every process that opens the guard counts it from its next
+    answer.
 
     Examples
     --------
@@ -57,17 +57,17 @@ class Releases:
         self._dependence = dependence
         self._opened = opened
         self._alone = opened.certificate
-        worth = WeakMethod(self.worth)  # no cycle: a guard that nobody holds closes its ledger at once
+        worth = WeakMethod(self.worth)  # avoids a cycle, so that an unreferenced guard closes its ledger at once
         engine.worth = lambda: cast("Certificates", cast(Any, worth)()())
         self._seen: tuple[tuple[str, ...], Certificate] | None = None
 
     def worth(self) -> Certificates:
-        """Return the certificate from now on, and a function that returns it for a smaller share of beta."""
+        """Return the certificate of the next answers, and a function that returns it for a smaller share of beta."""
         names = self._names()
         return self._after(names), (lambda share: None) if names else self._opened.for_share
 
     def certificate(self) -> Certificate:
-        """Return what the answers are worth from now on."""
+        """Return the certificate of the next answers."""
         return self._after(self._names())
 
     def _after(self, names: tuple[str, ...]) -> Certificate:
@@ -77,19 +77,19 @@ class Releases:
         seen = self._seen
         if seen is None or seen[0] != names:
             recorded = self._read(names)
-            # Not read again: another thread may have set what it found when there were fewer releases.
+            # Use this value and not self._seen, which another thread may have set from fewer releases.
             self._seen = seen = names, self._with(recorded)
         return self._stated(seen[1])
 
     def _stated(self, certificate: Certificate) -> Certificate:
-        """Return a certificate as it stands after failures, which show without noise."""
+        """Return a certificate after failures, which show without noise."""
         if certificate.epsilon is None or not self._engine.failures():
             return certificate
         return dataclasses.replace(certificate, epsilon=math.inf, bayesian_epsilon=math.inf)
 
     @property
     def recorded(self) -> Composed:
-        """The releases that were recorded, in their order."""
+        """The recorded releases, in order."""
         return self._read(self._names())
 
     def __len__(self) -> int:
@@ -99,7 +99,7 @@ class Releases:
         return f"<Releases: {len(self)}>"
 
     def preview(self, events: Event | Iterable[Event]) -> Certificate:
-        """Return what the answers would be worth after further releases; nothing is recorded.
+        """Return the certificate that would hold after further releases; nothing is recorded.
 
         Parameters
         ----------
@@ -127,38 +127,36 @@ class Releases:
         return self._with(Composed([*self.recorded.events, more]))
 
     def _with(self, releases: Composed) -> Certificate:
-        """Return what the answers are worth after some releases, in the order in which they were recorded."""
+        """Return the certificate after releases, in the order of their records."""
         spare = (1.0 - self._engine.confidence) * RELEASES
         return with_releases(self._alone, self._dependence, self._engine.parameters, releases, spare)
 
     def record(self, event: Event, *, void: bool = False) -> Certificate:
         """Record a private release about the holdout. Do this *before* anything of it is seen.
 
-        Half-widths of later answers contain what the release may have shown; those of earlier answers stay as they are,
-        and all hold together with the guard's confidence. A guard that makes claims, or a ladder, pays from its error
-        budget, at any time, and with a delta too where the reach of the dependence between records is known
-        (independent records, groups, windows, graphs, Markov chains). The computation of the release must then be
-        decided before the guard is asked again. Algorithm 1 takes releases with a delta for independent records and
-        groups only.
+        Later half-widths account for the release. Earlier intervals do not change, and all hold together with the
+        guard's confidence. Claims and the ladder pay from their error budget, at any time. They also pay for a delta if
+        the range of the dependence between records is known (independent records, groups, windows, graphs, Markov
+        chains). The release's computation must then be decided before the guard is asked again. Algorithm 1 accepts
+        releases with a delta for independent records and groups only.
 
         Parameters
         ----------
         event : Event
-            What is about to happen to the holdout's records.
+            The computation that will use the holdout's records.
         void : bool, default=False
-            Record a release also when no certificate can take it into account; later half-widths are the whole range,
-            and a guard that makes claims answers no more.
+            Record the release even if no certificate can account for it. Later half-widths are then the whole range,
+            and a guard that makes claims answers no more queries.
 
         Returns
         -------
         Certificate
-            From now on.
+            Of the next answers.
 
         Raises
         ------
         InputError
-            When the guard's answers would have no half-width below the whole range any more, and `void` is false.
-            Nothing was recorded.
+            If no half-width below the whole range would be left, and `void` is false. Nothing is recorded then.
 
         Examples
         --------
@@ -203,7 +201,7 @@ class Releases:
             return self.certificate()
 
     def _why_lost(self, after: Certificate) -> str:
-        """Return why the route that the certificate rested on says nothing after some releases."""
+        """Return why the route of the certificate has no bound after some releases."""
         name = self._alone.route
         why = next((route.why_not for route in after.compared if route.name == name), "it says nothing without looks")
         return f"the route {name!r}: {why}"
@@ -214,13 +212,13 @@ class Releases:
         return f"{claims}another release, or void=True to do without half-widths"
 
     def _least(self) -> float:
-        """Return the logarithm of the error budget at which claims say nothing any more about values in mid-range."""
+        """Return the log error budget at which claims about values in mid-range have the whole range as interval."""
         model = self._dependence
         effective = model.effective_records() or model.n / model.variance_inflation()
         return -0.5 * effective  # Hoeffding's half-width, sqrt(nats/2N), is a half then
 
     def _nats(self, event: Event) -> Callable[[float, bool], float]:
-        """Return the price of a release for a remaining risk, with the labels known or not."""
+        """Return a function for the price of a release: of the remaining risk, and of whether the labels are known."""
         epsilon = releases_epsilon(event)
 
         def nats(risk: float, labelled: bool) -> float:
@@ -233,7 +231,7 @@ class Releases:
         return release_names(self._engine.ledger, self._engine.identity)
 
     def _read(self, names: tuple[str, ...]) -> Composed:
-        """Return the releases of these names."""
+        """Return the releases with these names."""
         from thresholdout.privacy.accounting.events.composed_events import Composed
         from thresholdout.privacy.accounting.events.event_files import event_from_dict
 
@@ -243,14 +241,14 @@ class Releases:
 
 
 class RemoteReleases:
-    """The releases of a guard in another process, which the guard there records."""
+    """Proxy of the releases of a guard in another process."""
 
     def __init__(self, reference: Reference) -> None:
         self._reference = reference
 
     @property
     def recorded(self) -> Composed:
-        """The releases that were recorded, in their order."""
+        """The recorded releases, in order."""
         found: Composed = self._reference.call("releases.recorded")
         return found
 
@@ -258,7 +256,7 @@ class RemoteReleases:
         return len(self.recorded.events)
 
     def preview(self, events: Event | Iterable[Event]) -> Certificate:
-        """Return what the answers would be worth after further releases; see `Releases.preview`."""
+        """Return the certificate that would hold after further releases; see `Releases.preview`."""
         found: Certificate = self._reference.call("releases.preview", events)
         return found
 

@@ -1,4 +1,4 @@
-"""A guard that lives in another process."""
+"""The proxy of a guard in another process."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class RemoteGuard(
         "parameters releases.preview releases.record releases.recorded report score score_all scorer split status train"
     ),
 ):
-    """What a `Thresholdout` is in every process but its own: it sends the queries there.
+    """Proxy of a `Thresholdout` in another process, with the guard's methods and attributes.
 
-    It has the guard's methods and attributes. A query takes its key with it, so that one whose answer gets lost is
-    not charged twice; functions and estimators are sent along, and applied to the holdout where the holdout is.
+    A query is sent with its key, so that it is charged once even if its answer gets lost. Functions and estimators are
+    sent along and applied to the holdout in the guard's process.
 
     Examples
     --------
@@ -62,8 +62,8 @@ class RemoteGuard(
         name: str = "",
         precise: bool = False,
     ) -> Answer:
-        """Ask for a fitted estimator's score; see `Thresholdout.score`. It is cross-validated in this process."""
-        if isinstance(estimator, str):  # a column, which is where the guard is
+        """Ask for a fitted estimator's score, cross-validated in this process; see `Thresholdout.score`."""
+        if isinstance(estimator, str):  # the frame with this column is in the guard's process
             given: dict[str, Any] = {"cv": cv, "train_values": train_values, "sample_weight": sample_weight}
             given |= {"key": SpareKey(fresh_key()) if key is None else key, "name": name, "precise": precise}
             column: Answer = self._reference.call("score", estimator, metric, **given)
@@ -96,13 +96,13 @@ class RemoteGuard(
         return trained(metric, estimator, self._open, self._open_folds, cv, given)
 
     def _fixed(self, cv: object | None) -> object | None:
-        """Return how to cross-validate several estimators by the same folds."""
+        """Return the cross-validation of several estimators by the same folds."""
         return fixed(cv, self._open, self._open_folds)
 
     def _score_key(
         self, key: str | None, kind: str, models: Sequence[Any], score: Metric | Statistic, *rest: object
     ) -> str | None:
-        """Return the key of a query about fitted estimators, whose digests are made in this process."""
+        """Return the key of a query about fitted estimators, with digests from this process."""
         return self._keys.of_score(self._digest, key, kind, models, score, *rest)
 
     def _digest(self, model: Any, score: Metric | Statistic) -> Digest | None:

@@ -1,4 +1,4 @@
-"""A scorer that asks a guard."""
+"""A scikit-learn scorer that asks a guard."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ _SAVING: Final = (
 )
 
 _NONE: Final = (math.nan, math.nan)
-"""The interval of a score that nothing certifies."""
+"""Interval of a score without a guarantee."""
 
 _ONE: Final = ""
-"""Name of the metric of a scorer that has one only, and returns a number."""
+"""Name of the only metric of a scorer that returns a number."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What a scorer was made with, as other processes may know it."""
+    """Public parameters of a scorer, as other processes may know them."""
 
     guard: Thresholdout
     metrics: dict[str, Metric | Statistic]
@@ -68,67 +68,66 @@ class Declared:
 
 @shared
 class GuardScorer:
-    """A scorer for ``scoring=``; made by `Thresholdout.scorer`, used with ``cv=guard.split()``.
+    """Scorer for ``scoring=``, used with ``cv=guard.split()``. `Thresholdout.scorer` makes it.
 
-    What it does depends on the records that it is given, and never on the order of calls:
+    The result depends on the given records, and never on the order of calls:
 
-    - the placeholder of `TrainSplit` (two or more equal rows that are a training record), or exactly the holdout's
-      records, in any order: it asks the guard for the estimator's score, one query for each metric;
-    - any other training records, as with ``return_train_score=True`` or in an outer cross-validation: it computes the
-      plain score on them, which is free;
-    - anything else is refused, in the same words for a part of the holdout, whose score no guard has looked after, and
-      for records that nobody knows: a scorer does not tell which rows are in the holdout.
+    - For the placeholder of `TrainSplit` (two or more equal training records), or exactly the holdout's records in any
+      order, it asks the guard for the estimator's score, one query for each metric.
+    - For any other training records, as with ``return_train_score=True`` or in an outer cross-validation, it computes
+      the plain score, which is free.
+    - Other records are refused. The message is the same for a part of the holdout and for unknown records, so it does
+      not show which rows are in the holdout.
 
-    It works in any process: a copy in a worker process asks the guard where the guard lives. Row hashes travel there to
-    find out what the records are, and the estimator when it is a query; never the holdout in the other direction.
-    ``copy``, ``deepcopy`` and scikit-learn's ``clone`` return the scorer itself.
+    A scorer works in any process: a copy in a worker asks the guard in the guard's process. Row hashes are sent there
+    to identify the records, and the estimator for a query; the holdout is never sent back. ``copy``, ``deepcopy`` and
+    scikit-learn's ``clone`` return the scorer itself.
 
     Parameters
     ----------
     guard : Thresholdout
-        The guard, with its training part. A ladder, which tells the best score so far, is refused.
+        The guard, with its training part. A ladder, which releases only the best score so far, is refused.
     metric : str, Metric, Statistic, or a list or mapping of them
-        The score; a loss is negated, so that greater is better. With several the scorer returns a dict, as
-        scikit-learn's multimetric scoring takes it.
+        The score; a loss is negated, so that greater is better. With several metrics the scorer returns a dict, as for
+        scikit-learn's multimetric scoring.
     cv : int, splitter, iterable of (fit, test) or "training", optional
         How to cross-validate the training value; see `Thresholdout.score`. All candidates have the same folds.
     intervals : bool, default=False
-        Return the ends of the answer's interval too, so that a search has them in its columns: ``score``, ``low`` and
-        ``high``, in the direction of the score, such as ``mean_test_low``; with several metrics their names,
-        ``name_low`` and ``name_high``. The search needs ``refit="score"``, or a metric's name, then. A plain training
-        score is known exactly: both ends are the score. What stands in for an answer has none: NaN.
+        Return the ends of the interval, too: ``score``, ``low`` and ``high`` in the direction of the score, which a
+        search stores as columns such as ``mean_test_low``. With several metrics they are named ``name``, ``name_low``
+        and ``name_high``. The search then needs ``refit="score"``, or a metric's name. For a plain training score both
+        ends are the score; without an answer they are NaN.
     sample_weight : tuple of two array-likes, optional
         Weights of the training records and of the holdout records; see `Thresholdout.score`. Weights that a search
         routes here apply to plain training scores: holdout records have none in the search.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        What to do when the guard answers no more; see `thresholdout.guard.exhaustion`. Scikit-learn's searches
-        can't be ended, so by "stop" the candidates that were not answered get NaN, at once: they are ranked last, and
-        the best of the answered is refitted. Beside this package's `GuardExhaustedWarning` scikit-learn warns that
-        scores are non-finite: these are the candidates without an answer. A round of a search in which no candidate
-        is answered at all ends with `SearchExhausted`, since scikit-learn would choose by position then: a search with
-        a guard that was used up before, or a later round of a halving search.
+        Policy for an exhausted guard; see `thresholdout.guard.exhaustion`. Scikit-learn's searches cannot be ended, so
+        with "stop" the remaining candidates get NaN and are ranked last, and the best of the others is refitted. Beside
+        this package's `GuardExhaustedWarning`, scikit-learn warns that scores are non-finite. A round of a search
+        without any answer ends with `SearchExhausted`, since scikit-learn would choose by position: the guard was
+        exhausted before the search, or before a later round of a halving search.
 
     Notes
     -----
-    With `sklearn.model_selection.PredefinedSplit` or another splitter that lets the holdout pass through the search,
-    set ``refit=False``: otherwise the best estimator is fitted to the holdout, and whatever is asked of it afterwards
-    tells about memorised records; a warning reminds of it once. With ``cv=guard.split()`` this cannot happen.
+    With `sklearn.model_selection.PredefinedSplit`, or another splitter that passes the holdout through the search, set
+    ``refit=False``. Otherwise the best estimator is fitted to the holdout, and later queries about it measure memorised
+    records; one warning says so. With ``cv=guard.split()`` this cannot happen.
 
-    What an estimator says about a record must not depend on the records that it predicts at the same time, as ranks or
+    A model's prediction for a record must not depend on the records that it predicts at the same time, as ranks or
     batch statistics do: a score is a mean of one value per record.
 
-    In a halving search every candidate is scored on the whole holdout, whatever part of the training records it was
-    fitted to.
+    A halving search scores every candidate on the whole holdout, whatever part of the training records it was fitted
+    to.
 
-    A scorer sees one candidate at a time, in the order in which workers finish, so every query is adaptive: it pays
-    for what the answers before it have told. `GuardedSearchCV` fits first and asks about all candidates as one list:
-    for 20 of them its intervals were 1.6 to 2 times narrower, measured at 1,000 and 5,000 records. A line in the log
-    (``thresholdout.guard.scorer``, at INFO) says so once.
+    A scorer sees one candidate at a time, in the order in which workers finish, so every query is adaptive and pays for
+    information that earlier answers released. `GuardedSearchCV` fits first and asks about all candidates as one list:
+    for 20 of them its intervals were 1.6 to 2 times narrower (simulated at 1,000 and 5,000 records). The log
+    ``thresholdout.guard.scorer`` says so once, at INFO.
     """
 
     _warned = False
     _asks = False
-    """Whether this copy has asked, or has found out that something else has."""
+    """Whether this copy has asked, or knows that another one has."""
 
     def __init__(
         self,
@@ -163,27 +162,27 @@ class GuardScorer:
 
     @property
     def guard(self) -> Thresholdout:
-        """The guard that it asks."""
+        """The guard."""
         return self._declared.guard
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of its metrics; each is a query."""
+        """Names of the metrics; each is a query."""
         return tuple(metric.name for metric in self._declared.metrics.values())
 
     @property
     def asked(self) -> int:
-        """How many queries the guard has answered for this scorer, in all processes."""
+        """Number of queries that the guard has answered for this scorer, in all processes."""
         return self._asked
 
     @property
     def replaced(self) -> int:
-        """How many queries were not answered any more, so that something else stands in for the answer."""
+        """Number of queries without an answer, whose scores were replaced."""
         return len(self._replaced)
 
     @property
     def exhausted(self) -> Literal["budget", "queries"] | None:
-        """Which limit of the guard stopped an answer to this scorer; ``None`` while none did."""
+        """The limit of the guard that stopped this scorer's queries, or ``None``."""
         refusal = self._refusal
         return None if refusal is None else cast(Literal["budget", "queries"], refusal.what)
 
@@ -195,7 +194,7 @@ class GuardScorer:
         estimator : object
             Fitted.
         X, y : array-like
-            What the search hands over; see the class.
+            The records from the search; see the class.
         sample_weight : array-like, optional
             Weights of these records, for a plain training score.
 
@@ -206,11 +205,11 @@ class GuardScorer:
         Raises
         ------
         InputError
-            When the records are neither training records nor what stands for the holdout.
+            If the records are neither training records nor the holdout or its placeholder.
         SearchExhausted
-            When the guard answers no more and the policy is "raise", or "stop" and nothing in this round was answered.
+            If the guard is exhausted and the policy is "raise", or "stop" and nothing in this round was answered.
         SearchFailed
-            When the guard's ledger, or the process that holds the guard, can't be reached.
+            If the guard's ledger, or the process that holds the guard, cannot be reached.
         """
         try:
             return self._scored(estimator, X, y, sample_weight)
@@ -218,7 +217,7 @@ class GuardScorer:
             raise SearchFailed(error) from error
 
     def _scored(self, estimator: Any, X: Any, y: Any, sample_weight: Any | None) -> Any:
-        """Return a guarded or a plain score, whichever the records are for."""
+        """Return a guarded or a plain score, according to the records."""
         declared = self._declared
         if _repeated(X, y):
             X_seen, y_seen = X[:2], None if y is None else y[:2]
@@ -243,7 +242,7 @@ class GuardScorer:
         return self._result(plain)
 
     def _warn_of_silence(self) -> None:
-        """Say once what a search with other splits does: it scores on training records, and asks nothing."""
+        """Warn once about a search with other splits, which scores on training records and asks nothing."""
         if not self._asks:
             self._asks = True
             if self._unasked():
@@ -256,7 +255,7 @@ class GuardScorer:
                 )
 
     def _unasked(self) -> bool:
-        """Whether no scorer of this guard was asked anything since this one was made; said the first time only."""
+        """Whether no scorer of this guard was asked since this one was made; true only for the first call."""
         if os.getpid() != self._process:
             return False
         with self._lock:
@@ -265,7 +264,7 @@ class GuardScorer:
         return first
 
     def _warn_of_refit(self) -> None:
-        """Say once in this process what a search that has the holdout must not do."""
+        """Warn once per process about a search that passes the holdout's records and must not refit."""
         if not self._warned:
             self._warned = True
             warnings.warn(
@@ -276,23 +275,23 @@ class GuardScorer:
             )
 
     def set_score_request(self, *, sample_weight: bool | str | None = None) -> Self:
-        """Say whether a search should route ``sample_weight`` here; see scikit-learn's metadata routing.
+        """Set whether a search routes ``sample_weight`` to the scorer; see scikit-learn's metadata routing.
 
         Parameters
         ----------
         sample_weight : bool, str or None
-            Whether, or under which name.
+            Whether to route it, or the name to route.
 
         Returns
         -------
         GuardScorer
-            Itself.
+            The scorer itself.
         """
         self._request = sample_weight
         return self
 
     def get_metadata_routing(self) -> Any:
-        """Return what metadata it asks for, as scikit-learn's ``MetadataRequest``."""
+        """Return the requested metadata, as scikit-learn's ``MetadataRequest``."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner="GuardScorer")
@@ -300,7 +299,7 @@ class GuardScorer:
         return request
 
     def _accept_sample_weight(self) -> bool:
-        """Tell a search without metadata routing that weights may come (scikit-learn asks for it by this name)."""
+        """Accept weights from a search without metadata routing; scikit-learn calls this by name."""
         return True
 
     def _result(self, values: dict[str, float]) -> float | dict[str, float]:
@@ -311,19 +310,7 @@ class GuardScorer:
     def _ask(
         self, estimator: Any, keys: Mapping[str, str], round_: str, given: Mapping[str, Any] | None = None
     ) -> dict[str, float]:
-        """Ask the guard, here where it lives, one query for each metric.
-
-        Parameters
-        ----------
-        estimator : object
-            Fitted.
-        keys : mapping of str to str
-            Of each metric's query, where it cannot be known by its content.
-        round_ : str
-            Identity of the round of a search that the query is part of.
-        given : mapping of str to Trained, optional
-            Each metric's training values, when they were computed elsewhere.
-        """
+        """Ask one query for each metric, in the guard's process."""
         check_process(self._process, "scorer")
         guard, cv, weights = self.guard, self._declared.cv, self._weights
         keys = {
@@ -343,7 +330,7 @@ class GuardScorer:
     def _answer(
         self, estimator: Any, metric: Metric | Statistic, key: str, round_: str, given: Trained | None = None
     ) -> Answer | float:
-        """Ask one query, or return what stands in for its answer."""
+        """Ask one query, or return the replacement of its answer."""
         told = self.guard._recalled(key, metric)
         if told is not None:
             with self._lock:
@@ -394,7 +381,7 @@ class GuardScorer:
         return float(np.average(found.values, weights=weights))
 
     def _answers(self, keys: set[str]) -> int:
-        """Count the answers in the ledger: a query of another thread may have one that is still on its way."""
+        """Count the answers in the ledger, including those that other threads have not yet returned."""
         return int(self.guard.history["key"].isin(keys).sum())
 
     def _raise(self, error: BudgetExhausted) -> NoReturn:
@@ -413,10 +400,10 @@ class _RemoteScorer(
         "get_metadata_routing guard metrics"
     ),
 ):
-    """What a `GuardScorer` is in every process but its own."""
+    """Proxy of a `GuardScorer` in another process."""
 
     def set_score_request(self, *, sample_weight: bool | str | None = None) -> Self:
-        """Say whether a search should route ``sample_weight`` here."""
+        """Set whether a search routes ``sample_weight`` to the scorer."""
         self._reference.call("set_score_request", sample_weight=sample_weight)
         self._request = sample_weight
         return self
@@ -424,7 +411,7 @@ class _RemoteScorer(
     def _ask(
         self, estimator: Any, keys: Mapping[str, str], round_: str, given: Mapping[str, Any] | None = None
     ) -> dict[str, float]:
-        """Send the estimator to the guard; what takes fits, cross-validated training values, is computed here."""
+        """Send the estimator to the guard, with training values that are cross-validated in this process."""
         cv = self._declared.cv
         if cv != "training":
             metrics = self._declared.metrics
@@ -440,7 +427,7 @@ class _RemoteScorer(
 
 
 def _metrics(metric: object) -> dict[str, Metric | Statistic]:
-    """Return metrics by name; by the empty name when there is one only."""
+    """Return metrics by name; a single one has the empty name."""
     if isinstance(metric, Mapping):
         if not metric or not all(isinstance(name, str) and name for name in metric):
             raise InputError("metric", f"a mapping with names {list(metric)}", "at least one metric, by its name")
@@ -457,13 +444,7 @@ def _metrics(metric: object) -> dict[str, Metric | Statistic]:
 
 
 def stands_for(guard: Thresholdout, X: Any, y: Any) -> Literal["placeholder", "holdout", "train"]:
-    """Tell what stands for the holdout, or is the holdout, from training records, by content.
-
-    Raises
-    ------
-    InputError
-        When they are none of these.
-    """
+    """Return whether records are the placeholder, the holdout or training records, by content; refuse all others."""
     hashes, records = content_hashes(X, y)
     size = len(hashes)
     if size > 1 and _alike(hashes) and (records is None or _alike(records)):
@@ -493,7 +474,7 @@ def stands_for(guard: Thresholdout, X: Any, y: Any) -> Literal["placeholder", "h
 
 
 def _round(X: Any) -> str:
-    """Return what the queries of one round of a search have in common: their placeholder."""
+    """Return the identity of a round of a search: its placeholder."""
     return f"{rows_of(X)} of {row_hashes(X.iloc[:1] if hasattr(X, 'iloc') else X[:1])[0]}"
 
 
@@ -502,7 +483,7 @@ def _alike(hashes: NDArray[np.uint64]) -> bool:
 
 
 def _repeated(X: Any, y: Any) -> bool:
-    """Whether arrays are one record many times over, so that hashing two of them is enough."""
+    """Whether arrays repeat one record, so that hashing two rows is enough."""
     if not isinstance(X, np.ndarray) or len(X) <= 2 or not (X[0] == X).all():
         return False
     return y is None or (isinstance(y, np.ndarray) and len(y) == len(X) and bool((y[0] == y).all()))
@@ -521,7 +502,7 @@ def _plain(metric: Metric | Statistic, estimator: Any, X: Any, y: Any, sample_we
 def _shown(
     name: str, metric: Metric | Statistic, value: float, interval: tuple[float, float] | None
 ) -> dict[str, float]:
-    """Return what a search is told, such that greater is better; with an interval, its ends too."""
+    """Return the score with the sign that makes greater better, and the ends of its interval."""
     sign = 1.0 if metric.greater_is_better else -1.0
     if interval is None:
         return {name: sign * value}

@@ -18,28 +18,28 @@ __all__ = ["GuardStatus", "status_of"]
 
 @dataclass(frozen=True, slots=True)
 class GuardStatus:
-    """How far a guard is, as `Thresholdout.status` returns it. Nothing in it is secret.
+    """State of a guard, as `Thresholdout.status` returns it. Nothing in it is secret.
 
     Attributes
     ----------
     asked : int
-        Queries so far.
+        Number of queries so far.
     answers_left : int or None
-        Answers from the holdout that are left; ``None`` where no limit was declared.
+        Remaining answers from the holdout; ``None`` if no limit was declared.
     error_budget_left : float or None
-        Remaining probability of error, for mechanisms with such a number.
+        Remaining probability of error, for mechanisms with an error budget.
     information_released : float or None
-        Nats that the answers so far can have released: the logarithm of the error budget at the start over the
-        remaining one. Infinite when nothing is left, as after `Thresholdout.final_check`.
+        Nats that the answers so far can have released: the logarithm of the initial over the remaining error budget.
+        Infinite if nothing is left, as after `Thresholdout.final_check`.
     epsilon : float or None
-        Privacy loss of all answers together, under replacing one record; ``None`` where the mechanism bounds none.
+        Privacy loss of all answers together, under replacing one record; ``None`` if the mechanism bounds none.
         Infinite after a query has failed on the holdout, since a failure shows without noise.
     bayesian_epsilon : float or None
         The same with all records that depend on it, under the declared dependence.
     exhausted : {"budget", "queries"} or None
-        Which limit is reached, so that no new query is answered; ``None`` while there is none.
+        The limit that is reached, so that no new query is answered; ``None`` if none is.
     approximation : str
-        How intervals and the error budget are approximate, in words; empty where they are guaranteed.
+        How intervals and the error budget are approximate, in words; empty if they are guaranteed.
 
     Examples
     --------
@@ -63,14 +63,14 @@ class GuardStatus:
     _chosen: bool = field(repr=False, compare=False)
 
     def line(self) -> str:
-        """Return what is left, in one line."""
+        """Return the remaining answers and the privacy loss in one line."""
         left = "any number of" if self.answers_left is None else self.answers_left
         approximate = f"; approximate: {self.approximation}" if self.approximation else ""
         return f"{left} answers from the holdout left{self._privacy}{approximate}"
 
     @property
     def _privacy(self) -> str:
-        """Both epsilons in words; empty where the mechanism bounds none."""
+        """Both epsilons in words; empty if the mechanism bounds none."""
         if self.epsilon is None or self.bayesian_epsilon is None:
             return ""
         one = f"; epsilon {shown_above(self.epsilon)}"
@@ -79,13 +79,17 @@ class GuardStatus:
         return f"{one} per record and {shown_above(self.bayesian_epsilon)} with dependants for all answers"
 
     def final_half_width(self, score: float) -> float:
-        """Return the half-width of `Thresholdout.final_check` now, at a likely score.
+        """Return the half-width that `Thresholdout.final_check` would have now.
 
         Parameters
         ----------
         score : float
-            Share of right predictions, in (0, 1). ``certificate.final.half_width(score)`` is the half-width to expect
-            if every earlier interval is accepted at once.
+            Anticipated share of correct predictions, in (0, 1). ``certificate.final.half_width(score)`` is the
+            half-width to expect if every earlier interval is accepted at once.
+
+        Returns
+        -------
+        float
         """
         mechanism = self._mechanism.shares_error_budget("a final check", "; or ask one after another")
         assert self._log_risk is not None
@@ -100,10 +104,7 @@ def status_of(
     worth: Certificate,
     chosen: bool,
 ) -> GuardStatus:
-    """Return the status of a guard whose mechanism is in this state, and began with the error budget of this logarithm.
-
-    A guard with a development part has models that were chosen by it.
-    """
+    """Return the status of a guard that began with this error budget (its logarithm)."""
     left, refusal = mechanism.log_error_budget(state), mechanism.refusal(state)
     released = None if left is None else math.inf
     if left is not None and left > NOTHING:

@@ -1,4 +1,4 @@
-"""A splitter that fits on training records and leaves the scoring to a guard."""
+"""A splitter that trains on all given records and leaves scoring to a guard."""
 
 from __future__ import annotations
 
@@ -22,19 +22,16 @@ _MOST: Final = 4096
 """Rows of a placeholder: enough for a halving search to cut it down by a factor of two thousand."""
 
 _CALLS: Final = itertools.count()
-"""Numbers the splits of this process, so that scorers can tell the rounds of searches from each other."""
+"""Numbers the splits of this process, so that scorers can distinguish rounds of searches."""
 
 
 class TrainSplit:
-    """One split: fit on all the records that are given; the "test" side is a placeholder, one of them repeated.
+    """Splitter with one split: train on all given records, test on a placeholder.
 
-    It is another record in every call, which is how a scorer knows which queries are of the same round of a search.
-
-    Made by `Thresholdout.split`. A search hands the test side to its scorer. A `GuardScorer` never looks at it, but
-    asks the guard, who holds the holdout; so the holdout need not pass through the search, and a final refit uses
-    training records only.
-
-    It has no data, and may be sent to other processes.
+    `Thresholdout.split` makes it. The placeholder is one training record, repeated. It is another record in every call,
+    which tells a `GuardScorer` the round of a search. The scorer never reads it, but asks the guard. So the holdout
+    does not pass through the search, and a final refit uses training records only. The splitter has no data and can be
+    sent to other processes.
 
     Parameters
     ----------
@@ -58,13 +55,7 @@ class TrainSplit:
         self.n = n
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield the one split.
-
-        Raises
-        ------
-        InputError
-            When some record of ``(X, y)`` is no training record.
-        """
+        """Yield the one split; refuse records that are not training records."""
         check_training(self.guard, X, y, self.n)
         size = rows_of(X)
         yield np.arange(size), np.full(placeholder_size(size), next(_CALLS) % size, dtype=np.intp)
@@ -74,7 +65,7 @@ class TrainSplit:
         return 1
 
     def get_metadata_routing(self) -> Any:
-        """Say what metadata it takes: ``groups``, which make no difference to one split."""
+        """Return the metadata request: ``groups`` are accepted and make no difference to one split."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner="TrainSplit")
@@ -86,13 +77,7 @@ class TrainSplit:
 
 
 def check_training(guard: Thresholdout, X: Any, y: Any, n: int) -> None:
-    """Refuse records that are not training records of the guard, in the same words whatever they are.
-
-    Raises
-    ------
-    InputError
-        When some record of ``(X, y)`` is no training record, or is there more often than among them.
-    """
+    """Refuse records that are not training records of the guard, with one message for all other records."""
     if origin(guard, X, y) != "train":
         check_width(guard, X)
         raise InputError(
@@ -104,13 +89,7 @@ def check_training(guard: Thresholdout, X: Any, y: Any, n: int) -> None:
 
 
 def check_width(guard: Thresholdout, X: Any) -> None:
-    """Refuse some columns of the records: a search over columns hands them out without saying which they are.
-
-    Raises
-    ------
-    InputError
-        With what to do instead.
-    """
+    """Refuse a subset of the columns: a search over columns does not state which ones they are."""
     there, known = (tuple(getattr(part, "shape", ())) for part in (X, guard.train[0]))
     if len(there) == 2 and len(known) == 2 and there[1] < known[1]:
         raise InputError(
@@ -123,7 +102,7 @@ def check_width(guard: Thresholdout, X: Any) -> None:
 
 
 def placeholder_size(n: int) -> int:
-    """Return how many rows stand in for the holdout when ``n`` records are split."""
+    """Return the number of rows that represent the holdout if ``n`` records are split."""
     return max(2, min(n, _MOST))
 
 

@@ -1,4 +1,4 @@
-"""The training value of a model: how the training part is cut, and the cross-validated predictions on it."""
+"""Training values of models: folds of the training part, and cross-validated predictions on it."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ __all__ = [
 ]
 
 FOLDS: Final = 5
-"""How many folds there are by default."""
+"""Number of folds by default, as in scikit-learn."""
 
 Splits: TypeAlias = "tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]"
-"""Positions of the records that a fold fits, and of those that it tests."""
+"""For each fold, positions of the records that it fits and of those that it tests."""
 
 _EXPECTED: Final = (
     "None (5 folds), 'training', a number of folds, a splitter of scikit-learn, or pairs (fit, test) of positions"
@@ -55,15 +55,10 @@ _OTHER_FOLDS: Final = "cv='training', or train_values="
 
 @dataclass(frozen=True, eq=False)
 class TrainingFolds:
-    """What is declared about the training part, and the folds that follow from it.
+    """Declared structure of the training part, from which its folds follow.
 
-    Parameters
-    ----------
-    groups : array-like of shape (n,), optional
-        Group of each training record. Whole groups are in one fold.
-    ordered : bool, default=False
-        Whether the records are in the order in which they arise, so that only later ones test what was fitted to
-        earlier ones. Where there are groups, these decide: each has an order of its own, and is in one fold.
+    Whole groups are in one fold. In an ordered part, only later records test models of earlier ones. If there are
+    groups, these decide: each has an order of its own and is in one fold.
 
     Examples
     --------
@@ -81,22 +76,7 @@ class TrainingFolds:
     ordered: bool = False
 
     def splitter(self, y: Any, *, classifier: bool, folds: int | None = None) -> Any:
-        """Return the splitter of scikit-learn that suits what is declared.
-
-        Parameters
-        ----------
-        y : array-like of shape (n,)
-            Labels of the training part.
-        classifier : bool
-            Whether a classifier is fitted: its folds are stratified, where they are not in an order.
-        folds : int, optional
-            How many. By default 5, or as many as there are records or groups, if there are fewer.
-
-        Raises
-        ------
-        InputError
-            When there are too few records or groups.
-        """
+        """Return the scikit-learn splitter for the declared structure: by default 5 folds, or fewer for few records."""
         from sklearn import model_selection as splitters
         from sklearn.utils.multiclass import type_of_target
 
@@ -112,7 +92,7 @@ class TrainingFolds:
             return splitters.TimeSeriesSplit(many)
         labels = np.asarray(y)
         stratified = classifier and type_of_target(labels) in ("binary", "multiclass")
-        if stratified and folds is None:  # scikit-learn wants a class that is in every fold
+        if stratified and folds is None:  # scikit-learn requires a class with a record in every fold
             largest = int(np.unique(labels, return_counts=True)[1].max())
             many, stratified = (min(many, largest), True) if largest > 1 else (many, False)
         if self.groups is None:
@@ -120,22 +100,7 @@ class TrainingFolds:
         return (splitters.StratifiedGroupKFold if stratified else splitters.GroupKFold)(many)
 
     def splits(self, cv: object, X: Any, y: Any, *, classifier: bool) -> Splits:
-        """Return the positions of each fold: the records that it fits, and those that it tests.
-
-        Parameters
-        ----------
-        cv : None, int, splitter, or pairs of positions
-            As `checked_cv` returns it. A number is that of folds of the kind that is declared; another splitter gets
-            the declared groups.
-        X, y : array-like
-            The training part.
-        classifier : bool
-            As in `splitter`.
-
-        Raises
-        ------
-        InputError
-            When the folds are empty, out of range, or test a record that they fit.
+        """Return the positions that each fold fits and tests; other splitters get the declared groups.
 
         Examples
         --------
@@ -152,7 +117,7 @@ class TrainingFolds:
         elif not hasattr(cv, "split"):
             return _positions(cast("Iterable[Any]", cv), len(y))
         try:
-            with suppress_warnings(UserWarning):  # of small classes, and of groups that a splitter has no use for
+            with suppress_warnings(UserWarning):  # about small classes, and groups that a splitter does not use
                 pairs = list(chosen.split(X, y, self.groups))
         except (TypeError, ValueError) as error:
             seen = f"{chosen!r}, which says: {error}"
@@ -161,17 +126,7 @@ class TrainingFolds:
 
 
 def checked_cv(cv: object) -> Any:
-    """Return how to cross-validate, such that it can be used more than once.
-
-    Parameters
-    ----------
-    cv : None, "training", int, splitter, or iterable of pairs
-        As a user gives it.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        When it is none of these.
+    """Return a user's ``cv`` in a form that can be used more than once.
 
     Examples
     --------
@@ -194,11 +149,11 @@ def checked_cv(cv: object) -> Any:
 
 
 def is_series(dependence: DependenceModel) -> bool:
-    """Whether a model of the holdout's records counts them along a line, as time does.
+    """Whether a dependence model orders the holdout's records along a line, such as time.
 
-    The training part is then taken for a stretch of the same line, in its order: later records are tested by models of
-    earlier ones, as the holdout will be. If it is not, folds fit fewer records than they might; a training value
-    may be any number, so that answers only become a little wider.
+    The training part is then taken for a stretch of the same line: models of earlier records are tested on later ones,
+    as on the holdout. If it is none, folds fit fewer records than they could. A training value may be any number, so
+    answers only become a little wider.
 
     Examples
     --------
@@ -212,7 +167,7 @@ def is_series(dependence: DependenceModel) -> bool:
 
 
 def _positions(pairs: Iterable[Any], n: int) -> Splits:
-    """Check what a splitter says."""
+    """Check the positions from a splitter."""
     made = []
     for pair in pairs:
         try:
@@ -235,7 +190,7 @@ def _positions(pairs: Iterable[Any], n: int) -> Splits:
 _LOG: Final = logging.getLogger(__name__)
 
 _MOST_KEPT: Final = 1 << 26
-"""Bytes of predictions that are kept."""
+"""Bytes of predictions that are cached, 64 MiB."""
 
 _INSTEAD: Final = (
     "train_values= (its cross-validated score, or a value for each training record), or cv='training' for its score on "
@@ -245,18 +200,11 @@ _INSTEAD: Final = (
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """Training values, and where they come from.
+    """Training values with their origin.
 
-    Attributes
-    ----------
-    values : ndarray, float or Estimate
-        One for each training record, or for each that was tested; or their mean; or a statistic.
-    tested : ndarray or None
-        Which records were tested, in rising order and perhaps more than once; ``None`` for each of them once.
-    splits : Splits or None
-        The folds, where it was cross-validated.
-    given : bool
-        Whether the values were given, and not computed.
+    ``values`` has one for each training record or each in ``tested`` (in rising order, with repetitions), or their
+    mean, or a statistic. ``splits`` has the folds if it was cross-validated; ``given`` is whether a caller gave the
+    values.
     """
 
     values: Any
@@ -266,9 +214,9 @@ class Trained:
 
 
 class Predictions:
-    """Out-of-fold predictions that were made, for further metrics and comparisons of the same estimator.
+    """Cache of out-of-fold predictions, for further metrics and comparisons of the same estimator.
 
-    They are known by what the clones are made of: class and parameters of the estimator, and the folds.
+    Its keys are digests of the estimator's class and parameters and of the folds.
 
     Examples
     --------
@@ -284,12 +232,12 @@ class Predictions:
         self._kept: OrderedDict[str, OutOfFold] = OrderedDict()
 
     def find(self, key: str | None) -> OutOfFold | None:
-        """Return what was kept."""
+        """Return cached predictions, or ``None``."""
         with self._lock:
             return None if key is None else self._kept.get(key)
 
     def keep(self, key: str | None, found: OutOfFold) -> None:
-        """Keep predictions, and forget the oldest where they are too many."""
+        """Cache predictions, and drop the oldest if they are too many."""
         if key is None:
             return
         with self._lock:
@@ -309,31 +257,10 @@ def trained(
     *,
     applied: bool = False,
 ) -> Trained:
-    """Return a fitted estimator's values on the training part.
+    """Return a fitted estimator's values on the training or development part, or the given ones.
 
-    Parameters
-    ----------
-    metric : Metric or Statistic
-        What is asked for.
-    estimator : object
-        Fitted; its clones are fitted again, unless values are given or ``cv="training"``.
-    train : tuple (X, y)
-        The training part, or the development part.
-    folds : TrainingFolds or None
-        What is declared about it; ``None`` for a development part, on which models are scored as they are.
-    cv : None, "training", int, splitter, or pairs of positions
-        How to cross-validate.
-    given : float, array-like or Trained, optional
-        Values that take the place of all this.
-    kept : Predictions, optional
-        What was predicted before, and need not be again.
-    applied : bool, default=False
-        Whether the estimator was applied to training records just now, and did not fail.
-
-    Raises
-    ------
-    InputError
-        When the estimator cannot be fitted again, or there are values and a `cv`.
+    Without ``folds`` (a development part) and with ``cv="training"`` the estimator is scored as it is. ``applied`` is
+    whether it was just applied to training records without a failure.
 
     Examples
     --------
@@ -388,7 +315,7 @@ def trained(
 
 
 def without_fits(folds: TrainingFolds | None) -> object:
-    """Return the `cv` by which models are scored on the open part as they are."""
+    """Return the `cv` that scores models on the open part without fits."""
     return None if folds is None else "training"
 
 
@@ -400,13 +327,7 @@ def _check_nothing(how: object) -> None:
 
 
 def fixed(cv: object, train: Part, folds: TrainingFolds | None) -> object:
-    """Return how to cross-validate several estimators by the same folds, also by a splitter that draws them.
-
-    Parameters
-    ----------
-    cv, train, folds
-        As in `trained`.
-    """
+    """Return the cross-validation of several estimators by the same folds, also from a random splitter."""
     how = checked_cv(cv)
     if folds is None:
         _check_nothing(how)
@@ -417,15 +338,7 @@ def fixed(cv: object, train: Part, folds: TrainingFolds | None) -> object:
 
 
 def check_refit(estimator: Any, argument: str = "estimator", instead: str = _INSTEAD) -> None:
-    """Refuse what cannot be fitted again for every fold, or would ask a guard again.
-
-    Parameters
-    ----------
-    estimator : object
-        To be cloned.
-    argument, instead : str
-        How messages call it, and what they advise.
-    """
+    """Refuse an estimator that cannot be fitted again for every fold, or whose fits would ask a guard."""
     from sklearn.base import clone
     from sklearn.frozen import FrozenEstimator
 

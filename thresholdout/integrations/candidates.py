@@ -390,7 +390,7 @@ class GuardedCandidates:
     def __repr__(self) -> str:
         kept = max(0, len(self._found()) - 1)
         left = self.guard.status.error_budget_left
-        return f"<GuardedCandidates: {self.name}; {kept} kept after the first; {left:.3g} of the risk left>"
+        return f"<GuardedCandidates: {self.name}; {kept} kept after the first; error budget left {left:.3g}>"
 
 
 class _RemoteCandidates(

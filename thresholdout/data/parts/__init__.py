@@ -1,1 +1,1 @@
-"""Parts of data that lie in files, data bases or clusters: what a query needs of them, counted by their engine."""
+"""Parts of data in files, data bases or clusters, which an engine counts for queries."""

@@ -1,4 +1,4 @@
-"""The engines of lazy frames: which frames are lazy, and what is computed of their records, a batch at a time."""
+"""Engines of lazy frames, and computations on their records in batches."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _LAZY: Final = {
 """Package and name of the classes of lazy frames."""
 
 _BATCH: Final = 1 << 16
-"""Records in a batch, where that can be chosen."""
+"""Records in a batch, if the engine accepts a size."""
 
 _EXPECTED: Final = "a polars.LazyFrame, a DuckDB relation, a Dask or Spark DataFrame, or a narwhals.LazyFrame"
 
 
 def is_lazy(frame: object) -> bool:
-    """Return whether a frame is lazy: its records come from files, a data base or a cluster. Nothing is imported.
+    """Whether a frame is lazy: its records are in files, a data base or a cluster. Nothing is imported.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def is_lazy(frame: object) -> bool:
 
 
 def as_lazy(frame: object, argument: str) -> nw.LazyFrame[Any]:
-    """Return a lazy frame as narwhals has it."""
+    """Return a lazy frame as one of narwhals."""
     if not is_lazy(frame):
         raise InputTypeError(argument, f"a {type(frame).__name__}", _EXPECTED)
     try:
@@ -60,9 +60,9 @@ def as_lazy(frame: object, argument: str) -> nw.LazyFrame[Any]:
 
 
 def knows_missing(frame: nw.LazyFrame[Any]) -> bool:
-    """Return whether columns of all types have missing values, and comparisons and sums of them are missing.
+    """Whether columns of all types can have missing values, whose comparisons and sums are missing.
 
-    Dask's comparisons are false there, and its integers become floats that are no numbers.
+    In Dask such comparisons are false, and integers with missing values become floats with NaN.
     """
     import narwhals as nw
 
@@ -70,14 +70,14 @@ def knows_missing(frame: nw.LazyFrame[Any]) -> bool:
 
 
 def adds_booleans(frame: nw.LazyFrame[Any]) -> bool:
-    """Return whether the engine adds up what is true or false as it is, and quicker than integers: Polars does."""
+    """Whether the engine sums booleans faster than integers, as Polars does."""
     import narwhals as nw
 
     return frame.implementation is nw.Implementation.POLARS
 
 
 def collected(frame: nw.LazyFrame[Any]) -> dict[str, Any]:
-    """Let the engine compute the only row of a frame; it never has all records of its source in memory."""
+    """Let the engine compute the only row of a frame, without all records of its source in memory."""
     import narwhals as nw
 
     streams = frame.implementation is nw.Implementation.POLARS
@@ -90,8 +90,8 @@ def map_batches(
 ) -> Iterator[Result]:
     """Yield a function of each Arrow batch of some columns, in any order.
 
-    The workers of Dask and Spark apply it, so that only its results reach this process; they import the function.
-    Other engines hand over a batch at a time. Missing floats of Dask, which has no others, come as missing values.
+    The workers of Dask and Spark import and apply the function, so that only its results reach this process. Other
+    engines pass one batch at a time. NaN of Dask, which has no other missing floats, is converted to missing values.
     """
     import narwhals as nw
 
@@ -112,7 +112,7 @@ def map_batches(
 
 
 def _of_dask(frame: Any, function: Callable[[pa.RecordBatch], Result]) -> Iterator[Result]:
-    """Yield the results of a Dask frame, whose workers read a partition each."""
+    """Yield the results of a Dask frame, one task for each partition."""
     import dask
 
     def results(partition: Any) -> list[Result]:
@@ -126,7 +126,7 @@ def _of_dask(frame: Any, function: Callable[[pa.RecordBatch], Result]) -> Iterat
 
 
 def _of_spark(frame: Any, function: Callable[[pa.RecordBatch], Result]) -> Iterator[Result]:
-    """Yield the results of a Spark frame; each comes pickled."""
+    """Yield the results of a Spark frame, which are pickled."""
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

@@ -1,10 +1,9 @@
-"""Queries about columns: expressions that mean the same in every engine, and that no value can make fail.
+"""Queries about columns: expressions with the same meaning in every engine, which no value can make fail.
 
-An expression of narwhals is read, checked against the types of the columns, and written anew from few operations. A
-record whose value is missing, or no number, in a column that is read has a missing value itself, whatever the rest of
-the expression says; so no engine's logic of three values, and none's order of NaN, is ever seen. Numbers are 64-bit
-floats where there is arithmetic. A comparison with a result that is no number, such as ``inf - inf``, is false, and
-true for "differs"; so is it in numpy.
+A narwhals expression is read, checked against the types of the columns, and rebuilt from few operations. If a column
+that it reads has a missing value or NaN for a record, the record's value is missing, whatever the rest of the
+expression is. So no engine's three-valued logic and no engine's order of NaN has an effect. Arithmetic uses 64-bit
+floats. A comparison with a result that is NaN, such as ``inf - inf``, is false, and true for "differs", as in numpy.
 """
 
 from __future__ import annotations
@@ -29,12 +28,13 @@ Kind: TypeAlias = Literal["boolean", "integer", "real", "text", "time"]
 Schema: TypeAlias = "dict[str, DType]"
 
 _EXACT: Final = 1 << 53
+"""Integers up to this are exact as 64-bit floats."""
 _MOST: Final = 200
-"""Operations in an expression, at most."""
+"""Maximum number of operations in an expression, which bounds the depth of the engine's plan."""
 _HELD: Final = 127
-"""The largest integer of the narrowest type."""
+"""Largest integer of the narrowest type, 8 bits with a sign."""
 _LISTED: Final = 100
-"""Entries of a list, at most."""
+"""Maximum number of entries of a list; each becomes a comparison."""
 
 _COMPARISONS: Final = {"__eq__": "==", "__ne__": "!=", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
 _LOGIC: Final = {"__and__": "&", "__or__": "|", "__xor__": "^"}
@@ -49,34 +49,13 @@ _ALLOWED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """An expression that was checked.
+    """A checked expression.
 
-    Attributes
-    ----------
-    expression : narwhals.Expr
-        What the engine computes; without a missing value where none of the columns `needed` has one.
-    kind : {"boolean", "integer", "real", "text", "time"}
-        Of its values.
-    text : str
-        Its content: equal for expressions that mean the same by the same operations.
-    needed : frozenset of str
-        Columns in which a missing value makes the whole value missing.
-    columns : frozenset of str
-        Columns that are read.
-    type_of_time : str
-        Of a time, so that only equal ones are compared.
-    number : int, float or None
-        Of a number that was written into the expression.
-    bare : str
-        Name of the column, of a column alone.
-    strict : bool
-        Whether engines that have missing values make a missing value of missing ones here, and of nothing else.
-    computed : bool
-        Whether it comes from arithmetic, so that a value may be no number though no column's is.
-    positive : bool
-        Whether it was clipped to numbers above 0.
-    logarithm : bool
-        Whether a logarithm is in it, of which engines differ in the last digits.
+    ``expression`` is missing exactly if a column in ``needed`` is missing. ``text`` is its content, equal for equal
+    operations. ``columns`` are those that it reads, ``bare`` is the name of a single column, ``number`` the value of a
+    literal, and ``type_of_time`` the type of a time. ``strict`` is whether engines with missing values return missing
+    for missing inputs, and only for these. ``computed`` values come from arithmetic and may be NaN. ``positive`` values
+    were clipped above 0. A ``logarithm`` differs between engines in the last digits.
     """
 
     expression: nw.Expr = field(repr=False, compare=False)
@@ -93,7 +72,7 @@ class Compiled:
     logarithm: bool = False
 
     def as_real(self) -> Compiled:
-        """Return a number as a 64-bit float."""
+        """Return the number as a 64-bit float."""
         import narwhals as nw
 
         if self.kind == "real":
@@ -105,7 +84,7 @@ class Compiled:
 
 
 def compiled(value: object, schema: Schema, argument: str, *, whole: bool = True) -> Compiled:
-    """Check an expression against the types of the columns, and write it anew; no data are touched.
+    """Check an expression against the types of the columns and rebuild it; no data are read.
 
     Examples
     --------
@@ -118,7 +97,7 @@ def compiled(value: object, schema: Schema, argument: str, *, whole: bool = True
 
 
 def present(columns: Sequence[str], schema: Schema) -> nw.Expr:
-    """Return whether a record has a value, which is a number where it should be one, in each of some columns."""
+    """Return whether a record has a value, other than NaN, in each of some columns."""
     import narwhals as nw
 
     return reduce(lambda a, b: a & b, [~_absent(nw.col(name), schema[name]) for name in columns])
@@ -296,17 +275,17 @@ class _Reader:
             raise self._refused(f"{sign} of texts in Dask", "== or != of texts")
         first, second = a.expression, b.expression
         if a.kind == "integer" and self._of_one_type(a, b):
-            first, second = (nw.col(one.bare) if one.bare else one.expression for one in (a, b))  # need not be widened
+            first, second = (nw.col(one.bare) if one.bare else one.expression for one in (a, b))  # without a cast
         found = getattr(first, name)(second)
         for one in (a, b):
             if one.computed:
                 found = found | one.expression.is_nan() if sign == "!=" else found & ~one.expression.is_nan()
-        # columns of floats have what is missing and what is no number, and only the one is missing in a comparison
+        # Columns of floats have missing values and NaN, and a comparison with NaN is not missing.
         strict = a.strict and b.strict and not (a.kind == "real" and a.needed | b.needed)
         return replace(_joined(found, "boolean", f"({left.text} {sign} {right.text})", a, b), strict=strict)
 
     def _of_one_type(self, a: Compiled, b: Compiled) -> bool:
-        """Return whether two integers are columns of one type, or one of them is a number that all types hold."""
+        """Whether two integers are columns of one type, or one of them is a number that all types can hold."""
         if a.bare and b.bare:
             return self._schema[a.bare] == self._schema[b.bare]
         number = a.number if a.number is not None else b.number
@@ -369,7 +348,7 @@ class _Reader:
         found = one.expression
         if name != "clip_upper":
             found = nw.when(found < limits[0]).then(nw.lit(limits[0])).otherwise(found)
-        if name != "clip_lower":  # in some engines what is no number is above all numbers
+        if name != "clip_lower":  # some engines order NaN above all numbers
             above = (found > limits[-1]) & ~found.is_nan()
             found = nw.when(above).then(nw.lit(limits[-1])).otherwise(found)
         text = f"{name}({', '.join([left.text, *(other.text for other in others)])})"
@@ -377,7 +356,7 @@ class _Reader:
         return replace(_joined(found, "real", text, one), computed=one.computed, strict=one.strict, positive=positive)
 
     def _logarithm(self, left: Compiled, base: float) -> Compiled:
-        """Return the natural logarithm of what was clipped above 0: of 0 and less some engines fail."""
+        """Return the natural logarithm of a value that was clipped above 0: some engines fail for others."""
         if not left.positive or base != math.e:
             raise self._refused(
                 f"the logarithm of {left.text}", f"logarithms in metrics.log_loss(clip=...) alone; {_ALLOWED}"
@@ -433,7 +412,7 @@ class _Reader:
 
 
 def _joined(expression: nw.Expr, kind: Kind, text: str, *parts: Compiled) -> Compiled:
-    """Return what was made of some parts."""
+    """Return an expression that was made of some parts."""
     needed = frozenset[str]().union(*(one.needed for one in parts))
     columns = frozenset[str]().union(*(one.columns for one in parts))
     return Compiled(expression, kind, text, needed, columns, logarithm=any(one.logarithm for one in parts))

@@ -1,4 +1,4 @@
-"""Groups of records that are never in memory: how large they are, and whether two parts share some."""
+"""Groups of records in lazy frames: their sizes, and whether two parts share some."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["distinct_values", "group_sizes", "largest_multiplicity", "shared_gro
 
 
 def group_sizes(part: LazyPart, column: str) -> dict[int, int]:
-    """Return how many groups there are of each size: the engine counts, and nothing is kept for each group.
+    """Return the number of groups of each size; the engine counts, and nothing is stored for each group.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def group_sizes(part: LazyPart, column: str) -> dict[int, int]:
 
 
 def largest_multiplicity(part: LazyPart, column: str) -> int:
-    """Return how often the most frequent value of a column occurs.
+    """Return the number of occurrences of a column's most frequent value.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def largest_multiplicity(part: LazyPart, column: str) -> int:
 
 
 def distinct_values(part: LazyPart, column: str, most: int) -> list[Any]:
-    """Return the different values of a column, in any order, or only so many of them.
+    """Return the distinct values of a column in any order, at most ``most`` of them.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def distinct_values(part: LazyPart, column: str, most: int) -> list[Any]:
 
 
 def shared_groups(train: LazyPart, holdout: LazyPart, column: str) -> int:
-    """Return how many groups are in both parts.
+    """Return the number of groups in both parts.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Who a part is whose records are never in memory, and whether two such parts share records."""
+"""The identity of a part in a lazy frame, and whether two such parts share records."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ __all__ = ["check_parts_disjoint", "part_identity"]
 
 _FIRST: Final = 10_000
 _MOST: Final = 0.9
-"""In a column that tells records apart, so many of so many first records have different values."""
+"""A column identifies records if this share of its first records has different values; it only saves time."""
 
 
 def part_identity(part: LazyPart) -> str:
-    """Return who a part is: 64 hexadecimal digits that depend on its records, not on their order.
+    """Return the identity of a part: 64 hexadecimal digits that do not depend on the order of its records.
 
-    A table in memory has the same identity, whatever holds it (`thresholdout.data.identity.content_of`), and so has
-    the same table in another engine, or in other files. The records are read once, a batch at a time, and two sums
-    are kept; the workers of a cluster send these sums, and no record.
+    The same table in memory has the same identity in every container (`thresholdout.data.identity.content_of`), and so
+    has the same table in another engine or in other files. Records are read once in batches, and two sums are kept; the
+    workers of a cluster send these sums and no record.
 
     Examples
     --------
@@ -58,10 +58,10 @@ def _sums(batch: pa.RecordBatch) -> RecordSums:
 
 
 def check_parts_disjoint(train: LazyPart, holdout: LazyPart) -> None:
-    """Refuse two parts that share records: equal in every column. The engine joins them, and only counts come back.
+    """Refuse two parts that share records: equal in every column. The engine joins them and returns only counts.
 
-    Numbers are equal by value, missing values and NaN are equal to each other, as in memory. Copies that went through
-    another precision are not looked for: cast the columns of one part, and they are found.
+    Numbers are equal by value, and missing values and NaN are equal to each other, as in memory. Copies in another
+    precision are not found unless the columns of one part are cast.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def check_parts_disjoint(train: LazyPart, holdout: LazyPart) -> None:
     _check_engines(train, holdout)
     types = {name: _compared(name, train.schema[name], dtype) for name, dtype in holdout.schema.items()}
     missing = [_missing(part) for part in (train, holdout)]
-    # Where one part has no missing value, records with one are not shared: engines never join them.
+    # If one part has no missing value, records with one are not shared: engines never join them.
     both = [name for name in types if all(found[name] for found in missing)]
     telling = _telling(holdout)
     if telling and not _shared(train, holdout, {name: types[name] for name in telling}, both):
@@ -113,7 +113,7 @@ def _compared(name: str, train: DType, holdout: DType) -> DType | None:
 
 
 def _missing(part: LazyPart) -> dict[str, bool]:
-    """Return which columns have missing values, or NaN."""
+    """Return which columns have missing values or NaN."""
     import narwhals as nw
 
     counts = {name: _absent(name, dtype).cast(nw.Int64).sum() for name, dtype in part.schema.items()}
@@ -128,7 +128,7 @@ def _absent(name: str, dtype: DType) -> nw.Expr:
 
 
 def _telling(part: LazyPart) -> list[str]:
-    """Return a column in which nearly all of the first records differ: it alone settles most, and is joined faster."""
+    """Return a column in which nearly all first records differ: it alone decides most cases, and is joined faster."""
     import narwhals as nw
 
     first = part.frame.head(_FIRST)
@@ -142,20 +142,20 @@ def _telling(part: LazyPart) -> list[str]:
 
 
 def _shared(train: LazyPart, holdout: LazyPart, types: dict[str, DType | None], both: list[str]) -> int:
-    """Return how many records of the holdout are in the training part, as far as some columns tell."""
+    """Return how many records of the holdout are in the training part, judged by some columns."""
     import narwhals as nw
 
     sides = [part.frame.select(**_keys(types, both, part)) for part in (holdout, train)]
     try:
         shared = sides[0].join(sides[1], on=sides[0].collect_schema().names(), how="semi")
-    except Exception as error:  # nothing was read
+    except Exception as error:  # no record was read yet, so the cause is safe to show
         seen = f"a frame that cannot be joined with the holdout ({type(error).__name__})"
         raise InputError("train", seen, "frames of one engine, and of one connection to it") from error
     return int(_row(holdout, shared.select(nw.len().alias("n")))["n"])
 
 
 def _keys(types: dict[str, DType | None], both: list[str], part: LazyPart) -> dict[str, nw.Expr]:
-    """Return what records are joined by: their columns, and where values may be missing in both parts, whether."""
+    """Return the join keys: the columns, and whether they are missing if both parts may have missing values."""
     import narwhals as nw
 
     found: dict[str, nw.Expr] = {}

@@ -1,4 +1,4 @@
-"""What a query needs of one part of the data: counts, and sums of integers."""
+"""Counts and integer sums of one part of the data, from which a query is answered."""
 
 from __future__ import annotations
 
@@ -17,29 +17,12 @@ __all__ = ["GroupTotals", "Joint", "Totals", "grid_steps"]
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The sum of per-record values on the grid of `thresholdout.data.values.UnitRecords`, and what was found of them.
+    """Sum of per-record values on the grid of `thresholdout.data.values.UnitRecords`, with counts. Secret.
 
-    What is out of range counts as the nearer end of it; what is missing, or no number, as `absent`. So every record
-    has one value, which is a function of this record alone. Secret: the representation shows the number of records.
-
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    bits : int
-        Digits of the grid.
-    total : int
-        Sum of the values of records that have one, clipped to the range, in steps of ``2**-bits`` of it.
-    coins : bool
-        Whether every value that there is is an end of the range, after it was clipped and rounded to the grid.
-    missing : int
-        Records without a value, or with one that is no number.
-    below, above : int
-        Records with a value below the range, and above it.
-    absent : int
-        What records without a number count as, in steps of ``2**-bits``.
-    squares : int or None
-        Sum of the squares of the same integers, where it was wanted.
+    A value out of range counts as the nearer end, a missing value or NaN as `absent`. So every record has one value,
+    which is a function of this record alone. ``total`` is the sum over records with a value, and ``squares`` the sum of
+    squares, both in steps of the grid. ``coins`` is whether every value is an end of the range after clipping and
+    rounding. The representation shows the number of records only.
 
     Examples
     --------
@@ -68,7 +51,7 @@ class Totals:
 
     @property
     def outside(self) -> int:
-        """Number of records whose value is out of range."""
+        """Number of records with a value out of range."""
         return self.below + self.above
 
     @property
@@ -84,7 +67,7 @@ class Totals:
         return self.squares + self.missing * self.absent**2
 
     def variance(self) -> float:
-        """Return the variance of the values on the grid, divided by n and rounded once.
+        """Return the variance of the values on the grid, with divisor n, rounded once.
 
         Examples
         --------
@@ -94,7 +77,7 @@ class Totals:
         return grid_variance(self.mean.total, self.sum_of_squares, self.n, self.bits)
 
     def check(self, argument: str, bounds: tuple[float, float]) -> None:
-        """Refuse values that are missing or out of range, where they are public.
+        """Refuse missing values and values out of range, for public values.
 
         Examples
         --------
@@ -113,19 +96,10 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Two models' values on the records of one part: where one is the better, and the totals of the difference.
+    """Two models' values on one part: on how many records each is larger, and the totals of the difference. Secret.
 
-    Secret: the representation shows the number of records only.
-
-    Parameters
-    ----------
-    more, less : int
-        Records on which the first value is larger, and smaller, than the second.
-    right_or_wrong : bool
-        Whether all values of both are 0 or 1.
-    difference : Totals
-        Of the first minus the second, in ``(-width, width)`` for values in a range of that width; what is missing
-        counts as 0.
+    ``difference`` is that of the first minus the second, in ``(-width, width)`` for values in a range of that width;
+    missing differences count as 0. The representation shows the number of records only.
     """
 
     more: int
@@ -137,7 +111,7 @@ class Joint:
         return f"<Joint n={self.difference.n}>"
 
     def among(self, records: int) -> Joint:
-        """Return the same of so many records, where the difference is 0 on all others.
+        """Return the same for a number of records outside of which the difference is 0.
 
         Examples
         --------
@@ -149,7 +123,7 @@ class Joint:
         found, others = self.difference, self.difference.n - records
         total = found.mean.total - (others << found.bits - 1)
         squares = found.sum_of_squares - (others << 2 * found.bits - 2)
-        ends = squares == total << found.bits  # of numbers in [0, 1] none else equals its square
+        ends = squares == total << found.bits  # in [0, 1] only 0 and 1 equal their squares
         return Joint(
             self.more, self.less, self.right_or_wrong, Totals(records, found.bits, total, ends, squares=squares)
         )
@@ -157,17 +131,10 @@ class Joint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupTotals:
-    """The sums of per-record values by group, in units of the range, each without an error.
+    """Exact sums of per-record values by group, in units of the range. Secret: it shows the number of groups only.
 
-    Values count as in `Totals`. Secret: the representation shows the number of groups only.
-
-    Parameters
-    ----------
-    sums, sizes : ndarray of shape (groups,)
-        Sums on the grid of ``2**-bits`` and numbers of records, ordered by size and then by sum, so that every engine
-        has the same.
-    bits : int
-        Digits of the grid.
+    Values count as in `Totals`. ``sums`` (on the grid of ``2**-bits``) and ``sizes`` are ordered by size and then by
+    sum, so that every engine has the same order.
     """
 
     sums: NDArray[np.float64]
@@ -179,7 +146,7 @@ class GroupTotals:
 
 
 def grid_steps(value: float, bits: int, bounds: tuple[float, float]) -> int:
-    """Return one value of a range in steps of a grid, by the operations that `thresholdout.data.values` uses.
+    """Return a value in steps of a grid, by the same operations as `thresholdout.data.values`.
 
     Examples
     --------
@@ -188,4 +155,4 @@ def grid_steps(value: float, bits: int, bounds: tuple[float, float]) -> int:
     """
     lower, upper = bounds
     unit = value if bounds == (0.0, 1.0) else (value - lower) / (upper - lower)
-    return round(unit * 2.0**bits)  # to the nearest, ties to even; the product is exact
+    return round(unit * 2.0**bits)  # ties to even, as the addition in `values` does; the product is exact

@@ -1,4 +1,4 @@
-"""One guard, used from several threads and processes."""
+"""One guard for several threads and processes."""
 
 from thresholdout.guard.sharing.shared_objects import share
 

@@ -1,8 +1,8 @@
-"""A socket that only this user can reach, in a folder of its own.
+"""A socket in a folder of its own, which only this user can reach.
 
-What comes through it is unpickled, which may run any code, so the key that both sides prove to know must not be all
-that keeps others out: it stands in every pickle of a guard, such as a file that ``joblib.dump`` made, and others may be
-able to read that. Hence no network, not even the loopback, and on both sides a look at the folder before it is used.
+Its messages are unpickled, which may run any code. The key that both sides prove to know does not suffice to keep
+others out: every pickle of a guard has it, such as a file of ``joblib.dump`` that others may be able to read. Hence no
+network, not even the loopback, and a check of the folder on both sides before each use.
 """
 
 from __future__ import annotations
@@ -25,24 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["check_private", "hung_up_after", "listen", "remove"]
 
 _LONGEST: Final = 103
-"""Bytes of a socket's name, of which macOS takes 103 and Linux 107."""
+"""Bytes of a socket's name: the limit of macOS is 103, that of Linux 107."""
 
 _NAME: Final = "listener"
 
 
 def listen(backlog: int) -> Listener:
-    """Listen on a new socket in a new folder.
-
-    Parameters
-    ----------
-    backlog : int
-        Connections that wait to be accepted.
-
-    Raises
-    ------
-    SharingError
-        There is no place for the folder, or this system has no such sockets.
-    """
+    """Listen on a new socket in a new folder; ``backlog`` connections may wait."""
     from multiprocessing.connection import Listener
     from tempfile import mkdtemp
 
@@ -64,20 +53,7 @@ def listen(backlog: int) -> Listener:
 
 
 def check_private(address: str) -> None:
-    """Refuse a socket whose folder, or one above it, somebody else could replace.
-
-    Parameters
-    ----------
-    address : str
-        The socket's name.
-
-    Raises
-    ------
-    SharingError
-        Others could listen in its place.
-    OSError
-        It is not there.
-    """
+    """Refuse a socket if another user could replace its folder or one above it."""
     folder = Path(address).parent
     found = os.lstat(folder)
     mine = found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
@@ -90,7 +66,7 @@ def check_private(address: str) -> None:
 
 
 def remove(address: str) -> None:
-    """Remove a socket's folder, with what is left of the socket."""
+    """Remove a socket and its folder."""
     with contextlib.suppress(OSError):
         Path(address).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
@@ -99,7 +75,7 @@ def remove(address: str) -> None:
 
 @contextlib.contextmanager
 def hung_up_after(connection: Connection, seconds: float) -> Iterator[None]:
-    """Break a connection when what is done with it takes longer, however slowly the other side goes on."""
+    """Break a connection after some seconds, even if the other side still sends."""
     with socket.socket(fileno=os.dup(connection.fileno())) as line:
         timer = threading.Timer(seconds, partial(_hang_up, line))
         timer.daemon = True
@@ -112,12 +88,12 @@ def hung_up_after(connection: Connection, seconds: float) -> Iterator[None]:
 
 
 def _hang_up(line: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # the other side has done so
+    with contextlib.suppress(OSError):  # the other side may have closed it
         line.shutdown(socket.SHUT_RDWR)
 
 
 def _places() -> Iterator[str]:
-    """Yield folders to try: for temporary files, and others with short names."""
+    """Yield folders to try: those for temporary files, and others with short names."""
     from tempfile import gettempdir
 
     for place in (gettempdir(), os.environ.get("XDG_RUNTIME_DIR", ""), "/tmp", "/var/tmp"):
@@ -127,7 +103,7 @@ def _places() -> Iterator[str]:
 
 
 def _is_kept(folder: Path) -> bool:
-    """Whether nobody but this user and the system's can rename what is in a folder."""
+    """Whether only this user and the system's can rename the entries of a folder."""
     found = os.stat(folder)
     closed = not stat.S_IMODE(found.st_mode) & 0o022 or found.st_mode & stat.S_ISVTX
     return bool(closed) and found.st_uid in (0, os.geteuid())

@@ -1,24 +1,20 @@
 """Objects that stay in one process and are used from others.
 
 A guard must not be copied: two copies would spend the same budget. So a pickle of a `shared` object is a `Reference`:
-where its process listens, and which of its objects is meant. Unpickled where the object lives, a reference gives the
-very same object; anywhere else on the machine, a `Proxy`, which asks it.
+the address of its process, and its token there. Unpickled in the object's own process, a reference gives the same
+object; in other processes of the machine, a `Proxy` that calls it. A proxy reports the object's class as its own, as
+`weakref.proxy` does, so ``isinstance`` holds everywhere.
 
-The classes know nothing of this: `shared` gives them copies that are themselves and a pickle, and a proxy is declared
-for each of them beside it. A proxy reports the object's class as its own, as `weakref.proxy` does, so ``isinstance``
-holds wherever the object is used.
+The first pickle starts one thread that listens. It keeps no process alive; after the end of the process its references
+raise an error. A shared object lives as long as its process, since a reference to it may always be under way.
 
-The process of a shared object starts one thread that listens when something is pickled for the first time. The thread
-keeps no process alive; when the process ends, its handles say so. A shared object lives as long as its process, since
-nobody can know whether a reference to it is still on its way.
+A forked child has a copy of everything and must not use it: it would spend the same budget again, and locks may be held
+by threads that it does not have. Shared objects therefore refuse to work there, unless their ledger is a file or a
+server. A proxy that `share` returned before the fork, or a pickle, uses the parent.
 
-A forked child has a copy of everything, and must not use it: it would spend the same budget again, and locks may be
-held by threads that it does not have. There the objects refuse, unless their ledger is a file or a server; what `share`
-returned before the fork, or a pickle, asks the parent.
-
-Handles are secrets in so far as who has one may ask queries. Connections go through a socket that only this user can
-reach (`thresholdout.guard.sharing.private_socket`), and both sides prove that they know a random key before anything
-else is read.
+References are secret, since their holders may ask queries. Connections use a socket that only this user can reach
+(`thresholdout.guard.sharing.private_socket`), and both sides prove that they know a random key before anything else is
+read.
 """
 
 from __future__ import annotations
@@ -61,25 +57,11 @@ __all__ = [
 
 
 def forwarding(kind: type, name: str) -> Any:
-    """Return a member that asks for the member of this name where the object lives.
+    """Return the proxy's member for a member of a class: a method, a property or a cached attribute.
 
-    A method or property has the signature and the docstring of the one that it asks for, and is computed there each
-    time. What the class does not define are attributes that an object gets when it is made; they are fetched once.
-
-    A keyword ``key`` is chosen here if the caller chose none, and so is one of ``keys`` for each item of the first
-    argument: a query that has to be sent twice is then charged once, also where it cannot be known by its content.
-
-    Parameters
-    ----------
-    kind : type
-        The class of the object.
-    name : str
-        What is asked for.
-
-    Returns
-    -------
-    function, property or cached_property
-        For a class whose objects have a `Reference` in ``_reference``.
+    Methods and properties are computed in the object's process at each call; attributes of instances are fetched once.
+    A missing keyword ``key``, or one of ``keys`` for each item of the first argument, is chosen here. A query that has
+    to be sent twice is then charged once, even if it has no key of its content.
     """
     found = inspect.getattr_static(kind, name, None)
     if inspect.isfunction(found):
@@ -107,7 +89,7 @@ def _method(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
             kwargs["key"] = SpareKey(fresh_key())
         if "keys" in keywords and kwargs.get("keys") is None:
             items = args[0] if args else kwargs.get(positional[1], ())
-            if isinstance(items, Collection):  # what is none is refused there
+            if isinstance(items, Collection):  # the object itself refuses anything else
                 kwargs["keys"] = [SpareKey(fresh_key()) for _ in items]
         return self._reference.call(name, *args, **kwargs)
 
@@ -121,17 +103,17 @@ SHARED: Final = "_stays_in_its_process"
 """Name of an attribute that only shared classes and proxies have."""
 
 _ATTEMPTS: Final = 3
-"""How often a request is sent when connections break; a query carries a key, so that it is answered once."""
+"""Attempts to send a request if connections break. Every query has a key, so it is answered once."""
 
 _DEADLINE: Final = 20.0
-"""Seconds in which who connects has to prove that he knows the key."""
+"""Seconds in which a new connection must prove that it knows the key."""
 
 _CLIENTS: Final = 1000
-"""The most connections at a time."""
+"""Maximum number of connections at a time; each has a thread."""
 
 
 def shared(kind: Kind) -> Kind:
-    """Let a class have objects that stay in their process: copies are the object itself, a pickle is its reference."""
+    """Make the objects of a class stay in their process: a copy is the object itself, a pickle is its reference."""
     for name in ("__copy__", "__deepcopy__", "__sklearn_clone__"):
         setattr(kind, name, _itself)
     setattr(kind, SHARED, True)
@@ -149,19 +131,7 @@ def _referred(thing: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where a shared object is.
-
-    Attributes
-    ----------
-    address : str
-        The socket where its process listens.
-    authkey : bytes
-        What both sides must know.
-    token : str
-        Which object it is.
-    owner : str
-        Which process it is, for messages.
-    """
+    """Address of a shared object: socket, key of both sides, token, and its process in words."""
 
     address: str
     authkey: bytes = field(repr=False)
@@ -169,23 +139,9 @@ class Reference:
     owner: str
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of the object in its process, or read an attribute, and return what comes out.
+        """Call a method of the object in its process, or read an attribute; return the result or raise its error.
 
-        Parameters
-        ----------
-        name : str
-            One of the names that the object serves.
-        *args, **kwargs
-            Sent by pickle, or by cloudpickle where that cannot.
-
-        Raises
-        ------
-        InputTypeError
-            When neither can write an argument.
-        SharingError
-            When the process is gone, or the two processes cannot read each other.
-        BaseException
-            Whatever the method raises.
+        Arguments are sent by pickle, or by cloudpickle if that fails.
         """
         try:
             request = dumps((self.token, name, args, kwargs, _configuration()))
@@ -200,7 +156,7 @@ class Reference:
             except (EOFError, OSError):
                 connection.close()
                 continue
-            except BaseException:  # interrupted: a reply may be on its way, so nobody else can use this connection
+            except BaseException:  # interrupted: a late reply would be read as that of the next request
                 connection.close()
                 raise
             _clients.give_back(self, connection)
@@ -210,15 +166,10 @@ class Reference:
 
 @shared
 class Proxy:
-    """Asks a shared object from another process.
+    """Calls a shared object in another process.
 
-    A subclass declares the class, the names that it asks for (methods and attributes, see `forwarding`), and those
-    members of the class that run here, on the proxy. Names stand in one text, separated by blanks.
-
-    Parameters
-    ----------
-    reference : Reference
-        The object's.
+    A subclass declares the class ``of``, the names that it ``serves`` (methods and attributes, see `forwarding`), and
+    the ``local`` members that run on the proxy; names are separated by blanks.
     """
 
     kind: ClassVar[type]
@@ -263,7 +214,7 @@ class Proxy:
 
 
 _PROXIES: Final[dict[type, type[Proxy]]] = {}
-"""The proxy of each class that has one; subclasses have the same."""
+"""Proxy classes by class; subclasses share them."""
 
 
 def _proxy(kind: type) -> type[Proxy]:
@@ -271,10 +222,10 @@ def _proxy(kind: type) -> type[Proxy]:
 
 
 def share(thing: T) -> T:
-    """Return what asks an object of this process, for use in other processes.
+    """Return a proxy of an object of this process, for use in other processes.
 
-    Pickling does this by itself. Call it before a process is forked that gets the object by being forked, not by
-    pickling, such as with ``multiprocessing.Process(target=..., args=(share(guard),))`` on Linux.
+    Pickling does this by itself. Call it before a process is forked that inherits the object instead of unpickling it,
+    such as ``multiprocessing.Process(target=..., args=(share(guard),))`` on Linux.
 
     Parameters
     ----------
@@ -284,7 +235,7 @@ def share(thing: T) -> T:
     Returns
     -------
     object
-        With the same methods and attributes.
+        A proxy with the same methods and attributes.
 
     Examples
     --------
@@ -300,25 +251,12 @@ def share(thing: T) -> T:
 
 
 def reference_of(thing: object) -> Reference:
-    """Return the reference of an object, and make it reachable from other processes if it lives here."""
+    """Return the reference of an object; an object of this process becomes reachable from others."""
     return thing._reference if isinstance(thing, Proxy) else _server.reference(thing)
 
 
 def check_process(made_in: int, what: str) -> None:
-    """Refuse an object with a state of its own that was copied by a fork.
-
-    Parameters
-    ----------
-    made_in : int
-        The process that made it.
-    what : str
-        What it is.
-
-    Raises
-    ------
-    SharingError
-        When this is another process.
-    """
+    """Refuse an object with a state of its own that a fork has copied."""
     if os.getpid() != made_in:
         raise SharingError(
             f"this {what} belongs to the process that made it, and was copied by a fork; pickle it (joblib does), or "
@@ -327,19 +265,16 @@ def check_process(made_in: int, what: str) -> None:
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two objects are the same, or stand for the same object of another process."""
+    """Whether two objects are the same, or proxies of the same object."""
     if isinstance(one, Proxy) and isinstance(other, Proxy):
         return one._reference == other._reference
     return one is other
 
 
 class ProxyServer:
-    """What one process shares: its objects, and the thread that listens for it.
+    """The shared objects of one process, and the thread that listens for calls.
 
-    Parameters
-    ----------
-    inherited : mapping
-        Objects of the process from which this one was forked, by number, each with its reference there.
+    ``inherited`` has the objects of the process that forked this one, by id, each with its reference there.
     """
 
     def __init__(self, inherited: Mapping[int, tuple[object, Reference]]) -> None:
@@ -367,11 +302,11 @@ class ProxyServer:
             return reference
 
     def find(self, reference: Reference) -> object | None:
-        """Return the object when it lives here."""
+        """Return the object if it is one of this process."""
         return self._things.get(reference.token)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._closed = True
         if self._listener is not None:
             address = self._listener.address
@@ -379,10 +314,10 @@ class ProxyServer:
             remove(address)
 
     def hang_up(self) -> None:
-        """Give up, in a forked child, the connections of its parent."""
+        """Close the parent's connections in a forked child."""
         if self._listener is not None:
             self._listener.close()
-        for connection in list(self._open):  # otherwise nobody would notice the end of the parent
+        for connection in list(self._open):  # an open copy would hide the end of the parent from its clients
             connection.close()
 
     def _accept(self) -> None:
@@ -392,7 +327,7 @@ class ProxyServer:
             except OSError:
                 if self._closed:
                     return
-                time.sleep(0.1)  # no descriptors left, say; there may be some later
+                time.sleep(0.1)  # such as no descriptors left, which may pass
                 continue
             if len(self._open) >= _CLIENTS:
                 connection.close()
@@ -402,11 +337,11 @@ class ProxyServer:
                 threading.Thread(
                     target=self._serve, args=(connection,), name="thresholdout-answers", daemon=True
                 ).start()
-            except RuntimeError:  # no threads left, say
+            except RuntimeError:  # such as no threads left
                 self._end(connection)
 
     def _serve(self, connection: Connection) -> None:
-        """Answer one connection, request by request, until it is closed."""
+        """Answer the requests of one connection until it is closed."""
         from multiprocessing import AuthenticationError
         from multiprocessing.connection import answer_challenge, deliver_challenge
 
@@ -423,8 +358,8 @@ class ProxyServer:
     def _end(self, connection: Connection) -> None:
         """Close a connection while no process is forked.
 
-        In the middle of it the descriptor is closed and may be somebody else's already, and the connection does not
-        know yet: a child that was forked then would close what is not its own.
+        Between the two steps of closing, the descriptor may belong to another file already. A child that was forked
+        then would close that one.
         """
         with _closing:
             self._open.discard(connection)
@@ -447,19 +382,19 @@ class ProxyServer:
             with _configured(configuration):
                 found = attrgetter(name)(thing)
                 return dumps((True, found(*args, **kwargs) if callable(found) else found))
-        except BaseException as error:  # also those that end a search: they belong to whoever asked
+        except BaseException as error:  # includes the exceptions that end a search: the caller handles them
             return _failure(error)
 
 
 class _Clients:
-    """The connections of this process to others; each is used by one thread at a time."""
+    """Connections of this process to others; each is used by one thread at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: dict[tuple[str, bytes], list[Connection]] = {}
 
     def take(self, reference: Reference) -> Connection:
-        """Return a connection that nobody else uses."""
+        """Return a connection that no other thread uses."""
         with self._lock:
             idle = self._idle.get((reference.address, reference.authkey))
             if idle:
@@ -484,20 +419,20 @@ class _Clients:
             self._idle.setdefault((reference.address, reference.authkey), []).append(connection)
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         for connections in self._idle.values():
             for connection in connections:
                 connection.close()
 
 
 def _attach(kind: type, reference: Reference) -> object:
-    """Return the object of a reference: itself where it lives, its proxy elsewhere."""
+    """Return the object of a reference: itself in its own process, else a proxy."""
     here = _server.find(reference)
     return _proxy(kind)(reference) if here is None else here
 
 
 def dumps(thing: object) -> bytes:
-    """Pickle; what plain pickle cannot, such as functions without a name, cloudpickle can."""
+    """Pickle an object; cloudpickle writes the rest, such as functions without a name."""
     try:
         return pickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception:
@@ -508,7 +443,7 @@ def dumps(thing: object) -> bytes:
 
 
 def _failure(error: BaseException) -> bytes:
-    """Pickle an exception with its cause, or what can be said about one that does not survive it."""
+    """Pickle an exception with its cause, or a description if it cannot be pickled."""
     for cause in (error.__cause__, None):
         try:
             reply = dumps((False, (error, cause)))
@@ -536,7 +471,7 @@ def _opened(reply: bytes) -> Any:
 
 
 def _configuration() -> dict[str, Any] | None:
-    """Return scikit-learn's settings of this thread: an estimator that is sent away has to work as it does here."""
+    """Return scikit-learn's settings of this thread, under which an estimator must work in the other process, too."""
     sklearn = sys.modules.get("sklearn")
     return None if sklearn is None else sklearn.get_config()
 
@@ -551,7 +486,7 @@ def _configured(configuration: dict[str, Any] | None) -> contextlib.AbstractCont
 
 
 def _start_afresh() -> None:
-    """Forget, in a forked child, what belongs to its parent; locks of the parent may be held by threads of its own."""
+    """Forget the parent's objects in a forked child; the parent's threads may hold its locks."""
     global _server, _clients
     _closing.release()
     parent, connections = _server, _clients
