@@ -1,1 +1,1 @@
-"""What an iterative learner leaks that saw the records itself: accounting, learners, audits."""
+"""Privacy of learners that see the records themselves: accounting, learners, audits."""

@@ -1,4 +1,4 @@
-"""What an iterative learner leaks, and the generalisation that follows.
+"""Privacy accounting of iterative learners, and the generalisation bounds that follow.
 
 Modules are loaded when they are first used, so that importing the package stays fast.
 """

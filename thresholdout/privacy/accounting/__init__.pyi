@@ -31,7 +31,7 @@ from .events.learning_steps import (
     WithoutReplacementGaussianStep as WithoutReplacementGaussianStep,
 )
 
-# Importable too, and not public: the formulas and functions that PROOFS.md and the papers name.
+# These are importable and not public: the formulas and functions that PROOFS.md and the papers name.
 from .accountants.calibration import Calibration as Calibration
 from .adaptive_steps import (
     compose_basic as compose_basic,

@@ -1,4 +1,4 @@
-"""What adaptive steps cost together: basic and advanced composition, each a valid guarantee."""
+"""Basic and advanced composition of adaptive steps, each a valid guarantee."""
 
 from __future__ import annotations
 
@@ -74,29 +74,7 @@ def candidates(found: Steps, dt: float) -> Candidates:
 
 
 def compose_basic(eps: Any, delta: Any = 0.0, T: int | None = None, *, union: bool = False) -> Composition:
-    """Return the sum of the epsilons, with the deltas as independent events.
-
-    Parameters
-    ----------
-    eps : float or array_like, shape (T,)
-        Of each step, for every fixed outcome of the steps before it; at least 0.
-    delta : float or array_like, shape (T,)
-        In [0, 1).
-    T : int, optional
-        How many steps; needed when both are numbers (1 by default).
-    union : bool
-        Whether to add the deltas up, instead of ``1 - prod(1 - delta_i)``.
-
-    Returns
-    -------
-    Composition
-        Rounded up; exact for one step.
-
-    Examples
-    --------
-    >>> compose_basic(0.25, 1e-6, 4).eps
-    1.0
-    """
+    """Compose steps by the sum of their epsilons, with the deltas as independent events or, with `union`, added up."""
     found = steps(eps, delta, T)
     total = sum_up(found.eps.tolist(), found.counts.tolist())
     added = min(1.0, sum_up(found.delta.tolist(), found.counts.tolist()))
@@ -104,30 +82,14 @@ def compose_basic(eps: Any, delta: Any = 0.0, T: int | None = None, *, union: bo
 
 
 def compose_dwork_roth(eps: Any, delta: Any, dt: float, T: int | None = None) -> Composition:
-    """Return the advanced composition of Dwork and Roth.
+    """Compose steps by the advanced composition of Dwork and Roth.
 
-    Parameters
-    ----------
-    eps, delta : float or array_like, shape (T,)
-        Of each step; see `compose_basic`.
-    dt : float
-        Slack in (0, 1), part of the total delta.
-    T : int, optional
-        How many steps; needed when both are numbers (1 by default).
-
-    Returns
-    -------
-    Composition
-        ``(sum eps_i (e^eps_i - 1) + sqrt(2 Q ln(1/dt)), dt + sum delta_i)``, Q the sum of the squared epsilons; epsilon
-        is infinite where that is above the largest float.
-
-    Examples
-    --------
-    >>> round(compose_dwork_roth(0.1, 0.0, 1e-6, 100).eps, 9)
-    6.308230951
+    It is ``(sum eps_i (e^eps_i - 1) + sqrt(2 Q ln(1/dt)), dt + sum delta_i)``, Q the sum of the squared epsilons;
+    epsilon is infinite if that exceeds the largest float.
     """
     found, dt = steps(eps, delta, T), open_unit(dt, "dt")
     pairs = list(zip(found.eps.tolist(), found.counts.tolist(), strict=True))
+    # Each term of the drift, and their sum, stay below the largest float, about e^709.78.
     fits = all(e == 0 or e + math.log(e) + math.log(found.total) < 708.0 for e, _ in pairs)
     drift = math.fsum(c * e * math.expm1(e) for e, c in pairs) if fits else math.inf
     squares = math.fsum(c * e * e for e, c in pairs)
@@ -137,35 +99,13 @@ def compose_dwork_roth(eps: Any, delta: Any, dt: float, T: int | None = None) ->
 
 
 def compose_kov(eps: Any, delta: Any, dt: float, T: int | None = None) -> Composition:
-    """Return the composition of Kairouz, Oh and Viswanath: the smallest of three epsilons.
-
-    Parameters
-    ----------
-    eps, delta : float or array_like, shape (T,)
-        Of each step; see `compose_basic`.
-    dt : float
-        Slack in (0, 1), part of the total delta.
-    T : int, optional
-        How many steps; needed when both are numbers (1 by default).
-
-    Returns
-    -------
-    Composition
-        ``(min(e1, e2, e3), 1 - (1 - dt) prod(1 - delta_i))``, rounded up. When e1, the sum, is the smallest, dt is not
-        needed and left out of delta; ``details["literal_delta"]`` has it. ``details`` also holds e1, e2, e3 and
-        ``active``, the name of the smallest.
+    """Compose steps by Kairouz, Oh and Viswanath: ``(min(e1, e2, e3), 1 - (1 - dt) prod(1 - delta_i))``.
 
     Notes
     -----
-    With A, Q the sums of the epsilons and their squares and B the sum of ``eps_i tanh(eps_i/2)``:
-    ``e1 = A``, ``e2 = B + sqrt(2 Q ln(e + sqrt(Q)/dt))``, ``e3 = B + sqrt(2 Q ln(1/dt))``
-    [Kairouz, Oh, Viswanath, Theorem 3.5; PROOFS.md, C3].
-
-    Examples
-    --------
-    >>> found = compose_kov(0.1, 1e-6, 1e-6, 100)
-    >>> round(found.eps, 10), found.details["active"]
-    (5.7561055193, 'e3')
+    With A, Q the sums of the epsilons and their squares and B the sum of ``eps_i tanh(eps_i/2)``: ``e1 = A``, ``e2 = B
+    + sqrt(2 Q ln(e + sqrt(Q)/dt))``, ``e3 = B + sqrt(2 Q ln(1/dt))`` [Kairouz, Oh, Viswanath, Theorem 3.5; PROOFS.md,
+    C3]. If e1 is the smallest, dt is not needed and left out of delta; ``details["literal_delta"]`` has it.
     """
     found, dt = steps(eps, delta, T), open_unit(dt, "dt")
     three = candidates(found, dt)
@@ -176,27 +116,7 @@ def compose_kov(eps: Any, delta: Any, dt: float, T: int | None = None) -> Compos
 
 
 def compose_theorem5(eps: Any, dt: float, T: int | None = None) -> Composition:
-    """Return the composition of pure steps with the third epsilon of `compose_kov`.
-
-    Parameters
-    ----------
-    eps : float or array_like, shape (T,)
-        Of each step, which is eps-private without a delta; at least 0.
-    dt : float
-        Slack in (0, 1), the total delta.
-    T : int, optional
-        How many steps; needed when eps is a number (1 by default).
-
-    Returns
-    -------
-    Composition
-        ``(e3, dt)`` [He, Theorem 5, "IV"; PROOFS.md, C3].
-
-    Examples
-    --------
-    >>> round(compose_theorem5(0.1, 1e-6, 100).eps, 10)
-    5.7561055193
-    """
+    """Compose pure steps with the third epsilon of `compose_kov` and delta dt [He, Theorem 5, "IV"; PROOFS.md, C3]."""
     found, dt = steps(eps, 0.0, T), open_unit(dt, "dt")
     return Composition(candidates(found, dt).e3, dt, "IV", True, {"steps": found.total})
 
@@ -207,44 +127,20 @@ def is_pure(found: Steps) -> bool:
 
 
 def log_tail(eps: float, T: int, eps_total: float) -> float:
-    """Return the logarithm of the Chernoff bound, ``-T KL(Bernoulli(a) || Bernoulli(e^eps/(1+e^eps)))``.
-
-    Examples
-    --------
-    >>> round(log_tail(0.1, 100, 5.7561055193), 6)
-    -14.87661
-    """
+    """Return the logarithm of the Chernoff bound, ``-T KL(Bernoulli(a) || Bernoulli(e^eps/(1+e^eps)))``."""
     success, failure = logistic(eps)
-    share = Fraction(eps_total) / Fraction(eps)  # successes less failures, exact as few losses may be left
+    share = Fraction(eps_total) / Fraction(eps)  # successes less failures: exact, since few failures may be left
     wins, losses = float((T + share) / 2), float((T - share) / 2)
     return -float(deviance(wins, T * success)) - float(deviance(losses, T * failure))
 
 
 def chernoff_delta(eps: float, T: int, eps_total: float) -> float:
-    """Return a bound on the delta of T pure steps at a total epsilon.
-
-    Parameters
-    ----------
-    eps : float
-        Of each step; above 0.
-    T : int
-        How many steps.
-    eps_total : float
-        Any finite number.
-
-    Returns
-    -------
-    float
-        In [0, 1], rounded up: 0 from ``T eps`` on, and 1 below ``T eps tanh(eps/2)``, where the bound does not hold.
+    """Bound the delta of T pure steps at a total epsilon: 0 from ``T eps`` on, and 1 below ``T eps tanh(eps/2)``.
 
     Notes
     -----
-    [He, Corollary 3] with the sign corrected (defects D2, D3; PROOFS.md, C4). `log_tail` has the closed form.
-
-    Examples
-    --------
-    >>> chernoff_delta(0.1, 100, 5.756105519335735)
-    3.460...e-07
+    [He, Corollary 3] with the sign corrected (defects D2, D3; PROOFS.md, C4). The bound does not hold below ``T eps
+    tanh(eps/2)``. `log_tail` has the closed form.
     """
     eps, T, eps_total = positive(eps, "eps"), count(T, "T"), number(eps_total, "eps_total")
     if Fraction(eps_total) >= T * Fraction(eps):
@@ -255,28 +151,9 @@ def chernoff_delta(eps: float, T: int, eps_total: float) -> float:
 
 
 def compose_chernoff(eps: float, delta: float, T: int, dt: float) -> Composition:
-    """Return the composition of equal steps at the third epsilon of `compose_kov`, with a smaller delta.
+    """Compose equal steps at the third epsilon of `compose_kov`, with a delta that is at most the one of `compose_kov`.
 
-    Parameters
-    ----------
-    eps, delta : float
-        Of each step; eps at least 0, delta in [0, 1).
-    T : int
-        How many steps.
-    dt : float
-        Slack in (0, 1) that fixes the epsilon.
-
-    Returns
-    -------
-    Composition
-        ``(e3, 1 - (1 - delta)^T (1 - chernoff_delta))``, or basic composition where e3 is not below ``T eps``. The
-        delta is at most the one of `compose_kov`.
-
-    Examples
-    --------
-    >>> found = compose_chernoff(0.1, 1e-6, 100, 1e-6)
-    >>> round(found.eps, 10), round(found.delta, 9)
-    (5.7561055193, 0.000100341)
+    It is ``(e3, 1 - (1 - delta)^T (1 - chernoff_delta))``, or basic composition if e3 is not below ``T eps``.
     """
     found, dt = steps(eps, delta, count(T, "T")), open_unit(dt, "dt")
     three = candidates(found, dt)
@@ -291,17 +168,11 @@ FORMULAS = ("corrected", "paper")
 
 
 def gaussian_delta(sensitivity: float, noise_std: float, eps: float) -> float:
-    """Return the smallest delta of a Gaussian step at an epsilon.
+    """Return the smallest delta of a Gaussian step at an epsilon, rounded up.
 
     Notes
     -----
-    ``Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)``, mu = sensitivity/noise_std, rounded up [Balle, Wang, 2018,
-    Theorem 8].
-
-    Examples
-    --------
-    >>> gaussian_delta(0.2, 1.0, 0.9797051824376162)
-    2.97835...e-08
+    ``Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)``, mu = sensitivity/noise_std [Balle, Wang, 2018, Theorem 8].
     """
     mu = positive(sensitivity, "sensitivity") / positive(noise_std, "noise_std")
     return _delta(mu, positive(eps, "eps", zero=True))
@@ -316,8 +187,8 @@ def _delta(mu: float, eps: float) -> float:
     if not math.isfinite(near):
         return TINY
     far = near + mu
-    # e^eps times the tail at `far` is the density at `near` times a Mills ratio; `near` itself is rounded, and the
-    # derivative of the difference by it is at most three times the density
+    # e^eps times the tail at `far` is the density at `near` times a Mills ratio. `near` itself is rounded, and the
+    # derivative of the difference by it is at most three times the density (PROOFS.md, S1).
     density = math.exp(-min(near * near / 2, 745.0)) / 2
     moved = 8.0 * UNIT * (1.0 + abs(eps / mu) + mu) * density
     second = density * float(erfcx(far / math.sqrt(2)))
@@ -331,28 +202,9 @@ def _delta(mu: float, eps: float) -> float:
 
 
 def gaussian_step(sensitivity: float, noise_std: float, delta: float, exact: bool = False) -> float:
-    """Return an epsilon of a Gaussian step at a delta.
+    """Return an epsilon of a Gaussian step at a delta: the closed form, or with `exact` the smallest one.
 
-    Parameters
-    ----------
-    sensitivity : float
-        How far two neighbours can be apart in Euclidean norm, above 0.
-    noise_std : float
-        Standard deviation of the noise in each coordinate, above 0.
-    delta : float
-        In (0, 1).
-    exact : bool
-        The smallest epsilon, instead of the closed form.
-
-    Returns
-    -------
-    float
-        ``mu^2/2 + mu sqrt(2 ln(1/delta))`` with mu = sensitivity/noise_std, rounded up (PROOFS.md, S1).
-
-    Examples
-    --------
-    >>> round(gaussian_step(0.2, 1.0, 1e-5), 12), round(gaussian_step(0.2, 1.0, 1e-5, exact=True), 6)
-    (0.979705182438, 0.725522)
+    The closed form is ``mu^2/2 + mu sqrt(2 ln(1/delta))``, mu = sensitivity/noise_std, rounded up (PROOFS.md, S1).
     """
     mu = positive(sensitivity, "sensitivity") / positive(noise_std, "noise_std")
     delta = open_unit(delta, "delta")
@@ -370,32 +222,13 @@ def gaussian_step(sensitivity: float, noise_std: float, delta: float, exact: boo
 
 
 def subsample(eps: float, delta: float, q: float, formula: str = "corrected") -> PrivacyParams:
-    """Return the privacy parameters of a mechanism that runs on a random subset of fixed size, without replacement.
+    """Return the privacy of a mechanism on a random subset of a share q of the records, without replacement.
 
-    Parameters
-    ----------
-    eps, delta : float
-        Of the mechanism on the subset; eps at least 0, delta in [0, 1). Neighbours replace one record.
-    q : float
-        Share of the records in the subset, in [0, 1].
-    formula : {"corrected", "paper"}
-        ``(ln(1 + q (e^eps - 1)), q delta)``, rounded up [Balle, Barthe, Gaboardi, Theorem 9; PROOFS.md, S2]; or ``(2 q
-        eps, q delta)``, which is no guarantee when 2 q eps is below that, for small q from eps = 1.2564 on (defect
-        D14).
-
-    Returns
-    -------
-    PrivacyParams
-
-    Warns
+    Notes
     -----
-    UnsoundBoundWarning
-        When the published formula is too small.
-
-    Examples
-    --------
-    >>> round(subsample(5.0, 0.0, 0.01).eps, 12)
-    0.905889462138
+    Neighbours replace one record. Corrected, it is ``(ln(1 + q (e^eps - 1)), q delta)``, rounded up [Balle, Barthe,
+    Gaboardi, Theorem 9; PROOFS.md, S2]. The published ``(2 q eps, q delta)`` is no guarantee if 2 q eps is below that,
+    for small q from eps = 1.2564 on (defect D14).
     """
     eps, delta, q = positive(eps, "eps", zero=True), probability(delta, "delta"), unit(q, "q")
     formula = chosen(formula, "formula", FORMULAS)
@@ -405,21 +238,15 @@ def subsample(eps: float, delta: float, q: float, formula: str = "corrected") ->
         return PrivacyParams(min(eps, up_relative(exact)) if q > 0 else 0.0, smaller)
     sound = 2 * q * eps >= exact
     if not sound:
-        message = f"2 q eps = {2 * q * eps:.6g} is below the exact amplification, {exact:.6g}: it is no guarantee"
+        message = f"2 q eps = {2 * q * eps:.6g} is below the exact amplification, {exact:.6g}, and is no guarantee."
         warnings.warn(message, UnsoundBoundWarning, stacklevel=2)
     return PrivacyParams(2 * q * eps, q * delta, sound)
 
 
 def amplified(eps: float, q: float) -> float:
-    """Return ``ln(1 + q (e^eps - 1))``, for epsilons of any size.
-
-    Examples
-    --------
-    >>> amplified(1000.0, 1.0)
-    1000.0
-    """
+    """Return ``ln(1 + q (e^eps - 1))``, for epsilons of any size."""
     if q == 0 or eps == 0:
         return 0.0
-    if eps < 700:
+    if eps < 700:  # e^eps is finite
         return math.log1p(q * math.expm1(eps))
     return eps + math.log(q + (1 - q) * math.exp(-eps))

@@ -1,4 +1,4 @@
-"""Binomial probabilities with a known relative error, and the deviance that they are made of."""
+"""Binomial probabilities with a known relative error, and the deviance in their exponents."""
 
 from __future__ import annotations
 
@@ -32,13 +32,7 @@ _REACH = 375.0  # Hoeffding: outside of sqrt(375 T) around the mean there is at 
 
 
 def logistic(x: float) -> tuple[float, float]:
-    """Return ``e^x/(1+e^x)`` and ``1/(1+e^x)``, each with a small relative error.
-
-    Examples
-    --------
-    >>> logistic(700.0)[1] > 0
-    True
-    """
+    """Return ``e^x/(1+e^x)`` and ``1/(1+e^x)``, each with a small relative error."""
     small = math.exp(-abs(x))
     large = 1.0 / (1.0 + small)
     return (large, small * large) if x >= 0 else (small * large, large)
@@ -62,7 +56,7 @@ def deviance(x: Floats | float, mean: float) -> Floats:
     v = gap / (x + mean)
     square = v * v
     series = np.zeros_like(v)
-    for odd in range(23, 1, -2):  # |v| < 0.1: what follows is below 1e-24 of the first term
+    for odd in range(23, 1, -2):  # |v| < 0.1: the terms left out are below 1e-24 of the first one
         series = (series + 1.0 / odd) * square
     near = gap * v + 2.0 * x * v * series
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -100,17 +94,10 @@ _TABLE = np.array([0.0, *map(_table_entry, range(1, _SMALL_STIRLING + 1))])
 
 
 class Window(NamedTuple):
-    """Consecutive binomial probabilities.
+    """Probabilities of `first`, `first + 1`, ... successes, within a relative error of `tail_slack`.
 
-    Attributes
-    ----------
-    first : int
-        The smallest number of successes.
-    masses : ndarray
-        Probability of `first`, `first + 1`, ... successes, within a relative error of `rounding.tail_slack`; smaller
-        ones than 1e-300 may be 0.
-    complete : bool
-        Whether no number of successes was left out; otherwise those left out have probability below 1e-300.
+    Masses below 1e-300 may be 0. The numbers of successes left out, if it is not `complete`, have a probability below
+    1e-300.
     """
 
     first: int
@@ -119,13 +106,7 @@ class Window(NamedTuple):
 
 
 def window(trials: int, success: float, failure: float) -> Window:
-    """Return the binomial probabilities that matter.
-
-    Examples
-    --------
-    >>> np.round(window(2, 0.25, 0.75).masses, 12)
-    array([0.5625, 0.375 , 0.0625])
-    """
+    """Return the binomial probabilities within Hoeffding's reach of the mean."""
     reach = math.sqrt(_REACH * trials) + 2.0
     first = max(0, math.floor(trials * success - reach))
     last = min(trials, math.ceil(trials * success + reach))
@@ -145,7 +126,7 @@ def window(trials: int, success: float, failure: float) -> Window:
 
 
 def check_successes(k: object, n: object, name: str = "k", total: str = "n") -> tuple[int, int]:
-    """Return a number of events and of trials."""
+    """Check a number of events and of trials."""
     trials = count(n, total)
     events = count(k, name, least=0)
     if events > trials:
@@ -165,14 +146,9 @@ def clopper_pearson_upper(k: int, n: int, alpha: float) -> float:
 
     Notes
     -----
-    The quantile at 1 - alpha of a Beta(k + 1, n - k) law [Clopper and Pearson, Biometrika 26 (1934)]. The library's
-    quantile is a guess, which is moved up until the binomial tail, with a proved bound on its rounding error, is at
-    most alpha (PROOFS.md, L1).
-
-    Examples
-    --------
-    >>> round(clopper_pearson_upper(0, 250, 0.05), 12), clopper_pearson_upper(5, 5, 0.05)
-    (0.011911419715, 1.0)
+    It is the quantile at 1 - alpha of a Beta(k + 1, n - k) law [Clopper and Pearson, Biometrika 26 (1934)]. The
+    library's quantile is a guess, which moves up until the binomial tail, with a proved bound on its rounding error, is
+    at most alpha (PROOFS.md, L1).
     """
     events, trials = check_successes(k, n)
     level = open_unit(alpha, "alpha")
@@ -198,7 +174,7 @@ def approximate_upper(k: NDArray[np.int64], n: int, alpha: float) -> Floats:
 
 @lru_cache(maxsize=32)
 def approximate_limits(n: int, alpha: float) -> Floats:
-    """Return `approximate_upper` after 0, 1, ..., n events, made to never fall; read only."""
+    """Return `approximate_upper` after 0, 1, ..., n events, made nondecreasing; read only."""
     found = np.maximum.accumulate(approximate_upper(np.arange(n + 1), n, alpha))
     found.setflags(write=False)
     return found

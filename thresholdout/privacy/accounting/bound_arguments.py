@@ -37,13 +37,7 @@ Floats = NDArray[np.float64]
 
 
 def number(value: object, name: str, expected: str = "a finite number") -> float:
-    """Return a finite real number, which is no boolean.
-
-    Examples
-    --------
-    >>> number(1, "eps")
-    1.0
-    """
+    """Check a finite real number, which is no boolean."""
     found = as_real(value)
     if found is None:
         raise InputTypeError(name, f"a {type(value).__name__}", expected)
@@ -53,13 +47,7 @@ def number(value: object, name: str, expected: str = "a finite number") -> float
 
 
 def floats(value: object, name: str, expected: str) -> Floats:
-    """Return an array of real numbers, whatever its shape; they may be NaN or infinite.
-
-    Examples
-    --------
-    >>> floats([1, 2.5], "x_scale", "numbers")
-    array([1. , 2.5])
-    """
+    """Check an array of real numbers of any shape; they may be NaN or infinite."""
     try:
         found = np.asarray(value)
     except ValueError as error:
@@ -80,28 +68,28 @@ def _between(value: object, name: str, low: float, high: float, expected: str, *
 
 
 def positive(value: object, name: str, *, zero: bool = False) -> float:
-    """Return a finite number above 0, or at least 0."""
+    """Check a finite number above 0, or at least 0."""
     expected = "a finite number, 0 or more" if zero else "a finite number above 0"
     return _between(value, name, 0.0, math.inf, expected, closed=(zero, False))
 
 
 def probability(value: object, name: str) -> float:
-    """Return a number in [0, 1)."""
+    """Check a number in [0, 1)."""
     return _between(value, name, 0.0, 1.0, "a number in [0, 1)", closed=(True, False))
 
 
 def open_unit(value: object, name: str) -> float:
-    """Return a number in (0, 1)."""
+    """Check a number in (0, 1)."""
     return _between(value, name, 0.0, 1.0, "a number in (0, 1)", closed=(False, False))
 
 
 def unit(value: object, name: str) -> float:
-    """Return a number in [0, 1]."""
+    """Check a number in [0, 1]."""
     return _between(value, name, 0.0, 1.0, "a number in [0, 1]", closed=(True, True))
 
 
 def count(value: object, name: str, *, least: int = 1) -> int:
-    """Return an integer of at least 1, or another least value; whole floats are no integers."""
+    """Check an integer of at least `least`; whole floats are no integers."""
     expected = f"an integer, {least} or more"
     found = as_integer(value) if isinstance(value, Integral) else None
     if found is None:
@@ -112,7 +100,7 @@ def count(value: object, name: str, *, least: int = 1) -> int:
 
 
 def chosen(value: object, name: str, among: Iterable[str]) -> str:
-    """Return one of some words."""
+    """Check that a value is one of some words."""
     words = list(among)
     return check_word(name, value, words, "one of " + ", ".join(map(repr, words)))
 
@@ -141,17 +129,7 @@ def _per_step(value: Any, name: str, expected: str) -> Floats:
 
 
 class Steps:
-    """The steps of a composition, in groups of equal steps.
-
-    Attributes
-    ----------
-    eps, delta : ndarray, shape (groups,)
-        Each group's parameters, in increasing order.
-    counts : ndarray of int, shape (groups,)
-        How many steps it has.
-    total : int
-        How many steps there are.
-    """
+    """The steps of a composition: parameters of groups of equal steps in increasing order, and their counts."""
 
     def __init__(self, eps: Floats, delta: Floats, counts: NDArray[np.int64]) -> None:
         self.eps = eps
@@ -166,14 +144,7 @@ class Steps:
 
 
 def steps(eps: Any, delta: Any, T: Any = None) -> Steps:
-    """Return the steps of a composition.
-
-    Examples
-    --------
-    >>> found = steps([0.2, 0.1, 0.2], 1e-6)
-    >>> found.eps, found.counts
-    (array([0.1, 0.2]), array([1, 2]))
-    """
+    """Check and group the steps of a composition."""
     if isinstance(eps, Steps):
         return eps
     if _is_scalar(eps) and _is_scalar(delta):
@@ -198,19 +169,11 @@ def steps(eps: Any, delta: Any, T: Any = None) -> Steps:
     return Steps(groups[0], groups[1], counts.astype(np.int64))
 
 
-TINY = 1e-300  # what is left out of tails is far below
+TINY = 1e-300  # added to upper bounds: the mass left out of tails, and underflow, are far below (PROOFS.md, A2)
 
 
 def sum_up(values: Sequence[float], counts: Sequence[int]) -> float:
-    """Return the sum of values with multiplicities, rounded up: exact where it is a float.
-
-    Examples
-    --------
-    >>> sum_up([0.5, 0.25], [1, 2])
-    1.0
-    >>> sum_up([0.1], [3]) >= 0.30000000000000004
-    True
-    """
+    """Return the sum of values with multiplicities, rounded up: exact if it is a float."""
     total = 0  # in units of the smallest float, 2**-1074
     for value, times in zip(values, counts, strict=True):
         numerator, denominator = value.as_integer_ratio()
@@ -221,14 +184,7 @@ def sum_up(values: Sequence[float], counts: Sequence[int]) -> float:
 
 
 def any_of(steps: Steps, *extra: float) -> float:
-    """Return ``1 - prod(1 - delta_i)``, rounded up; `extra` are further events.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.bound_arguments import steps
-    >>> any_of(steps(0.1, 0.25, 2)) >= 0.4375
-    True
-    """
+    """Return ``1 - prod(1 - delta_i)``, rounded up; `extra` are further events."""
     exponent = math.fsum(int(c) * math.log1p(-float(d)) for c, d in zip(steps.counts, steps.delta, strict=True))
     exponent += math.fsum(math.log1p(-d) for d in extra)
     union = sum_up([*map(float, steps.delta), *extra], [*map(int, steps.counts), *[1] * len(extra)])
@@ -236,5 +192,5 @@ def any_of(steps: Steps, *extra: float) -> float:
 
 
 def tail_slack(trials: int) -> float:
-    """Return a bound on the relative error of a binomial probability or exponent in `binomial` (PROOFS.md, A2)."""
+    """Bound the relative error of a probability or exponent in `binomial_probabilities` (PROOFS.md, A2)."""
     return 1e-12 + 1e-15 * math.sqrt(400.0 * trials)

@@ -1,4 +1,4 @@
-"""What stochastic gradient Langevin dynamics and private federated averaging leak, and what follows for new data."""
+"""Privacy of stochastic gradient Langevin dynamics and private federated averaging, and its bounds for new data."""
 
 from __future__ import annotations
 
@@ -28,13 +28,7 @@ _METHODS = ("kov", "optimal", "chernoff")
 
 
 def sgld_step(tau: int, L: float, sigma: float, delta: float, formula: str = "corrected") -> float:
-    """Return the epsilon of one step on a minibatch, before sampling is taken into account.
-
-    Examples
-    --------
-    >>> round(sgld_step(10, 1.0, 1.0, 1e-5), 12), round(sgld_step(10, 1.0, 1.0, 1e-5, "paper"), 12)
-    (0.979705182438, 0.499852591219)
-    """
+    """Return the epsilon of one step on a minibatch, before sampling is taken into account."""
     tau, L, sigma, delta = count(tau, "tau"), positive(L, "L"), positive(sigma, "sigma"), open_unit(delta, "delta")
     if chosen(formula, "formula", FORMULAS) == "corrected":
         return gaussian_step(up_relative(2 * L / tau), sigma, delta)
@@ -45,13 +39,7 @@ def sgld_step(tau: int, L: float, sigma: float, delta: float, formula: str = "co
 def federated_step(
     tau: int, sigma: float, delta: float, neighbours: str = "replace", formula: str = "corrected"
 ) -> float:
-    """Return the epsilon of one round on a subset of clients, before sampling is taken into account.
-
-    Examples
-    --------
-    >>> [round(federated_step(10, 1.0, 1e-5, *a), 6) for a in (["replace"], ["zero_out"], ["replace", "paper"])]
-    [0.979705, 0.484853, 0.683614]
-    """
+    """Return the epsilon of one round on a subset of clients, before sampling is taken into account."""
     tau, sigma, delta = count(tau, "tau"), positive(sigma, "sigma"), open_unit(delta, "delta")
     neighbours = chosen(neighbours, "neighbours", NEIGHBOURS)
     if chosen(formula, "formula", FORMULAS) == "corrected":
@@ -71,42 +59,16 @@ def sgld_privacy(
     *,
     method: str = "kov",
 ) -> Composition:
-    """Return what all iterates of stochastic gradient Langevin dynamics leak together.
+    """Return the privacy of all iterates of stochastic gradient Langevin dynamics together (PROOFS.md, S4).
 
-    Parameters
-    ----------
-    N : int
-        Records.
-    tau : int
-        Records in a minibatch, drawn afresh for each step without replacement; at most N.
-    T : int
-        Steps.
-    L : float
-        Bound on the norm of each record's gradient, which is clipped to it; above 0.
-    sigma : float
-        Standard deviation of the noise that is added to the mean gradient; above 0.
-    delta : float
-        Of one step on its minibatch, in (0, 1).
-    dt : float
-        Slack of the composition, in (0, 1).
-    formula : {"corrected", "paper"}
-        With "paper", [He, Theorem 7] (defects D1, D2, D9, D11, D14), which is no guarantee; its delta is NaN where the
-        published tail is not defined, and ``details["delta_with_free_dt"]`` has the formula with dt in place of the
-        tail.
-    method : {"kov", "optimal", "chernoff"}
-        How steps are composed: `compose_kov`; the smallest epsilon at the delta of `compose_kov`; or
-        `compose_chernoff`.
-
-    Returns
-    -------
-    Composition
-        For neighbours that replace one record. Step sizes do not matter. ``details`` has ``step_eps``, of a step on its
-        minibatch, and ``eps0``, ``delta0``, of a step on all records.
-
-    Examples
-    --------
-    >>> round(sgld_privacy(60000, 64, 2000, 1.0, 0.5, 1e-6, 1e-6).eps, 4)
-    0.083
+    Notes
+    -----
+    Gradients are clipped to the norm L, and noise of standard deviation sigma is added to the mean of a fresh minibatch
+    of tau records, drawn without replacement. `delta` is of one step on its minibatch, `dt` the slack of the
+    composition. Step sizes do not matter. ``details`` has ``step_eps``, of a step on its minibatch, and ``eps0``,
+    ``delta0``, of a step on all records. The published [He, Theorem 7] is no guarantee (defects D1, D2, D9, D11, D14):
+    its delta is NaN if the published tail is not defined, and ``details["delta_with_free_dt"]`` has the formula with dt
+    in place of the tail.
     """
     N, tau, T, q = _sizes(N, tau, T)
     formula, method = chosen(formula, "formula", FORMULAS), chosen(method, "method", _METHODS)
@@ -129,46 +91,18 @@ def federated_privacy(
     *,
     method: str = "kov",
 ) -> Composition:
-    """Return what all rounds of private federated averaging leak together about one client.
-
-    Parameters
-    ----------
-    N : int
-        Clients.
-    tau : int
-        Clients in a round, drawn afresh for each round without replacement; at most N.
-    T : int
-        Rounds.
-    sigma : float
-        Standard deviation of the noise on the mean increment, in units of the bound that increments are clipped to.
-    delta : float
-        Of one round on its clients, in (0, 1).
-    dt : float
-        Slack of the composition, in (0, 1).
-    neighbours : {"replace", "zero_out"}
-        Whether neighbours replace a client, or replace its contribution by 0.
-    formula : {"corrected", "paper"}
-        With "paper", [He, Theorem 8] (defects D1, D2, D10, D11, D14), which is no guarantee.
-    method : {"kov", "optimal", "chernoff"}
-        As in `sgld_privacy`.
-
-    Returns
-    -------
-    Composition
-        ``details`` has ``step_eps``, of a round on its clients, and ``eps0``, ``delta0``, of a round on all clients.
+    """Return the privacy of one client in all rounds of private federated averaging together.
 
     Notes
     -----
-    Sampling a fixed number of clients does *not* amplify the privacy of the round with the sensitivity of "zero_out": a
-    client who is drawn keeps out another one, and exchanging these two moves the mean by ``2/tau``. So with sampling
-    the round is either the amplified one of "replace", or the one of "zero_out" without amplification, whichever has
-    the smaller epsilon (PROOFS.md, S3, with a counterexample).
+    sigma is the standard deviation of the noise on the mean increment, in units of the clipping bound. Neighbours
+    replace a client, or with "zero_out" its contribution by 0. The published [He, Theorem 8] is no guarantee (defects
+    D1, D2, D10, D11, D14).
 
-    Examples
-    --------
-    >>> found = federated_privacy(1000, 50, 100, 1.0, 1e-6, 1e-6)
-    >>> round(found.details["step_eps"], 9), found.sound
-    (0.211060871, True)
+    Sampling a fixed number of clients does *not* amplify the privacy of a round with the sensitivity of "zero_out": a
+    client who is drawn keeps out another one, and exchanging these two moves the mean by ``2/tau``. So the round is
+    either the amplified one of "replace", or the one of "zero_out" without amplification, whichever has the smaller
+    epsilon (PROOFS.md, S3, with a counterexample).
     """
     N, tau, T, q = _sizes(N, tau, T)
     neighbours = chosen(neighbours, "neighbours", NEIGHBOURS)
@@ -197,26 +131,10 @@ def sgld_generalization(
     *,
     method: str = "kov",
 ) -> GeneralizationBound:
-    """Return how far the population risk of a model trained by stochastic gradient Langevin dynamics may be.
+    """Bound the distance of population and empirical risk of a model trained as in `sgld_privacy`.
 
-    Parameters
-    ----------
-    N, tau, T, L, sigma, delta, dt, method
-        As in `sgld_privacy`.
-    failure : float, optional
-        In (0, 1): ask for the smallest error at this failure probability (`best_error`). Without it, the error and the
-        failure that the learner's epsilon and delta have (`high_probability_bound`).
-
-    Returns
-    -------
-    GeneralizationBound
-        Vacuous, with error 1, where nothing better is known at the wanted failure.
-
-    Examples
-    --------
-    >>> found = sgld_generalization(60000, 64, 2000, 1.0, 0.5, 1e-6, 1e-6)
-    >>> round(found.error, 2), found.vacuous
-    (0.75, False)
+    With a `failure`, the error is the smallest at that probability (`best_error`; vacuous, with error 1, if there is
+    none). Without it, error and failure are those of `high_probability_bound`.
     """
     eps, total = sgld_privacy(N, tau, T, L, sigma, delta, dt, method=method)
     if failure is None:
@@ -256,7 +174,7 @@ def _published(step: float, delta: float, q: float, T: int, dt: float, rule: str
     if total < T * q * step:
         tail = math.exp(paper_log_tail(q * step, T, total))
     warnings.warn(
-        "the published theorem is no guarantee; formula='corrected' gives one", UnsoundBoundWarning, stacklevel=3
+        "The published theorem is no guarantee. Pass formula='corrected' for one.", UnsoundBoundWarning, stacklevel=3
     )
     details = {"step_eps": step, "eps0": eps0, "delta0": delta0, "m": m, "tail": tail}
     details["delta_with_free_dt"] = min(1.0, second_delta(eps0, delta0, T, m, dt))

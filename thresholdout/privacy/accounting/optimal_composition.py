@@ -31,7 +31,7 @@ _MOST_SUMS = 2**20  # sums of losses that are listed: 16 MB
 
 
 class _Divergence(Protocol):
-    """What the engines have in common."""
+    """The interface that the engines below share."""
 
     @property
     def largest(self) -> float:
@@ -61,18 +61,9 @@ class _Nothing:
 class EqualSteps:
     """Hockey-stick divergence of T equal randomised responses.
 
-    Parameters
-    ----------
-    eps : float
-        Of each, above 0.
-    T : int
-        At least 1.
-
-    Notes
-    -----
     The loss is ``(2 K - T) eps`` with K binomial of T trials and ``e^eps/(1+e^eps)``, so the divergence is the sum of
-    ``P(K = k) (1 - exp(e - loss))`` over positive gaps between loss and e. Gaps are taken exactly, by fractions, and
-    every term is positive: nothing cancels.
+    ``P(K = k) (1 - exp(e - loss))`` over positive gaps between loss and e. Gaps are exact fractions and every term is
+    positive: nothing cancels.
     """
 
     def __init__(self, eps: float, T: int) -> None:
@@ -91,7 +82,7 @@ class EqualSteps:
         return math.nextafter(nearest, math.inf) if nearest < exact else nearest
 
     def _divergence(self, e: float) -> float | None:
-        """Return the divergence at e, computed; None where no loss is above e."""
+        """Compute the divergence at e; None if no loss is above e."""
         start = math.floor((Fraction(e) / self._eps + self._T) / 2) + 1  # the first with a positive gap
         if start > self._T:
             return None
@@ -114,15 +105,7 @@ class EqualSteps:
 
 
 class EverySum:
-    """Hockey-stick divergence of groups of equal randomised responses, by enumeration.
-
-    Parameters
-    ----------
-    eps : ndarray, shape (groups,)
-        Above 0, all different.
-    counts : ndarray of int, shape (groups,)
-        Responses in each group; the product of all ``count + 1`` must be at most `_MOST_SUMS`.
-    """
+    """Hockey-stick divergence of groups of equal randomised responses, by enumeration of at most `_MOST_SUMS` sums."""
 
     def __init__(self, eps: Floats, counts: NDArray[np.int64]) -> None:
         losses, masses = np.zeros(1), np.ones(1)
@@ -173,9 +156,10 @@ def _divergence_of(found: Steps) -> _Divergence:
 
 
 def _crossing(value: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """Return about where a falling function, which is above the target at low and not at high, reaches it."""
+    """Return about the point where a falling function, above the target at low and not at high, reaches it."""
     from scipy.optimize import brentq
 
+    # The logarithm is closer to a line; 1e-320 keeps a divergence of 0 finite.
     found, _ = brentq(
         lambda e: math.log(max(value(e), 1e-320) / target), low, high, xtol=1e-300, rtol=1e-13, full_output=True
     )
@@ -183,18 +167,18 @@ def _crossing(value: Callable[[float], float], target: float, low: float, high: 
 
 
 def _above(value: Callable[[float], float], target: float, top: float) -> float:
-    """Return a number, about the smallest, at which an upper bound is at most the target; it is at top."""
+    """Return about the smallest number at which an upper bound is at most the target; the bound is so at `top`."""
     if value(0.0) <= target:
         return 0.0
     found = _crossing(value, target, 0.0, top)
-    step = 4e-16 * found
+    step = 4e-16 * found  # two units in the last place: the root is close already
     while found < top and value(found) > target:
         found, step = found + step, 2.0 * step
     return min(found, top)
 
 
 def _below(value: Callable[[float], float], target: float, high: float) -> float:
-    """Return a number below high, about the largest, at which a lower bound is above the target, or 0."""
+    """Return about the largest number below `high` at which a lower bound is above the target, or 0."""
     upper, step = high, 1e-13 * high
     lower = max(0.0, high - step)
     while lower > 0 and value(lower) <= target:
@@ -217,14 +201,7 @@ def _total_up(leak: float, divergence: float) -> float:
 
 
 def optimal_delta_bounds(eps: Any, delta: Any, eps_total: float, T: int | None = None) -> tuple[float, float]:
-    """Return a lower and an upper bound on the smallest delta of a composition at a total epsilon.
-
-    Examples
-    --------
-    >>> low, high = optimal_delta_bounds(0.1, 1e-6, 5.756105519335735, 100)
-    >>> 0 < high - low < 1e-15
-    True
-    """
+    """Return a lower and an upper bound on the smallest delta of a composition at a total epsilon."""
     found, eps_total = steps(eps, delta, T), positive(eps_total, "eps_total", zero=True)
     leak = any_of(found)
     divergence = _divergence_of(found)
@@ -235,52 +212,19 @@ def optimal_delta_bounds(eps: Any, delta: Any, eps_total: float, T: int | None =
 def compose_optimal_delta(eps: Any, delta: Any, eps_total: float, T: int | None = None) -> float:
     """Return the smallest delta of a composition at a total epsilon, rounded up.
 
-    Parameters
-    ----------
-    eps, delta : float or array_like, shape (T,)
-        Of each step; eps at least 0, delta in [0, 1).
-    eps_total : float
-        At least 0.
-    T : int, optional
-        How many steps; needed when both are numbers (1 by default).
-
-    Returns
-    -------
-    float
-        In [0, 1]; see `optimal_delta_bounds` for how close it is.
-
-    Raises
-    ------
-    InputError
-        As `optimal_delta_bounds` does.
-
     Notes
     -----
     ``1 - prod(1 - delta_i)(1 - E max(0, 1 - exp(eps_total - loss)))`` with the loss of independent randomised responses
     [Kairouz, Oh, Viswanath, Theorem 3.3; Murtagh, Vadhan, Theorem 1.5; PROOFS.md, C1, C5].
-
-    Examples
-    --------
-    >>> round(compose_optimal_delta(0.1, 0.0, 5.756105519335735, 100) * 1e9, 9)
-    3.808383547
-    >>> round(compose_optimal_delta([0.1, 0.2, 0.3], 0.0, 0.35), 9)
-    0.043995111
     """
     return optimal_delta_bounds(eps, delta, eps_total, T)[1]
 
 
 def optimal_epsilon_bounds(eps: Any, delta: Any, delta_total: float, T: int | None = None) -> tuple[float, float]:
-    """Return a lower and an upper bound on the smallest total epsilon of a composition at a delta.
-
-    Examples
-    --------
-    >>> low, high = optimal_epsilon_bounds(0.1, 0.0, 1e-6, 100)
-    >>> 0 < high - low < 1e-10
-    True
-    """
+    """Return a lower and an upper bound on the smallest total epsilon of a composition at a delta."""
     found = steps(eps, delta, T)
     high, divergence = _smallest_epsilon(found, delta_total)
-    lost = down_relative(any_of(found), 4e-14)
+    lost = down_relative(any_of(found), 4e-14)  # it is rounded up by less than that
     return _below(lambda e: down_relative(_total(lost, divergence.lower(e))), delta_total, high), high
 
 
@@ -295,31 +239,5 @@ def _smallest_epsilon(found: Steps, delta_total: float) -> tuple[float, _Diverge
 
 
 def compose_optimal_epsilon(eps: Any, delta: Any, delta_total: float, T: int | None = None) -> float:
-    """Return the smallest total epsilon of a composition at a delta, rounded up.
-
-    Parameters
-    ----------
-    eps, delta : float or array_like, shape (T,)
-        Of each step; eps at least 0, delta in [0, 1).
-    delta_total : float
-        In (0, 1).
-    T : int, optional
-        How many steps; needed when both are numbers (1 by default).
-
-    Returns
-    -------
-    float
-        At least 0, and at most the sum of the epsilons (rounded up).
-
-    Raises
-    ------
-    InputError
-        When `delta_total` is below ``1 - prod(1 - delta_i)``, which no epsilon reaches, or as `optimal_delta_bounds`
-        does.
-
-    Examples
-    --------
-    >>> round(compose_optimal_epsilon(0.1, 0.0, 1e-6, T=100), 10)
-    4.7745675881
-    """
+    """Return the smallest total epsilon of a composition at a delta, rounded up."""
     return _smallest_epsilon(steps(eps, delta, T), delta_total)[0]

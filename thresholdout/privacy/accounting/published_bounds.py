@@ -1,4 +1,4 @@
-"""Published composition theorems and bounds, for comparison beside the corrected ones."""
+"""Published composition theorems and bounds, for comparison with the corrected ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = [
 
 VARIANTS = ("I", "II", "III", "IV", "V")
 
-_MOST_VERTICES = 200_000
+_MOST_VERTICES = 200_000  # vertices that are visited one by one, in Python; beyond, a bound stands for the maximum
 
 
 def compose_he(
@@ -63,45 +63,16 @@ def compose_he(
     formula: str = "corrected",
     check: bool = False,
 ) -> Composition:
-    """Return a composition of He, Wang and Tao: the published formula, or the valid one that corresponds to it.
+    """Compose steps by a formula of He, Wang and Tao, as published or corrected.
 
-    Parameters
-    ----------
-    eps, delta : float or array_like, shape (T,)
-        Of each step; see `compose_basic`.
-    dt : float
-        Slack in (0, 1).
-    T : int, optional
-        How many steps; needed when both are numbers (1 by default).
-    variant : {"I", "II", "III", "IV", "V"}
-        Theorem 4, Corollary 2, Corollary 3, Theorem 5 (pure steps), Theorem 6; II and III need equal steps.
-    formula : {"corrected", "paper"}
-        With "corrected", I and II are `compose_kov`, V is `compose_kov` with its third epsilon, III is
-        `compose_chernoff`, IV is `compose_theorem5`, which is right as published.
-    check : bool
-        Whether ``details`` shall have ``optimal_delta``, the smallest valid delta at the same epsilon, and
-        ``violates``, whether the returned delta is below it.
-
-    Returns
-    -------
-    Composition
-
-    Warns
+    Notes
     -----
-    UnsoundBoundWarning
-        When the published formula is no guarantee (defects D1, D2): steps with a delta cost together at least ``1 -
-        prod(1 - delta_i)`` whatever the epsilon is, and these formulas go below it.
-
-    Examples
-    --------
-    >>> compose_he(0.1, 1e-6, 1e-6, 100).delta > 1.009e-4
-    True
-    >>> import warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", UnsoundBoundWarning)
-    ...     found = compose_he(0.1, 1e-6, 1e-6, 100, variant="II", formula="paper", check=True)
-    >>> round(found.delta * 1e5, 9), found.sound, found.details["violates"]
-    (9.889937402, False, True)
+    Variants I to V are Theorem 4, Corollary 2, Corollary 3, Theorem 5 (pure steps) and Theorem 6; II and III need equal
+    steps. Corrected, I and II are `compose_kov`, V is `compose_kov` with its third epsilon, and III is
+    `compose_chernoff`. IV, `compose_theorem5`, is right as published. The others are no guarantee (defects D1, D2):
+    steps with a delta cost at least ``1 - prod(1 - delta_i)`` together at any epsilon, and these formulas go below it.
+    With `check`, ``details["violates"]`` compares the result with the smallest valid delta,
+    ``details["optimal_delta"]``.
     """
     found, dt = steps(eps, delta, T), open_unit(dt, "dt")
     variant, formula = chosen(variant, "variant", VARIANTS), chosen(formula, "formula", FORMULAS)
@@ -112,11 +83,13 @@ def compose_he(
     result = _published(found, dt, variant) if formula == "paper" else _corrected(found, dt, variant, eps, delta, T)
     if not result.sound:
         warnings.warn(
-            f"the published {variant} is no guarantee; formula='corrected' gives one", UnsoundBoundWarning, stacklevel=2
+            f"The published variant {variant} is no guarantee. Pass formula='corrected' for one.",
+            UnsoundBoundWarning,
+            stacklevel=2,
         )
     if check:
         best = compose_optimal_delta(eps, delta, result.eps, T)
-        # the optimum is rounded up, so that a delta equal to it up to rounding is no violation
+        # The optimum is rounded up, so a delta that equals it up to rounding is no violation.
         more = {"optimal_delta": best, "violates": result.delta < best * (1 - 1e-9)}
         result = replace(result, details={**result.details, **more})
     return result
@@ -160,25 +133,14 @@ def _published(found: Steps, dt: float, variant: str) -> Composition:
 
 
 def paper_log_tail(eps: float, T: int, eps_total: float) -> float:
-    """Return the logarithm of the published tail, in which ``(eps_total + T eps)/2`` has the wrong sign (defect D2).
-
-    Examples
-    --------
-    >>> round(paper_log_tail(0.1, 100, 5.756105519335735), 9)
-    -30.63271517
-    """
+    """Return the logarithm of the published tail, in which ``(eps_total + T eps)/2`` has the wrong sign (defect D2)."""
     return log_tail(eps, T, eps_total) - (eps_total + T * eps)
 
 
 def full_steps(eps_total: float, eps: float, T: int) -> int:
-    """Return ``ceil(eps_total/eps)``, at most T.
-
-    Examples
-    --------
-    >>> full_steps(5.756105519335735, 0.1, 100)
-    58
-    """
+    """Return ``ceil(eps_total/eps)``, at most T."""
     ratio = eps_total / eps if eps > 0 else math.inf
+    # A whole ratio that division has rounded up must not count as one step more.
     return T if ratio >= T else max(0, math.ceil(ratio - 1e-12))
 
 
@@ -194,26 +156,14 @@ def _partial(eps: float, delta: float, alpha: float) -> float:
 
 
 def second_delta(eps: float, delta: float, T: int, m: int, slack: float) -> float:
-    """Return Corollary 2's ``2 - (1 - e^eps d)^m (1 - d)^(T-m) - (1 - d)^T + slack``, ``d = delta/(1+e^eps)``.
-
-    Examples
-    --------
-    >>> round(second_delta(0.1, 1e-6, 100, 58, 1e-6) * 1e5, 9)
-    9.889937402
-    """
+    """Return Corollary 2's ``2 - (1 - e^eps d)^m (1 - d)^(T-m) - (1 - d)^T + slack``, ``d = delta/(1+e^eps)``."""
     small, large = _shares(eps, delta)
     first = m * math.log1p(-large) + (T - m) * math.log1p(-small)
     return -math.expm1(first) - math.expm1(T * math.log1p(-small)) + slack
 
 
 def first_order_delta(eps: float, delta: float, T: int, m: int, slack: float) -> float:
-    """Return ``2 (T-m) delta/(1+e^eps) + m delta + slack``, what `second_delta` is for small deltas.
-
-    Examples
-    --------
-    >>> round(first_order_delta(0.1, 1e-6, 100, 58, 1e-6) * 1e5, 8)
-    9.89017483
-    """
+    """Return ``2 (T-m) delta/(1+e^eps) + m delta + slack``, the first order of `second_delta` in delta."""
     return 2 * (T - m) * _shares(eps, delta)[0] + m * delta + slack
 
 
@@ -226,9 +176,9 @@ def _leak(found: Steps) -> float:
 def _worst_gain(found: Steps, total: float) -> tuple[float, bool]:
     """Return the largest ``-sum log(1 - e^alpha_i d_i)`` over ``sum alpha_i = total``, and whether it is exact.
 
-    With ``0 <= alpha_i <= eps_i``, which the paper's theorem leaves out (defect D6). The sum is convex, so the largest
-    value is at a vertex: all alphas at an end, but for one. Where these are too many, the fractional knapsack bounds
-    it.
+    Every ``alpha_i`` is in ``[0, eps_i]``, a condition that the paper's theorem lacks (defect D6). The sum is convex,
+    so its maximum is at a vertex: all alphas but one are at an end. If there are too many vertices, the fractional
+    knapsack bounds the maximum.
     """
     eps, counts = found.eps, found.counts
     small, large = np.array([_shares(e, d) for e, d in zip(eps, found.delta, strict=True)]).T
@@ -246,7 +196,7 @@ def _worst_gain(found: Steps, total: float) -> tuple[float, bool]:
     worst = base
     for full in product(*[range(int(counts[g]) + 1) for g in active]):
         rest = total - math.fsum(n * float(eps[g]) for n, g in zip(full, active, strict=True))
-        if rest < -1e-12 * total:
+        if rest < -1e-12 * total:  # the rounding error of the sum, and more
             continue
         value = base + math.fsum(n * float(gain[g]) for n, g in zip(full, active, strict=True))
         if rest <= 1e-12 * total:
@@ -265,48 +215,13 @@ def _bound(error: float, failure: float, rule: str) -> GeneralizationBound:
 
 
 def dwork2015_bound(eps: float, delta: float) -> GeneralizationBound:
-    """Return ``(4 eps, 8 delta^eps)``, for (eps, delta)-private learners, as quoted.
-
-    Parameters
-    ----------
-    eps : float
-        Above 0.
-    delta : float
-        In [0, 1).
-
-    Returns
-    -------
-    GeneralizationBound
-
-    Examples
-    --------
-    >>> round(dwork2015_bound(0.5, 1e-5).failure, 12)
-    0.025298221281
-    """
+    """Return ``(4 eps, 8 delta^eps)``, for (eps, delta)-private learners, as quoted."""
     eps, delta = positive(eps, "eps"), probability(delta, "delta")
     return _bound(4 * eps, 8 * delta**eps, "dwork2015")
 
 
 def nissim_stemmer_bound(eps: float, delta: float) -> GeneralizationBound:
-    """Return ``(13 eps, (2 delta/eps) ln(2/eps))``, for (eps, delta)-private classification, as quoted.
-
-    Parameters
-    ----------
-    eps : float
-        Above 0.
-    delta : float
-        In [0, 1).
-
-    Returns
-    -------
-    GeneralizationBound
-        Vacuous from ``eps = 1/13`` on.
-
-    Examples
-    --------
-    >>> round(nissim_stemmer_bound(0.05, 1e-6).error, 12)
-    0.65
-    """
+    """Return ``(13 eps, (2 delta/eps) ln(2/eps))``, for (eps, delta)-private classification, as quoted."""
     eps, delta = positive(eps, "eps"), probability(delta, "delta")
     return _bound(13 * eps, 2 * delta / eps * math.log(2 / eps), "nissim_stemmer")
 
@@ -314,24 +229,7 @@ def nissim_stemmer_bound(eps: float, delta: float) -> GeneralizationBound:
 def oneto_risk_bound(eps: float, n: int, emp_risk: float) -> GeneralizationBound:
     """Return Oneto, Ridella and Anguita's bound by the empirical risk, for eps-private learners, as quoted.
 
-    Parameters
-    ----------
-    eps : float
-        At least 0; the quoted form has no delta.
-    n : int
-        Records.
-    emp_risk : float
-        In [0, 1].
-
-    Returns
-    -------
-    GeneralizationBound
-        ``(sqrt(6 Rhat)(eps + n^-1/2) + 6(eps^2 + 1/n), 3 exp(-n eps^2))``.
-
-    Examples
-    --------
-    >>> round(oneto_risk_bound(0.05, 2000, 0.2).error, 12)
-    0.097267153178
+    It is ``(sqrt(6 Rhat)(eps + n^-1/2) + 6(eps^2 + 1/n), 3 exp(-n eps^2))``.
     """
     eps, n, emp_risk = positive(eps, "eps", zero=True), count(n, "n"), unit(emp_risk, "emp_risk")
     error = math.sqrt(6 * emp_risk) * (eps + 1 / math.sqrt(n)) + 6 * (eps * eps + 1 / n)
@@ -341,24 +239,7 @@ def oneto_risk_bound(eps: float, n: int, emp_risk: float) -> GeneralizationBound
 def oneto_variance_bound(eps: float, n: int, emp_var: float) -> GeneralizationBound:
     """Return Oneto, Ridella and Anguita's bound by the empirical variance, for eps-private learners, as quoted.
 
-    Parameters
-    ----------
-    eps : float
-        At least 0; the quoted form has no delta.
-    n : int
-        Records, at least 2.
-    emp_var : float
-        Variance of the losses, see `empirical_variance`; at least 0.
-
-    Returns
-    -------
-    GeneralizationBound
-        ``(sqrt(4 V)(eps + n^-1/2) + 5n/(n-1) (eps^2 + 1/n), 3 exp(-n eps^2))``.
-
-    Examples
-    --------
-    >>> round(oneto_variance_bound(0.05, 2000, 0.2).error, 12)
-    0.079728863302
+    It is ``(sqrt(4 V)(eps + n^-1/2) + 5n/(n-1) (eps^2 + 1/n), 3 exp(-n eps^2))``, V of `empirical_variance`.
     """
     eps, n, emp_var = positive(eps, "eps", zero=True), count(n, "n", least=2), positive(emp_var, "emp_var", zero=True)
     error = math.sqrt(4 * emp_var) * (eps + 1 / math.sqrt(n)) + 5 * n / (n - 1) * (eps * eps + 1 / n)
@@ -366,22 +247,7 @@ def oneto_variance_bound(eps: float, n: int, emp_var: float) -> GeneralizationBo
 
 
 def empirical_variance(losses: Any) -> float:
-    """Return the mean of ``(l_i - l_j)^2/2`` over ordered pairs of different records, the sample variance.
-
-    Parameters
-    ----------
-    losses : array_like, shape (n,)
-        In [0, 1]; at least two.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> empirical_variance([0.0, 1.0])
-    0.5
-    """
+    """Return the mean of ``(l_i - l_j)^2/2`` over ordered pairs of different records, the sample variance."""
     array = np.asarray(losses)
     if array.dtype.kind not in "iuf":
         raise InputTypeError("losses", f"an array of {array.dtype}", "numbers in [0, 1]")

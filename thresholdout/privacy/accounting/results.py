@@ -1,4 +1,4 @@
-"""What the bounds return: privacy parameters, compositions and generalisation bounds."""
+"""Results of the bounds: privacy parameters, compositions and generalisation bounds."""
 
 from __future__ import annotations
 
@@ -16,15 +16,7 @@ class UnsoundBoundWarning(UserWarning):
 
 
 class SampleSizeError(InputError):
-    """Too few records for a theorem.
-
-    Parameters
-    ----------
-    n : int
-        How many there are.
-    required : int or None
-        How many are needed; None when no number is enough (delta = 0).
-    """
+    """There are fewer records than a theorem requires; `required` is None if no number is enough (delta = 0)."""
 
     def __init__(self, n: int, required: int | None) -> None:
         self.n = n
@@ -40,21 +32,7 @@ class SampleSizeError(InputError):
 
 @dataclass(frozen=True)
 class PrivacyParams:
-    """Parameters of differential privacy; unpacks into ``eps, delta``.
-
-    Parameters
-    ----------
-    eps : float
-        At least 0, in nats.
-    delta : float
-        In [0, 1].
-    sound : bool
-        False when the formula behind it is no valid guarantee.
-
-    Examples
-    --------
-    >>> eps, delta = PrivacyParams(0.5, 1e-6)
-    """
+    """Parameters of differential privacy, eps in nats; unpacks into ``eps, delta``."""
 
     eps: float
     delta: float
@@ -66,24 +44,9 @@ class PrivacyParams:
 
 @dataclass(frozen=True)
 class Composition:
-    """What a sequence of steps costs together; unpacks into ``eps, delta``.
+    """The total cost of a sequence of steps, eps in nats; unpacks into ``eps, delta``.
 
-    Parameters
-    ----------
-    eps : float
-        At least 0, in nats.
-    delta : float
-        In [0, 1].
-    rule : str
-        The rule that it comes from.
-    sound : bool
-        False when the formula behind it is no valid guarantee.
-    details : dict
-        How it came about; the keys depend on the rule.
-
-    Examples
-    --------
-    >>> eps, delta = Composition(0.5, 1e-6, "basic", True)
+    ``sound`` is False if the formula is no valid guarantee. The keys of ``details`` depend on the rule.
     """
 
     eps: float
@@ -100,27 +63,9 @@ class Composition:
 class GeneralizationBound:
     """A bound on the distance of population and empirical risk; unpacks into ``error, failure``.
 
-    Parameters
-    ----------
-    error : float
-        The bound, which may exceed 1.
-    failure : float
-        Probability with which it may fail, clipped to [0, 1].
-    confidence : float
-        ``1 - failure``.
-    n_required : int or None
-        Smallest number of records for which the theorem holds; None when the theorem has no such condition (or none
-        that is known), or no number is enough.
-    applicable : bool
-        Whether there are that many.
-    vacuous : bool
-        Whether it says nothing: the error or the failure is at least 1.
-    rule : str
-        The theorem.
-
-    Examples
-    --------
-    >>> error, failure = GeneralizationBound(0.45, 1e-4, 0.9999, 13311, True, False, "theorem1")
+    The error may exceed 1; the failure probability is clipped to [0, 1]. ``n_required`` is the smallest number of
+    records for which the theorem holds: None if it has no such condition (or none that is known), or if no number is
+    enough. ``vacuous`` says that the error or the failure is at least 1.
     """
 
     error: float

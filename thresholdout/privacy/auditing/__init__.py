@@ -1,4 +1,4 @@
-"""Lower bounds on what a mechanism or learner leaks, measured instead of believed.
+"""Measured lower bounds on the leakage of a mechanism or learner.
 
 Modules are loaded when they are first used, so that importing the package stays fast.
 """

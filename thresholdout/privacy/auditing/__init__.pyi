@@ -15,7 +15,7 @@ from .one_training import (
 from .output_audits import audit_outputs as audit_outputs
 from .output_audits import audit_sampler as audit_sampler
 
-# Importable too, and not public.
+# This is importable and not public.
 from .neighbours import Neighbours as Neighbours
 
 __all__: list[str]

@@ -28,17 +28,11 @@ __all__ = [
 Floats = NDArray[np.float64]
 Score = Callable[[Floats], Floats]
 Attack = Callable[[Floats, Floats], Score]
-_CUTS = 2000
+_CUTS = 2000  # thresholds that are compared, at most
 
 
 def plain(first: Floats, second: Floats) -> Score:
-    """Return the only feature itself as score; refuse several.
-
-    Examples
-    --------
-    >>> plain(np.array([[1.0], [2.0]]), np.array([[0.0], [1.0]]))(np.array([[3.0]]))
-    array([3.])
-    """
+    """Return the only feature itself as score; refuse several."""
     if first.shape[1] != 1:
         raise InputError("attack", f"'score' for {first.shape[1]} features", "one feature, or another attack")
     return _only
@@ -50,15 +44,7 @@ def _only(features: Floats) -> Floats:
 
 
 def logistic(first: Floats, second: Floats) -> Score:
-    """Return the log-odds of a logistic regression on standardised features, the linear attack of [HF].
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> score = logistic(rng.normal(size=(50, 2)), rng.normal(size=(50, 2)) + [2.0, 0.0])
-    >>> bool(score(np.array([[2.0, 0.0]]))[0] > 0 > score(np.array([[0.0, 0.0]]))[0])
-    True
-    """
+    """Return the log-odds of a logistic regression on standardised features, the linear attack of [HF]."""
     from sklearn.linear_model import LogisticRegression
 
     both = np.concatenate([first, second])
@@ -75,16 +61,9 @@ def logistic(first: Floats, second: Floats) -> Score:
 
 
 def gaussian(first: Floats, second: Floats) -> Score:
-    """Return the log-likelihood ratio of two normal laws with means and covariances of their own.
+    """Return the log-likelihood ratio of two normal laws with separate means and covariances.
 
-    It sees changes of the spread too, which no linear attack does.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> score = gaussian(rng.normal(size=(200, 1)), 3 * rng.normal(size=(200, 1)))
-    >>> score(np.array([[0.0], [5.0]])) > 0
-    array([False,  True])
+    It also detects changes of the variance, which no linear attack does.
     """
     logs = [_log_normal(first), _log_normal(second)]
 
@@ -99,6 +78,7 @@ def _log_normal(sample: Floats) -> Score:
     deviations = sample - centre
     covariance = deviations.T @ deviations / len(sample)
     size = float(np.trace(covariance)) / len(covariance)
+    # A small ridge keeps constant or collinear features invertible.
     covariance = covariance + np.eye(len(covariance)) * (1e-6 * size if size > 0 else 1.0)
     factor = np.linalg.cholesky(covariance)
     constant = float(np.log(np.diag(factor)).sum())
@@ -115,13 +95,6 @@ def histogram(first: Floats, second: Floats) -> Score:
     """Return the log ratio of smoothed frequencies in bins with equally many outputs; for one feature.
 
     It finds events of any shape, such as the two tails together.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> score = histogram(rng.normal(size=(2000, 1)), 3 * rng.normal(size=(2000, 1)))
-    >>> score(np.array([[-6.0], [0.0], [6.0]])) > 0
-    array([ True, False,  True])
     """
     if first.shape[1] != 1:
         raise InputError("attack", f"'histogram' for {first.shape[1]} features", "one feature, or another attack")
@@ -143,11 +116,10 @@ def histogram(first: Floats, second: Floats) -> Score:
 
 
 ATTACKS: dict[str, Attack] = {"score": plain, "logistic": logistic, "gaussian": gaussian, "histogram": histogram}
-"""The attacks that have a name."""
 
 
 def check_attack(attack: object) -> Attack:
-    """Return an attack from its name, or the callable itself."""
+    """Check an attack, and return it from its name, or the callable itself."""
     expected = f"one of {', '.join(map(repr, ATTACKS))}, or a function of the features of both that returns a score"
     if isinstance(attack, str):
         if attack not in ATTACKS:
@@ -159,7 +131,7 @@ def check_attack(attack: object) -> Attack:
 
 
 def spread_cuts(cuts: Floats, most: int) -> Floats:
-    """Return about so many of sorted thresholds: closer together at both ends, where rare events are."""
+    """Return about `most` of sorted thresholds, closer together at both ends, where rare events are."""
     if cuts.size <= most:
         return cuts
     even = np.linspace(0, cuts.size - 1, most // 2)
@@ -169,17 +141,11 @@ def spread_cuts(cuts: Floats, most: int) -> Floats:
 
 
 def best_cut(first: Floats, second: Floats, goal: Goal, alpha: float) -> tuple[float, float]:
-    """Return the event on scores that bounds a goal best; to be used on outputs that were not seen here.
+    """Return the event on scores that bounds a goal best, for use on other outputs: a sign and a threshold.
 
     Notes
     -----
-    The attack says "second" where ``sign * score >= cut``; the sign is 1 or -1.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.auditing.audit_settings import EpsilonGoal
-    >>> best_cut(np.arange(100.0), np.arange(50.0, 150.0), EpsilonGoal(0.0), 0.1)
-    (1.0, 100.0)
+    The attack says "second" if ``sign * score >= cut``; the sign is 1 or -1.
     """
     first, second = np.sort(first), np.sort(second)
     cuts = np.unique(np.concatenate([first, second]))

@@ -1,4 +1,4 @@
-"""What an audit found."""
+"""Results of audits."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ __all__ = ["AuditResult"]
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """A lower bound on what was leaked about one pair of data sets, with the errors that it rests on.
+    """A lower bound on the leakage about one pair of data sets, with the errors that it rests on.
 
     Attributes
     ----------
     measured : {"epsilon", "delta"}
-        Which of the two was bounded at a given value of the other.
+        The parameter that was bounded at a given value of the other.
     epsilon, delta : float
-        At the last stage. With probability `confidence` or more, the mechanism has no privacy of the given one
-        together with anything below the measured one.
+        At the last stage. With probability `confidence` or more, the mechanism has no privacy of the given one together
+        with anything below the measured one.
     confidence : float
         Of each stage alone. **Curves are pointwise**: all stages at once hold with less.
     method : {"clopper-pearson", "joint"}
         How the error rates were bounded; see `audit_epsilon`.
     stages : tuple
-        Names of the stages, such as epochs; one only for most audits.
+        Names of the stages, such as epochs; most audits have one.
     bounds : ndarray, shape (stages,)
-        The measured one by stage.
+        The measured parameter by stage.
     fp, fn : ndarray of int, shape (stages,)
-        Outputs on the first data set that were taken for the second one, and the reverse.
+        Outputs on the first data set that were assigned to the second one, and the reverse.
     n_fp, n_fn : int
-        How many of both were tried: all of them new to the attack.
+        Outputs on each data set that were tried, all of them new to the attack.
     cuts : ndarray, shape (stages,)
         Thresholds on the score, or on its negative, fixed on other outputs.
     by_family : GaussianBound or None
@@ -109,9 +109,9 @@ class AuditResult:
 
     @property
     def largest(self) -> float:
-        """The largest one that so many outputs can show: that of an attack without errors.
+        """The largest bound that this many outputs can show: that of an attack without errors.
 
-        What is claimed beyond it cannot be refuted by so few; `models_needed` says how many it takes.
+        A claim beyond it cannot be refuted by them; `models_needed` returns the number that can.
         """
         errors = 0, self.n_fp, 0, self.n_fn
         if self.measured == "delta":
@@ -124,16 +124,16 @@ class AuditResult:
         Parameters
         ----------
         epsilon : float
-            What is claimed, at least 0.
+            The claimed epsilon, at least 0.
         delta : float
-            In [0, 1).
+            The claimed delta, in [0, 1).
 
         Returns
         -------
         bool
-            True when no mechanism with this privacy makes so few errors likely: a true claim that was fixed before the
+            True if no mechanism with this privacy makes so few errors likely: a true claim that was fixed before the
             audit is refuted with probability at most ``1 - confidence``. False proves nothing: another attack or
-            another pair of data sets may show more, and what is claimed may be beyond the `largest` bound.
+            another pair of data sets may show more, and the claim may be beyond the `largest` bound.
         """
         claimed = positive(epsilon, "epsilon", zero=True), probability(delta, "delta")
         last = int(self.fp[-1]), self.n_fp, int(self.fn[-1]), self.n_fn
@@ -142,7 +142,7 @@ class AuditResult:
         return audit_epsilon(*last, claimed[1], self.confidence, method=self.method) > claimed[0]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the bound by stage; for one stage, the error rates and the border that the bound puts to them.
+        """Draw the bound by stage; for one stage, the error rates and their border under the bound.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What an audit bounds, epsilon at a given delta or delta at a given epsilon, and the seeds of its runs."""
+"""Goals of an audit, epsilon at a given delta or delta at a given epsilon, and the seeds of its runs."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class EpsilonGoal:
 
     @property
     def measured(self) -> str:
-        """What is bounded."""
+        """The bounded parameter."""
         return "epsilon"
 
     def order(self, fp: Floats, fn: Floats) -> Floats:
-        """Return the larger ratio, 0 where it is negative; it never rises with a rate, in floating point too."""
+        """Return the larger ratio, 0 if it is negative; it never rises with a rate, in floating point too."""
         most = math.nextafter(1.0 - self.delta, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             one, other = _below(most - fp) / fn, _below(most - fn) / fp
@@ -57,16 +57,16 @@ class DeltaGoal:
 
     @property
     def measured(self) -> str:
-        """What is bounded."""
+        """The bounded parameter."""
         return "delta"
 
     def order(self, fp: Floats, fn: Floats) -> Floats:
-        """Return delta itself, 0 where it is negative; it never rises with a rate, in floating point too."""
+        """Return delta itself, 0 if it is negative; it never rises with a rate, in floating point too."""
         factor = up_relative(math.exp(self.epsilon))
         return np.maximum(_below(1.0 - fn - factor * fp), _below(1.0 - fp - factor * fn))
 
     def value(self, order: float) -> float:
-        """Return delta, at least 0, down by the error of three roundings of numbers of at most 1."""
+        """Return delta, at least 0, lowered by the error of three roundings of numbers of at most 1."""
         return max(0.0, order - 1e-15)
 
 
@@ -79,7 +79,7 @@ def _below(values: Floats) -> Floats:
 
 
 def check_goal(delta: float | None, epsilon: float | None) -> Goal:
-    """Return the goal when exactly one of the two is given."""
+    """Check that exactly one of the two is given, and return the goal."""
     if (delta is None) == (epsilon is None):
         seen = "neither" if delta is None else "both"
         raise InputError("delta", f"{seen} of delta and epsilon", "one of them: the other one is measured")
@@ -96,13 +96,7 @@ _ODD = 0x9E3779B1  # 2**32 over the golden ratio, made odd: multiples differ for
 
 
 def entropy_of(random_state: Any) -> int:
-    """Return a seed: the integer itself, one that a generator draws, or fresh entropy for None.
-
-    Examples
-    --------
-    >>> entropy_of(7)
-    7
-    """
+    """Return a seed: the integer itself, a draw from a generator, or fresh entropy for None."""
     if random_state is None:
         return secrets.randbits(63)
     if isinstance(random_state, np.random.Generator):
@@ -118,12 +112,7 @@ def entropy_of(random_state: Any) -> int:
 def own_stream(entropy: int) -> np.random.Generator:
     """Return a generator for the audit's own coins, independent of ``default_rng(entropy)``.
 
-    The audited outputs or canaries' coins often come from that one, made by the same integer.
-
-    Examples
-    --------
-    >>> bool(own_stream(7).random() == np.random.default_rng(7).random())
-    False
+    The audited outputs or the canaries' coins often come from that generator, made by the same integer.
     """
     return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(_AUDIT,)))
 
@@ -132,11 +121,6 @@ def run_seed(entropy: int, data_set: int, run: int) -> int:
     """Return the seed of one run, below 2**32; no two runs of an audit have the same.
 
     `entropy` is the audit's, the data set 0 or 1, the run below 2**31.
-
-    Examples
-    --------
-    >>> len({run_seed(5, part, run) for part in (0, 1) for run in range(1000)})
-    2000
     """
     base = int(np.random.SeedSequence(entropy).generate_state(1)[0])
     return (base + (2 * run + data_set) * _ODD) % 2**32

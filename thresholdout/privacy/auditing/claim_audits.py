@@ -48,17 +48,17 @@ _DRAWS = 1999  # a p-value at 0.1 then has a standard error of 0.007, which cost
 # The event is the best of thousands on its part, so its standardised evidence there is too high by 1 to 2.
 _FLATTERED = 2.0
 
-_CLEAR = 3.0  # standard deviations beyond the claim that are expected of one event from which on it is enough
+_CLEAR = 3.0  # expected standard deviations beyond the claim from which on one event suffices
 
 
 @dataclass(frozen=True, eq=False)
 class ClaimAudit:
-    """Whether outputs refute a claimed curve, and what they show.
+    """Whether outputs refute a claimed curve, and the bounds that they show.
 
     Attributes
     ----------
     refuted : bool
-        True with probability at most ``1 - confidence`` where the claim is right. False proves nothing.
+        True with probability at most ``1 - confidence`` if the claim is true. False proves nothing.
     at : CurvePoint
         The point (epsilon, delta) of the claimed curve at which the evidence is strongest on the first part of the
         outputs.
@@ -66,13 +66,15 @@ class ClaimAudit:
         Lower bounds from the other outputs: epsilon at the delta of that point, and delta at its epsilon, each with
         probability `confidence`.
     confidence : float
+        Confidence of the test and of each bound.
     test : {"point", "ranks"}
-        One event at that point; or ranks of pairs of outputs against the whole curve, where one event says too little.
-        It is chosen on the first part.
+        One event at that point; or ranks of pairs of outputs against the whole curve, if one event shows too little. It
+        is chosen on the first part.
     claim : ClaimedCurve
+        The claimed curve.
     errors : tuple of (fp, n_fp, fn, n_fn)
-        Errors of the tested event on the other outputs, and how many these were; then of two events more that
-        `lower_curve` rests on: the best at epsilon 0, and the best at the smallest delta of the claim.
+        Errors of the tested event on the other outputs, and their number; then of two more events that `lower_curve`
+        rests on: the best at epsilon 0, and the best at the smallest delta of the claim.
 
     Examples
     --------
@@ -122,21 +124,10 @@ class ClaimAudit:
 
 @dataclass(frozen=True)
 class GaussianBound:
-    """A lower bound for a declared family: the two laws are those of a Gaussian mechanism (mu-GDP), seen as they are.
+    """A lower bound on mu for a declared family: the two laws are those of a Gaussian mechanism (mu-GDP).
 
-    Attributes
-    ----------
-    mu : float
-        With probability `confidence` or more, the mechanism is not mu-GDP for any smaller mu.
-    confidence : float
-    family : str
-        "gaussian": `epsilon` and `delta` hold where the trade-off of the learner is that of some mu.
-
-    Examples
-    --------
-    >>> found = GaussianBound(1.0, 0.9)
-    >>> round(found.epsilon(1e-5), 2), round(found.delta(0.0), 3)
-    (4.38, 0.383)
+    With probability `confidence` or more, the mechanism is not mu-GDP for any smaller mu. `epsilon` and `delta` hold if
+    the trade-off of the learner is that of some mu.
     """
 
     mu: float
@@ -157,7 +148,7 @@ class GaussianBound:
 
 
 def lower_curve(events: Sequence[Errors], epsilons: Any, confidence: float) -> Floats:
-    """Return what the errors of some events say about delta at every epsilon at once (PROOFS.md, L2)."""
+    """Return the bounds on delta that the errors of some events imply at every epsilon at once (PROOFS.md, L2)."""
     share = (1.0 - confidence) / (2.0 * len(events))  # for each rate of each event
     rates = [
         (clopper_pearson_upper(fp, n_fp, share), clopper_pearson_upper(fn, n_fn, share))
@@ -174,7 +165,7 @@ def _delta_at(epsilon: float, p: float, q: float) -> float:
 
 @dataclass(frozen=True)
 class _Event:
-    """The event ``sign * score >= cut``, the point of the curve where it shows most, and how much, standardised."""
+    """The event ``sign * score >= cut``, the point of the curve where it shows most, and its standardised evidence."""
 
     sign: float
     cut: float
@@ -190,7 +181,7 @@ def _best_event(fitted: Scores, curve: ClaimedCurve) -> _Event:
     factors, deltas = np.exp(curve.epsilons), curve.deltas
     best: _Event | None = None
     for sign, x, y in ((1.0, fp, fn), (-1.0, first.size - fp, second.size - fn)):
-        # One error more of each kind: a rate of 0 has no variance, and its evidence would be infinite.
+        # One more error of each kind: a rate of 0 has no variance, and its evidence would be infinite.
         p, q = (x + 1.0) / (first.size + 2.0), (y + 1.0) / (second.size + 2.0)
         for a, b, n_a, n_b in ((p, q, first.size, second.size), (q, p, second.size, first.size)):
             above = 1.0 - b[:, None] - factors * a[:, None] - deltas
@@ -205,7 +196,7 @@ def _best_event(fitted: Scores, curve: ClaimedCurve) -> _Event:
 
 
 def _differences(first: Floats, second: Floats) -> Floats:
-    """Return differences of pairs of scores: 0 for equal ones, also where both are infinite."""
+    """Return differences of pairs of scores: 0 for equal ones, also if both are infinite."""
     with np.errstate(invalid="ignore"):
         found: Floats = np.where(first == second, 0.0, second - first)
     return found
@@ -241,7 +232,7 @@ def audit_claim(
     fit_share: float,
     rng: np.random.Generator,
 ) -> ClaimAudit:
-    """Return an audit of a claimed curve: all choices on one part of the outputs, the test on the other (PROOFS.md)."""
+    """Audit a claimed curve: all choices on one part of the outputs, the test on the other (PROOFS.md, L8, L9)."""
     shuffled = [part[rng.permutation(len(part))] for part in worlds]
     sizes = [max(2, round(len(part) * fit_share)) for part in shuffled]
     score = attack(shuffled[0][: sizes[0]], shuffled[1][: sizes[1]])
@@ -283,8 +274,8 @@ def gaussian_bound(first: Floats, second: Floats, confidence: float, rng: np.ran
 
     Notes
     -----
-    The signed-rank sum of differences rises with mu for the same normal draws, as a sum of signs of Walsh averages, so
-    the simulated p-value falls, and all mu that are not refuted lie above one number (PROOFS.md, L10).
+    The signed-rank sum of differences is a sum of signs of Walsh averages, so it rises with mu for the same normal
+    draws. So the simulated p-value falls, and all mu that are not refuted lie above one number (PROOFS.md, L10).
     """
     pairs = min(first.size, second.size)
     alpha = 1.0 - confidence
@@ -305,7 +296,7 @@ def gaussian_bound(first: Floats, second: Floats, confidence: float, rng: np.ran
 
 
 def plot_stages(result: AuditResult, ax: Any = None) -> Any:
-    """Draw the bound of each stage, and the largest one that so many outputs can show."""
+    """Draw the bound of each stage, and the largest one that this many outputs can show."""
     ax = axes(ax)
     numeric = all(isinstance(stage, (int, float)) for stage in result.stages)
     x = list(result.stages) if numeric else list(range(1, len(result.stages) + 1))
@@ -319,7 +310,7 @@ def plot_stages(result: AuditResult, ax: Any = None) -> Any:
 
 
 def plot_errors(result: AuditResult, ax: Any = None) -> Any:
-    """Draw the error rates of the attack, and the rates that are possible under the epsilon and delta it bounds."""
+    """Draw the error rates of the attack, and the border of the rates that are possible under its bound."""
     ax = axes(ax)
     fp = np.linspace(0.0, 1.0, 401)
     factor = math.exp(result.epsilon)
@@ -333,7 +324,7 @@ def plot_errors(result: AuditResult, ax: Any = None) -> Any:
 
 
 def plot_curve(result: ClaimAudit, ax: Any = None) -> Any:
-    """Draw a claimed curve delta(epsilon), the measured lower bound, and the point that was tested."""
+    """Draw a claimed curve delta(epsilon), the measured lower bound, and the tested point."""
     ax = axes(ax)
     claim = result.claim
     grid = np.linspace(0.0, max(1.0, 1.05 * float(claim.epsilons.max())), 200)

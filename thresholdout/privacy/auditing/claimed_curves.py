@@ -1,4 +1,4 @@
-"""A claimed trade-off curve: finitely many of its points (epsilon, delta), and what follows from these."""
+"""A claimed trade-off curve: finitely many of its points (epsilon, delta), and their consequences."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["Claim", "ClaimedCurve", "CurvePoint", "claimed_curve"]
 
 Floats = NDArray[np.float64]
 _LARGEST = 700.0  # exp overflows beyond
-# An audit sees no delta below 1e-6 (it would take a million outputs), so the curve is read down to 1e-7.
+# An audit detects no delta below 1e-6 (it would take a million outputs), so the curve is read down to 1e-7.
 _LEAST_DELTA = 1e-7
-_POINTS = 24  # of an event's curve, where each one takes an accountant up to 0.1 s
+_POINTS = 24  # points of an event's curve, each of which takes an accountant up to 0.1 s
 _GRID = np.concatenate([[0.0], np.geomspace(0.02, 40.0, 60)])  # epsilons at which a function is read
-# Outward rounding of what is claimed: more than all rounding errors of the envelope, which are some 1e-15.
+# Outward rounding of the claim: more than all rounding errors of the envelope, which are some 1e-15.
 _WIDER = 1e-12
 
 
@@ -44,33 +44,30 @@ Claim = Event | Iterable[Event] | Callable[[float], float] | tuple[float, float]
 class ClaimedCurve:
     """The privacy that some points (epsilon, delta) claim together, in both orders of the data sets.
 
-    Attributes
-    ----------
-    points : tuple of CurvePoint
-        A mechanism that keeps the claim has all of them; between them nothing is assumed.
+    A mechanism that keeps the claim has all points; nothing is assumed between them.
     """
 
     points: tuple[CurvePoint, ...]
 
     @cached_property
     def epsilons(self) -> Floats:
-        """Of the points."""
+        """Epsilons of the points."""
         return np.array([point.epsilon for point in self.points])
 
     @cached_property
     def deltas(self) -> Floats:
-        """Of the points."""
+        """Deltas of the points."""
         return np.array([point.delta for point in self.points])
 
     @cached_property
     def _lines(self) -> tuple[Floats, Floats]:
-        """Slopes and intercepts of ``F``, the most power at a false-positive rate, as a minimum of lines."""
+        """Slopes and intercepts of ``F``, the largest power at a false-positive rate, as a minimum of lines."""
         factors, deltas = np.exp(self.epsilons) * (1.0 + _WIDER), self.deltas * (1.0 + _WIDER) + _WIDER * 1e-3
         slopes = np.concatenate([factors, 1.0 / factors, [0.0]])
         return slopes, np.concatenate([deltas, 1.0 - (1.0 - deltas) / factors, [1.0]])
 
     def least_rate(self, power: float) -> float:
-        """Return the least false-positive rate that an event with some power can have."""
+        """Return the smallest false-positive rate of an event with some power."""
         slopes, intercepts = self._lines
         rising = slopes > 0.0
         return max(0.0, float(((power - intercepts[rising]) / slopes[rising]).max()))
@@ -122,17 +119,7 @@ class ClaimedCurve:
 
 
 def claimed_curve(claim: object, adjacency: Adjacency) -> ClaimedCurve:
-    """Return the points of a claim: of an event's curve, of a function ``delta(epsilon)``, or the one of a pair.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting import LaplaceAnswer
-    >>> claimed_curve((1.0, 1e-5), "replace_one").points
-    (CurvePoint(epsilon=1.0, delta=1e-05),)
-    >>> curve = claimed_curve(LaplaceAnswer(1.0), "replace_one")
-    >>> round(curve.points[0].delta, 4)  # at epsilon 0: 1 - exp(-1/2)
-    0.3935
-    """
+    """Return the points of a claim: of an event's curve, of a function ``delta(epsilon)``, or the one of a pair."""
     if isinstance(claim, tuple) and len(claim) == 2 and not any(isinstance(part, Event) for part in claim):
         epsilon = positive(claim[0], "claim", zero=True)
         if epsilon > _LARGEST:
@@ -170,7 +157,7 @@ def _curve_of_event(claim: Event, adjacency: Adjacency) -> ClaimedCurve:
     if not taken:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
         raise InputError("claim", "an event that no accountant knows", f"one that an accountant knows ({reasons})")
-    # The closest accountant comes last; the others stand in where it says nothing.
+    # The closest accountant comes last. The others bound the range where it has no finite epsilon.
     accountants = taken[::-1]
     top = min(_LARGEST, min(accountant.epsilon(_LEAST_DELTA) for accountant in accountants))
     if not math.isfinite(top):

@@ -38,9 +38,9 @@ Floats = NDArray[np.float64]
 
 Counts = NDArray[np.int64]
 
-_SPLITS = 1000
+_SPLITS = 1000  # most rectangles that the search splits; stopping early only lowers the bound
 
-_TOLERANCE = 5e-4  # in nats or, for delta, relative: how much the search may lose
+_TOLERANCE = 5e-4  # loss of the search, in nats or, for delta, relative
 
 _LEFT_OUT = 1e-9  # share of alpha that tails left out of sums may have
 
@@ -55,10 +55,10 @@ def _log_ways(n: int) -> Floats:
 
 
 class _Extreme:
-    """Outcomes at least as extreme as the one seen, ordered by the limits of Clopper and Pearson.
+    """Outcomes at least as extreme as the observed one, ordered by the limits of Clopper and Pearson.
 
-    With ``x`` false positives there may be up to ``frontier[x]`` false negatives; -1 where no outcome is as extreme.
-    The frontier never rises.
+    With ``x`` false positives there may be up to ``frontier[x]`` false negatives; -1 if no outcome is as extreme. The
+    frontier never rises.
     """
 
     def __init__(self, goal: Goal, fp: int, n_fp: int, fn: int, n_fn: int, alpha: float) -> None:
@@ -105,7 +105,7 @@ class _Extreme:
     def largest_fn_rate(self, fp_rate: float, low: float, high: float) -> float | None:
         """Return a bound on the false-negative rates in the confidence set beside a false-positive rate.
 
-        None when there is none. `low` and `high` are guesses, and `high` is a valid bound.
+        None if there is none. `low` and `high` are guesses, and `high` is a valid bound.
         """
         at = self.masses(fp_rate)
 
@@ -130,10 +130,10 @@ def joint_value(goal: Goal, fp: int, n_fp: int, fn: int, n_fn: int, alpha: float
 
     Notes
     -----
-    The set holds the pairs of rates under which an outcome as extreme as the one seen, or more, has probability above
-    alpha. Outcomes are ordered by the bound that Clopper and Pearson's limits give; so this bound is never below that
-    one, and no other bound that respects the order is above [Buehler, JASA 52 (1957); PROOFS.md, L3]. The border of the
-    set is searched by rectangles, each valued at the corner that counts least.
+    The set holds the pairs of rates under which an outcome at least as extreme as the observed one has a probability
+    above alpha. Outcomes are ordered by the bound that Clopper and Pearson's limits give. So this bound is never below
+    that one, and no other bound that respects the order is above it [Buehler, JASA 52 (1957); PROOFS.md, L3]. The
+    border of the set is searched by rectangles, each valued at its smallest corner.
     """
     ends = [approximate_limits(n, alpha / 2.0)[k] for k, n in ((fp, n_fp), (fn, n_fn))]
     if goal.order(np.array([ends[0]]), np.array([ends[1]]))[0] <= 0.0:
@@ -143,7 +143,7 @@ def joint_value(goal: Goal, fp: int, n_fp: int, fn: int, n_fn: int, alpha: float
     def value(fp_rate: float, fn_rate: float) -> float:
         return goal.value(float(goal.order(np.array([fp_rate]), np.array([fn_rate]))[0]))
 
-    # A rectangle: the rates of false positives from `left` to `right`, and how large false-negative rates are there.
+    # A rectangle: false-positive rates from `left` to `right`, and the largest false-negative rates at these ends.
     top = extreme.largest_fn_rate(0.0, 0.0, 1.0) or 0.0
     bottom = extreme.largest_fn_rate(1.0, 0.0, top) or 0.0
     waiting = [(value(1.0, top), 0.0, 1.0, top, bottom)]
@@ -162,7 +162,7 @@ def joint_value(goal: Goal, fp: int, n_fp: int, fn: int, n_fn: int, alpha: float
 
 
 def _between(left: float, right: float, n: int) -> float:
-    """Return where to split: between them by ratio, and by difference close to 0 and 1."""
+    """Return the point of a split: between the ends by ratio, and by difference close to 0 and 1."""
     least = 0.01 / n
     if right > 0.5:
         return 1.0 - _between(1.0 - right, 1.0 - left, n) if left >= 0.5 else 0.5
@@ -177,21 +177,21 @@ _JOINT_UP_TO = 20_000  # outputs on one data set: the joint set gains little bey
 
 _SEARCH = 6e-4  # more than the search of the joint set loses, in nats
 
-_LARGEST = 30.0  # 1e13 models
+_LARGEST = 30.0  # it takes 1e13 models, more than any audit has
 
 
 def check_method(method: object) -> Method:
-    """Return the name of a way to bound both error rates."""
+    """Check the name of a way to bound both error rates."""
     return cast(Method, chosen(method, "method", METHODS))
 
 
 def method_for(n_fp: int, n_fn: int) -> Method:
-    """Return the way to bound both error rates where none was asked for."""
+    """Return the default way to bound both error rates."""
     return "joint" if max(n_fp, n_fn) <= _JOINT_UP_TO else "clopper-pearson"
 
 
 def fitted_on(outputs: int, share: float) -> int:
-    """Return how many outputs on one data set an attack is chosen on."""
+    """Return the number of outputs on one data set on which an attack is chosen."""
     return round(outputs * share)
 
 
@@ -224,41 +224,40 @@ def audit_epsilon(
     Parameters
     ----------
     fp : int
-        How often the attack said "second" about outputs on the first data set.
+        Number of outputs on the first data set that the attack assigned to the second.
     n_fp : int
-        How many outputs on the first data set it was tried on, 1 or more.
+        Number of outputs on the first data set that it was tried on, at least 1.
     fn, n_fn : int
-        How often it said "first" about outputs on the second data set, and of how many.
+        Number of outputs on the second data set that it assigned to the first, and that it was tried on.
     delta : float
         In [0, 1).
-    confidence : float
+    confidence : float, default 0.9
         Probability with which the bound holds, in (0, 1).
-    method : {"clopper-pearson", "joint"}
-        Either one limit for each rate, at an error rate of ``(1 - confidence)/2`` each, as published; or a joint
-        confidence set for both rates, which gives a larger bound at the same confidence (its search loses up to 0.0005
-        nats, or 0.05 % of a delta), and needs that the outputs on the two data sets are independent of each other.
+    method : {"clopper-pearson", "joint"}, default "clopper-pearson"
+        One limit for each rate, at an error rate of ``(1 - confidence)/2`` each, as published. Or a joint confidence
+        set for both rates, which gives a larger bound at the same confidence (its search loses up to 0.0005 nats, or
+        0.05 % of a delta), and requires that the outputs on the two data sets are independent of each other.
 
     Returns
     -------
     float
         In nats, rounded down. With probability `confidence` or more, no mechanism that is (epsilon, delta)-private for
-        this pair of data sets has an epsilon below it. 0 when nothing was found.
+        this pair of data sets has an epsilon below it. It is 0 if the attack shows nothing.
 
     Raises
     ------
     InputError, InputTypeError
-        For counts that are no integers, negative or above their number of trials, no trial at all, delta outside of
-        [0, 1) or a confidence outside of (0, 1).
+        If a count is no integer, negative or above its number of trials, or a number is out of range.
 
     Notes
     -----
     [HF, eq. 10-12]: a private mechanism obeys ``FP + e^epsilon FN >= 1 - delta`` and the same with both exchanged, for
-    any attack. Both limits hold at once, so the larger of the two quotients costs nothing. The attack, its threshold
-    and its features must have been fixed before these outputs were seen; bounds for several moments of one training
-    hold one by one, not all at once.
+    any attack. Both limits hold at once, so the maximum of the two quotients needs no further share of the error rate.
+    The attack, its threshold and its features must be fixed before these outputs are seen. Bounds for several moments
+    of one training hold one by one, not all at once.
 
-    The paper says that 500 test models limit its bound to 4.89. By its own rule it is 4.418 with 250 models on each
-    data set, 5.114 with 500 on each, and 4.89 would take 400 on each.
+    The paper says that 500 test models limit its bound to 4.89. By its own rule the limit is 4.418 with 250 models on
+    each data set, 5.114 with 500 on each, and 4.89 takes 400 on each.
 
     References
     ----------
@@ -271,7 +270,7 @@ def audit_epsilon(
     >>> round(audit_epsilon(5, 250, 12, 250, 1e-5, method="joint"), 2)
     3.17
 
-    The most that so many outputs can show, by an attack without errors; ``AuditResult.largest`` of an audit:
+    The largest bound that this many outputs can show, by an attack without errors; ``AuditResult.largest`` of an audit:
 
     >>> [round(audit_epsilon(0, n, 0, n, 1e-5), 4) for n in (250, 400, 500)]
     [4.4183, 4.8905, 5.1144]
@@ -304,6 +303,11 @@ def audit_delta(
         Rounded down: with probability `confidence` or more, no mechanism that is (epsilon, delta)-private for this pair
         of data sets has a delta below it. For epsilon 0 it bounds the distance in total variation.
 
+    Raises
+    ------
+    InputError, InputTypeError
+        As `audit_epsilon` does.
+
     Notes
     -----
     A bound on the hockey-stick divergence ``sup P(S) - e^epsilon Q(S)`` of the two laws, in one order or the other.
@@ -317,39 +321,40 @@ def audit_delta(
 
 
 def models_needed(epsilon: float, delta: float, confidence: float = 0.9, *, fit_share: float = 0.5) -> int:
-    """Return how many models on each data set an audit needs at least, for a limit that reaches some epsilon.
+    """Return the fewest models on each data set with which an audit can show some epsilon.
 
     Parameters
     ----------
     epsilon : float
-        That an audit shall be able to show, such as the one that is claimed; above 0, at most 30.
+        The epsilon to show, such as the claimed one; above 0, at most 30.
     delta : float
         In [0, 1).
-    confidence : float
-        Of the audit, in (0, 1).
-    fit_share : float
-        Which share of the models the attack is chosen on, in (0, 1); the others count.
+    confidence : float, default 0.9
+        Confidence of the audit, in (0, 1).
+    fit_share : float, default 0.5
+        Share of the models on which the attack is chosen, in (0, 1); the bound comes from the others.
 
     Returns
     -------
     int
-        With fewer of them no result can refute a claim of this epsilon, however bad the learner is. (May be too many
-        by 0.1 %, for what the search of the joint set loses.)
+        With fewer models no result can refute a claim of this epsilon, whatever the learner leaks. (It may be too large
+        by 0.1 %, which covers the loss of the search of the joint set.)
 
     Raises
     ------
     InputError, InputTypeError
-        When an argument is out of range.
+        If an argument is out of range.
 
     Notes
     -----
-    Without any error the limit is epsilon when both rates are bounded by ``x = (1 - delta)/(1 + e^epsilon)``. That
-    takes ``n = ln(alpha)/(2 ln(1 - x))`` outputs that count, where alpha is one minus the confidence: about
-    ``1.15 e^epsilon`` at 0.9; where that is above 20,000, and each rate has a limit of its own,
-    ``ln(alpha/2)/ln(1 - x)`` (PROOFS.md, L2 and L3).
+    Without any error the limit is epsilon if both rates are bounded by ``x = (1 - delta)/(1 + e^epsilon)``. That takes
+    ``n = ln(alpha)/(2 ln(1 - x))`` counted outputs, where alpha is one minus the confidence: about ``1.15 e^epsilon``
+    at 0.9. If that is above 20,000, each rate has a limit of its own, and it takes ``ln(alpha/2)/ln(1 - x)``
+    (PROOFS.md, L2 and L3).
 
-    No attack is without errors where the claim is true. A learner that one Gaussian answer protects, and nothing else,
-    shows a part of its epsilon on its worst pair with about so many models, at a share of 0.5 and with the best cut:
+    If the claim is true, every attack makes errors. A learner that one Gaussian answer protects, and nothing else,
+    shows a part of its epsilon on its worst pair with about these numbers of models, at a share of 0.5 and with the
+    best cut:
 
     ===========  =======  =======  =======  ==========
     delta        epsilon  a third  a half   two thirds
@@ -364,7 +369,7 @@ def models_needed(epsilon: float, delta: float, confidence: float = 0.9, *, fit_
     0.01         8        260      1,900    17,000
     ===========  =======  =======  =======  ==========
 
-    So a claim is tested best at a large delta, at which its epsilon is smaller: `best_epsilon` of the report's event.
+    So a claim is best tested at a large delta, at which its epsilon is smaller: `best_epsilon` of the report's event.
 
     Examples
     --------

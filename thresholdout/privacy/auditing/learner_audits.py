@@ -36,38 +36,15 @@ __all__ = ["RunFile", "audit_learner"]
 
 Floats = NDArray[np.float64]
 
-_FORMAT = 1
+_FORMAT = 1  # of the file of runs; another number is refused
 
 
 class RunFile:
     """Features of finished runs, kept in a file of JSON lines, or in memory only.
 
-    Parameters
-    ----------
-    path : str, path or None
-        Made when it does not exist; None keeps nothing. One audit at a time may write to it.
-    entropy : int
-        Of the audit.
-    fixed_seed : bool
-        Whether the entropy was chosen by the caller. Otherwise that of the file is taken over.
-    audit : str
-        What identifies data sets and learner.
-
-    Attributes
-    ----------
-    entropy : int
-    found : dict
-        Features by data set and run.
-
-    Raises
-    ------
-    InputError
-        When the file belongs to another audit, or is none.
-
-    Notes
-    -----
-    A line that was cut off by an interruption is dropped, and its run is done again. Floats are written so that they
-    are read back exactly.
+    A line that an interruption cut off is dropped, and its run is repeated. Floats are written so that they are read
+    back exactly. One audit at a time may write to a file. Without `fixed_seed` the file's entropy is adopted; `audit`
+    identifies data sets and learner.
     """
 
     def __init__(self, path: str | Path | None, *, entropy: int, fixed_seed: bool, audit: str) -> None:
@@ -123,7 +100,7 @@ class RunFile:
         self._write({"data_set": data_set, "run": run, "features": features.tolist()})
 
     def close(self) -> None:
-        """Close the file; what was added stays."""
+        """Close the file; its runs stay."""
         if self._file is not None:
             self._file.close()
 
@@ -192,32 +169,32 @@ def audit_learner(
     claim: Claim | None = None,
     **options: Any,
 ) -> AuditResult | ClaimAudit:
-    """Test a learner's privacy claim, or bound what it leaks, by many trainings on two neighbouring data sets.
+    """Test a learner's privacy claim, or bound its leakage, by many trainings on two neighbouring data sets.
 
     Parameters
     ----------
     learner : callable
-        ``learner(data, seed)`` trains once and returns anything, such as a model or its path; `seed` is an integer
-        from 0 to 2**32 - 1, from which all its randomness must come.
+        ``learner(data, seed)`` trains once and returns anything, such as a model or its path; `seed` is an integer from
+        0 to 2**32 - 1, from which all its randomness must come.
     first, second : object
         The two data sets, which differ in one record; `make_neighbour` builds a pair that is easy to tell apart.
     features : callable
-        From what the learner returns to what the attack sees: a number, an array of shape (features,), or of shape
+        From the learner's result to the features of the attack: a number, an array of shape (features,), or of shape
         (stages, features) for a path that is audited stage by stage, such as log-probabilities of the changed record
         after each epoch.
-    models : int
-        How many on each data set; the attack is fitted on the first half of them. `models_needed` says which number
-        can show a claimed epsilon at all, and how far usual numbers get.
-    random_state : int, numpy.random.Generator or None
-        Decides the seeds of all runs. The same integer gives the same result, whatever `n_jobs` and interruptions.
-    n_jobs : int or None
-        Processes, by joblib; -1 for all cores.
+    models : int, default 200
+        Number of models on each data set; the attack is fitted on the first half of them. `models_needed` returns the
+        number that can show a claimed epsilon at all, and lists the power of usual numbers.
+    random_state : int, numpy.random.Generator or None, default None
+        Seed of all runs. The same integer gives the same result, whatever `n_jobs` and interruptions.
+    n_jobs : int or None, default 1
+        Number of processes of joblib; -1 for all cores.
     store : str or path, optional
-        A file that keeps the features of every finished run. An audit that was interrupted goes on from there, and one
-        with more `models` starts with those that are there. Change the file with the learner: its code is not
-        compared, only its name and arguments, and both data sets.
-    progress : bool
-        Whether to show a bar, once two seconds are over.
+        A file that keeps the features of every finished run. An interrupted audit continues from it, and an audit with
+        more `models` reuses its runs. Change the file with the learner: its code is not compared, only its name and
+        arguments, and both data sets.
+    progress : bool, default True
+        Whether to show a progress bar after two seconds.
     claim : Event, list of Event, callable or pair of float, optional
         See `audit_outputs`; for a learner of this library ``report.event`` with ``adjacency=report.adjacency``.
     **options
@@ -232,16 +209,17 @@ def audit_learner(
     Raises
     ------
     InputError, InputTypeError
-        For options out of range, before anything is trained; a file of another audit; features that are not finite or
-        change their shape.
+        If an option is out of range, before anything is trained; if the file is of another audit; if features are not
+        finite or change their shape.
 
     Notes
     -----
-    Without a claim, 200 models show 4.46 nats at most (delta 1e-5, confidence 0.9), and that where the attack makes no
-    error. With the learner's event as claim, 300 models on each data set find half of the noise at epsilons of 1 to 8.
+    Without a claim, 200 models show at most 4.46 nats (delta 1e-5, confidence 0.9), and only if the attack makes no
+    error. With the learner's event as claim, 300 models on each data set detect that half of the noise is missing, at
+    epsilons of 1 to 8.
 
     [HF, Section V], with as many models on each data set instead of a coin for each. Bounds of several stages are
-    pointwise. Deciding after a look at the result whether to train more makes another experiment of it.
+    pointwise. An audit whose number of models depends on earlier results is another experiment.
 
     Examples
     --------
@@ -288,7 +266,7 @@ def _train(
     n_jobs: int | None,
     progress: bool,
 ) -> None:
-    """Add the runs that are missing."""
+    """Add the missing runs."""
     from joblib import Parallel, delayed
 
     waiting = [(part, run) for run in range(models) for part in (0, 1) if (part, run) not in runs.found]
@@ -318,7 +296,7 @@ def _one(learner: Callable[[Any, int], Any], data: Any, seed: int, features: Cal
 
 
 def _identity(learner: Any, first: Any, second: Any) -> str:
-    """Return a hash of both data sets, with the learner's name and what it was given beforehand."""
+    """Return a hash of both data sets, with the learner's name and its bound arguments."""
     from functools import partial
 
     import joblib

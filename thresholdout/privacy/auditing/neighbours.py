@@ -15,26 +15,12 @@ from thresholdout.privacy.accounting.bound_arguments import count, open_unit
 __all__ = ["Neighbours", "deepfool", "make_neighbour"]
 
 Floats = NDArray[np.float64]
-_STEPS = 1.1 ** np.arange(100)
+_STEPS = 1.1 ** np.arange(100)  # multiples of the way that are tried, up to 12,500
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Two data sets that differ in one record.
-
-    Attributes
-    ----------
-    first, second : tuple (X, y)
-        With the record as it was, and with the one that takes its place.
-    index : int
-        Its row.
-    x0, x_star : ndarray, shape (features,)
-        Before and after.
-    label : int
-        Of both.
-    distance : float
-        Between them, Euclidean.
-    """
+    """Two data sets that differ in one record: row `index`, moved from `x0` to `x_star` with the same label."""
 
     first: tuple[Floats, NDArray[np.int64]]
     second: tuple[Floats, NDArray[np.int64]]
@@ -57,17 +43,12 @@ def _linear(coef: Any, intercept: Any, models: int) -> tuple[Floats, Floats]:
 
 
 def deepfool(coef: Any, intercept: Any, x: Any) -> Floats:
-    """Return the shortest way from a point to where a linear classifier changes its prediction.
+    """Return the shortest way from a point to a change of a linear classifier's prediction.
 
     Notes
     -----
-    DeepFool [Moosavi-Dezfooli, Fawzi, Frossard, CVPR 2016], which needs one step when the classifier is linear: to the
-    nearest of the hyperplanes between the predicted class and another one.
-
-    Examples
-    --------
-    >>> deepfool([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]], [0.0, 0.5, -5.0], [2.0, 0.0])
-    array([-1.5,  0. ])
+    DeepFool [Moosavi-Dezfooli, Fawzi, Frossard, CVPR 2016] needs one step if the classifier is linear: to the nearest
+    of the hyperplanes between the predicted class and another one.
     """
     weights, offsets = _linear(coef, intercept, 0)
     point = np.asarray(x, dtype=np.float64)
@@ -88,37 +69,39 @@ def deepfool(coef: Any, intercept: Any, x: Any) -> Floats:
 def make_neighbour(
     X: Any, y: Any, coef: Any, intercept: Any, *, probability: float | None = None, candidates: int = 60
 ) -> Neighbours:
-    """Return a pair of data sets for an audit, of which the second holds a record that models must learn by heart.
+    """Return a pair of data sets for an audit, the second with a record that models can only memorise.
 
     Parameters
     ----------
     X : array_like, shape (records, features)
+        Records.
     y : array_like of int, shape (records,)
         Labels from 0 to classes - 1.
     coef, intercept : array_like, shape (models, classes, features) and (models, classes)
         Linear softmax models that were trained on these records.
     probability : float, optional
-        All models must give the old label less than this at the new place, in (0, 1); by default it is enough that
-        they all change their prediction.
-    candidates : int
-        How many records to try, of those that all models predict rightly; the one that has to be moved least is taken.
+        Probability in (0, 1) that all models must stay below for the old label at the new place. By default all models
+        must only change their prediction.
+    candidates : int, default 60
+        Number of records to try, among those that all models predict correctly. The one with the shortest move is
+        taken.
 
     Returns
     -------
     Neighbours
-        A record x0 is moved in the direction of `deepfool` for the average of the models until all of them change
-        their mind about it, and keeps its label.
+        The data sets ``first`` and ``second``; row ``index`` differs: ``x0`` becomes ``x_star``, at this ``distance``,
+        with the same ``label``. It is moved in the direction of `deepfool` for the average of the models until all of
+        them change their prediction.
 
     Raises
     ------
     InputError
-        For shapes and labels that do not fit, and when no candidate can be moved so.
+        If shapes or labels do not match, or no candidate can be moved so.
 
     Notes
     -----
-    [HF, Section V, steps 1 to 3]. The new record keeps the old label, so of the four features that the paper lists, the
-    probabilities of both labels at both points, two coincide with the other two: p(label | x_star) and p(label | x0)
-    are all there is.
+    [HF, Section V, steps 1 to 3]. The new record keeps the old label. So of the four features that the paper lists, the
+    probabilities of both labels at both points, only p(label | x_star) and p(label | x0) are different.
 
     Examples
     --------
@@ -158,7 +141,7 @@ def make_neighbour(
 
 
 def _move(weights: Floats, offsets: Floats, x: Floats, label: int, limit: float) -> Floats | None:
-    """Return where all models change their mind about a record; None when the straight way does not lead there."""
+    """Return the place where all models change their prediction of a record; None if the straight way misses it."""
     from scipy.special import softmax
 
     way = deepfool(weights.mean(axis=0), offsets.mean(axis=0), x)
@@ -168,6 +151,7 @@ def _move(weights: Floats, offsets: Floats, x: Floats, label: int, limit: float)
         changed = bool((scores.argmax(axis=1) != label).all())
         return changed and bool((softmax(scores, axis=1)[:, label] < limit).all())
 
+    # The factor 1.001 crosses the border itself, where the prediction is a tie.
     longer = next((k for k, length in enumerate(_STEPS) if fooled(1.001 * float(length))), None)
     if longer is None:
         return None

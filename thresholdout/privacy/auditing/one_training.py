@@ -23,30 +23,32 @@ __all__ = ["CanaryAudit", "audit_canaries", "audit_training", "chance_of_guesses
 
 Floats = NDArray[np.float64]
 Rate = Callable[[float], float]
-# Of 1,000 canaries about so many guesses show most for Gaussian learners with epsilons from 1 to 8 at delta 1e-5.
+# Of 1,000 canaries about this share shows most for Gaussian learners with epsilons from 1 to 8 at delta 1e-5.
 _GUESSED = 0.2
-# The recursion adds a thousand numbers with relative errors of 1e-16 each; so much is given away instead.
+# The recursion adds a thousand numbers with relative errors of 1e-16 each; this covers them (PROOFS.md, O3).
 _SLACK = 1e-9
-_LARGEST = 64.0  # epsilon or mu that is searched
+_LARGEST = 64.0  # largest epsilon or mu that is searched
 
 
 @dataclass(frozen=True)
 class CanaryAudit:
-    """What one training shows about its privacy.
+    """The privacy that one training shows.
 
     Attributes
     ----------
     refuted : bool or None
-        Whether the claimed curve is refuted; None without a claim. A right claim is refuted with probability
-        ``1 - confidence`` at most.
+        Whether the claimed curve is refuted; None without a claim. A true claim is refuted with probability ``1 -
+        confidence`` at most.
     epsilon : float
         Lower bound on epsilon at `delta`; with a family, for learners of this family only.
     delta : float
+        Delta of that bound.
     p_value : float or None
-        The most that the claim gives to so many right guesses.
+        Largest probability of so many correct guesses under the claim.
     correct, guesses, canaries : int
-        Right guesses, all guesses, and canaries.
+        Correct guesses, all guesses, and canaries.
     confidence : float
+        Probability with which each bound holds.
     family : str or None
         The declared family of `epsilon`.
     mu : float or None
@@ -79,7 +81,7 @@ class CanaryAudit:
 
 
 def _reached(chance: float, correct: int, guesses: int, canaries: int, least_rate: Rate) -> bool:
-    """Return whether so many right guesses, or more, can have this probability (PROOFS.md, O3)."""
+    """Return whether so many correct guesses, or more, can have this probability (PROOFS.md, O3)."""
     total = mass = chance
     right, wrong = correct * mass / canaries, (guesses - correct) * mass / canaries
     for k in range(correct, 0, -1):
@@ -94,12 +96,12 @@ def _reached(chance: float, correct: int, guesses: int, canaries: int, least_rat
 
 
 def chance_of_guesses(correct: int, guesses: int, canaries: int, curve: ClaimedCurve) -> float:
-    """Return the most that any mechanism on a curve gives to so many right guesses or more, rounded up.
+    """Return the largest probability, rounded up, of so many correct guesses or more for any mechanism on a curve.
 
     Examples
     --------
-    Without a delta it is at least the tail of a binomial law [Steinke, Nasr and Jagielski 2023, Theorem 5.2], and
-    equal to it where all guesses are right; 10 of 10 coins at epsilon 0 have 2^-10:
+    Without a delta it is at least the tail of a binomial law [Steinke, Nasr and Jagielski 2023, Theorem 5.2], and equal
+    to it if all guesses are correct; 10 of 10 coins at epsilon 0 have 2^-10:
 
     >>> round(chance_of_guesses(10, 10, 10, ClaimedCurve((CurvePoint(0.0, 0.0),))) * 1024, 6)
     1.0
@@ -116,7 +118,7 @@ def _gaussian_rate(mu: float) -> Rate:
 
 
 def _guesses(scores: Floats, guesses: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return which canaries are guessed, and whether each is said to be in: the highest scores and the lowest."""
+    """Return which canaries are guessed, and whether each guess is "in": the highest scores and the lowest."""
     order = np.lexsort((rng.random(scores.size), scores))
     out, inside = order[: guesses // 2], order[scores.size - (guesses - guesses // 2) :]
     said = np.zeros(guesses, dtype=np.bool_)
@@ -143,24 +145,24 @@ def audit_canaries(
     included : array_like of bool, shape (canaries,)
         Which canaries took part, each by a fair coin of its own. For replaced records: which of its two versions.
     scores : array_like, shape (canaries,)
-        Higher where a canary looks as if it had taken part: how much the model likes the record, or how far the
-        parameters moved along its gradient. They may depend on the model, the canaries and on nothing that knows the
-        coins. For replaced records: how much more the version of 1 is liked than that of 0.
+        Higher if a canary seems to have taken part: how well the model fits the record, or how far the parameters moved
+        along its gradient. They may depend on the model, the canaries and on nothing that knows the coins. For replaced
+        records: how much better version 1 fits than version 0.
     claim : Event, list of Event, callable or pair of float, optional
         See `audit_outputs`; the whole curve is tested.
-    delta : float
-        At which epsilon is bounded, in [0, 1).
+    delta : float, default 1e-5
+        Delta at which epsilon is bounded, in [0, 1).
     guesses : int, optional
-        How many canaries are guessed, half of them as in (highest scores), half as out (lowest); fixed without a look
-        at the coins. By default a fifth of all.
+        Number of canaries that are guessed, half of them as in (highest scores), half as out (lowest); fixed without
+        knowledge of the coins. A fifth of all by default.
     family : {"gaussian"}, optional
-        Bounds epsilon for learners with the curve of a Gaussian mechanism (mu-GDP), where the law of the learner
-        justifies it; without it, epsilon is bounded whatever the law.
-    confidence : float
+        Bounds epsilon for learners with the curve of a Gaussian mechanism (mu-GDP), if the law of the learner justifies
+        it. Without it, the bound on epsilon holds for any law.
+    confidence : float, default 0.9
         In (0, 1).
-    adjacency : {"add_remove", "replace_one"}
-        Of one canary; it decides the curve of an event.
-    random_state : int, numpy.random.Generator or None
+    adjacency : {"add_remove", "replace_one"}, default "add_remove"
+        How one canary makes neighbours; it decides the curve of an event.
+    random_state : int, numpy.random.Generator or None, default None
         Breaks ties between scores.
 
     Returns
@@ -170,12 +172,12 @@ def audit_canaries(
     Raises
     ------
     InputError, InputTypeError
-        For arrays that do not fit, scores that are not finite, and options out of range.
+        If arrays do not match, scores are not finite, or an option is out of range.
 
     Notes
     -----
-    The count of right guesses against the curve [Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and Chaudhuri
-    2024], proved and made exact in PROOFS.md, O1 to O3.
+    The count of correct guesses is tested against the curve [Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and
+    Chaudhuri 2024], proved and made exact in PROOFS.md, O1 to O3.
 
     Examples
     --------
@@ -247,7 +249,7 @@ def _audit(bits: NDArray[np.bool_], scores: Floats, setting: _Setting, rng: np.r
 
 
 def _largest(refuted: Callable[[float], bool]) -> float:
-    """Return about the largest value that is refuted, 0 when none is."""
+    """Return about the largest value that is refuted, 0 if none is."""
     if not refuted(0.0):
         return 0.0
     high = 1.0
@@ -279,20 +281,20 @@ def audit_training(
     adjacency: Adjacency = "add_remove",
     random_state: int | np.random.Generator | None = None,
 ) -> CanaryAudit:
-    """Throw the coins of canaries, train once, and audit the training.
+    """Draw the coins of canaries, train once, and audit the training.
 
     Parameters
     ----------
     train : callable
         ``train(included, seed)`` trains once with the canaries whose entry is True, as records or as gradients, and
-        returns a score for each canary; see `audit_canaries`. Any library's training will do; `seed` is an integer
+        returns a score for each canary; see `audit_canaries`. Any library's training is possible; `seed` is an integer
         from 0 to 2**32 - 1.
     canaries : int
-        How many there are.
+        Number of canaries.
     claim, delta, guesses, family, confidence, adjacency
         See `audit_canaries`.
-    random_state : int, numpy.random.Generator or None
-        Of the coins and of `seed`.
+    random_state : int, numpy.random.Generator or None, default None
+        Seed of the coins and of `seed`.
 
     Returns
     -------
@@ -305,7 +307,7 @@ def audit_training(
 
     Examples
     --------
-    A sum with Gaussian noise, one coordinate for each canary, of which half the noise is missing:
+    A sum with Gaussian noise, one coordinate for each canary, which has half of the claimed noise:
 
     >>> from thresholdout.privacy.accounting import GaussianAnswer
     >>> def train(included, seed):

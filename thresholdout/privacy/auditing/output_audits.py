@@ -38,14 +38,14 @@ _NAMES = ("world_0", "world_1")
 
 Floats = NDArray[np.float64]
 
-# A claim is tested at one event or by ranks; both need the direction of the attack, which few outputs show.
+# A claim is tested at one event or by ranks. Both need only the direction of the attack, which few outputs show.
 _CLAIM_SHARE = 0.2
 
-_CHOICE = 0.02  # share of alpha at which events are compared: the best of many flatters itself, small ones most
+_CHOICE = 0.02  # share of alpha at which events are compared: the best of many looks too good, small ones most
 
 
 class AuditOptions(TypedDict, total=False):
-    """What all audits take; see `audit_outputs`."""
+    """Options of all audits; see `audit_outputs`."""
 
     delta: float | None
     epsilon: float | None
@@ -59,13 +59,13 @@ class AuditOptions(TypedDict, total=False):
 
 
 class OutputOptions(AuditOptions, total=False):
-    """What audits of outputs take."""
+    """Options of audits of outputs."""
 
     random_state: int | np.random.Generator | None
 
 
 class ClaimOptions(TypedDict, total=False):
-    """What audits of a claim take; see `audit_outputs`."""
+    """Options of audits of a claim; see `audit_outputs`."""
 
     confidence: float
     attack: str | Attack
@@ -108,7 +108,7 @@ def _known(options: Mapping[str, Any], names: Iterable[str]) -> None:
 
 
 def check_claim(claim: Claim, options: ClaimOptions) -> ClaimSetting:
-    """Return a checked claim with its curve; before anything is drawn or trained."""
+    """Check a claim and its options, before anything is drawn or trained."""
     for name in ("delta", "epsilon"):
         if name in options:
             raise InputError(name, "a value beside a claim", "one of them: a claim, or what is to be measured")
@@ -123,7 +123,7 @@ def check_claim(claim: Claim, options: ClaimOptions) -> ClaimSetting:
 
 
 def check_options(options: OutputOptions) -> AuditSetting:
-    """Return checked options; before anything is drawn or trained."""
+    """Check options, before anything is drawn or trained."""
     _known(options, OutputOptions.__annotations__)
     family = options.get("family")
     confidence = open_unit(options.get("confidence", 0.9), "confidence")
@@ -253,60 +253,60 @@ def audit_outputs(
 def audit_outputs(
     world_0: Any, world_1: Any, *, claim: Claim | None = None, **options: Any
 ) -> AuditResult | ClaimAudit:
-    """Test a privacy claim by outputs on two neighbouring data sets, or bound what they tell from below.
+    """Test a privacy claim by outputs on two neighbouring data sets, or bound their leakage from below.
 
     Parameters
     ----------
     world_0, world_1 : array_like, shape (outputs,), (outputs, features) or (outputs, stages, features)
-        Features of independent outputs on each of the two data sets; both may have different numbers of outputs.
-        Stages, such as epochs, are audited one by one.
+        Features of independent outputs on each of the two data sets, whose numbers may differ. Stages, such as epochs,
+        are audited one by one.
     claim : Event, list of Event, callable or pair of float, optional
-        The claim to be tested: an event, whose curve the accountants know; a function ``delta(epsilon)``; or a pair
-        (epsilon, delta). The whole curve counts: a pair at delta 1e-5 takes far more outputs to refute.
+        The claim to test: an event, whose curve the accountants know; a function ``delta(epsilon)``; or a pair
+        (epsilon, delta). The whole curve is tested; a pair at delta 1e-5 takes far more outputs to refute.
     delta, epsilon : float, optional
         Without a claim, exactly one of them is given, and the other one is bounded: epsilon for a delta in [0, 1), or
         delta (the hockey-stick divergence, in the worse of both orders) for an epsilon in [0, 700].
-    confidence : float
-        Probability with which the bound of a stage holds, in (0, 1), 0.9 by default. A right claim is refuted with
-        probability ``1 - confidence`` at most.
-    attack : {"logistic", "gaussian", "histogram", "score"} or callable
+    confidence : float, default 0.9
+        Probability with which the bound of a stage holds, in (0, 1). A true claim is refuted with probability ``1 -
+        confidence`` at most.
+    attack : {"logistic", "gaussian", "histogram", "score"} or callable, default "logistic"
         How outputs become scores, higher for the second data set: log-odds of a logistic regression, log-likelihood
         ratio of two normal laws, or of frequencies in bins (one feature), or the one feature itself. A callable takes
         the features of both, arrays of shape (outputs, features), and returns a function from features to scores.
-    cut : "best" or float
-        From which score on the attack says "second", or up to which one: what shows most on the outputs that it was
-        fitted on, in either direction; or from a fixed one on, such as 0.0 for even odds.
+    cut : "best" or float, default "best"
+        Threshold of the score from which on the attack says "second". "best" is the threshold, in either direction,
+        that shows most on the outputs that the attack was fitted on; a number is fixed, such as 0.0 for even odds.
     family : {"gaussian"}, optional
-        Bounds mu of a Gaussian mechanism too, where the law of the learner justifies it; see `AuditResult.by_family`.
-    adjacency : {"replace_one", "add_remove"}
-        In which the two data sets are neighbours; it decides the curve of an event.
-    random_state : int, numpy.random.Generator or None
-        Order of the outputs, and simulated laws, of claims and families.
+        Also bounds mu of a Gaussian mechanism, if the law of the learner justifies it; see `AuditResult.by_family`.
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
+        How the two data sets are neighbours; it decides the curve of an event.
+    random_state : int, numpy.random.Generator or None, default None
+        Seed of the order of the outputs, and of simulated laws, for claims and families.
     method : {"joint", "clopper-pearson"}, optional
         See `audit_epsilon`; by default the joint confidence set for up to 20,000 outputs on each, and Clopper and
         Pearson's limits for more.
-    fit_share : float
-        Which share of the outputs, the leading ones, the attack and its threshold are chosen on. The bound comes from
-        the others alone, so any attack is allowed, and a poor one only shows less. By default 0.5, and 0.2 for claims.
+    fit_share : float, default 0.5, or 0.2 for claims
+        Share of the outputs, the leading ones, on which the attack and its threshold are chosen. The bound comes from
+        the others alone, so any attack is valid, and a poor one only shows less.
     stages : iterable, optional
         Names of the stages; 1, 2, ... by default.
 
     Returns
     -------
     ClaimAudit
-        With a claim: `refuted`, `epsilon` and `delta` measured, `at` the point of the curve that was tested.
+        With a claim: `refuted`, the measured `epsilon` and `delta`, and `at`, the point of the curve that was tested.
     AuditResult
         Without one.
 
     Raises
     ------
     InputError, InputTypeError
-        For features that are not finite, of different shapes or too few, and options out of range.
+        If features are not finite, of different shapes or too few, or an option is out of range.
 
     Notes
     -----
-    Valid when the outputs are independent draws, and whoever chose features and attack had not seen those that they
-    are tried on. More outputs until something shows is another experiment: choose their number first (PROOFS.md, L4).
+    Valid if the outputs are independent draws, and features and attack were chosen without those that they are tried
+    on. Adding outputs until something shows is another experiment: choose their number first (PROOFS.md, L4).
 
     Examples
     --------
@@ -314,7 +314,7 @@ def audit_outputs(
     >>> audit_outputs(rng.normal(size=1000), rng.normal(2, size=1000), delta=1e-5)
     <epsilon >= 2.79 at delta 1e-05, confidence 0.9; 500 and 500 outputs show 6.08 at most>
 
-    Half of the claimed noise is found out by 300 outputs on each:
+    300 outputs on each data set detect that half of the claimed noise is missing:
 
     >>> from thresholdout.privacy.accounting import GaussianAnswer
     >>> audit_outputs(rng.normal(size=300), rng.normal(2, size=300), claim=GaussianAnswer(1.0), random_state=0)
@@ -341,11 +341,11 @@ def audit_sampler(
     Parameters
     ----------
     first, second : callable
-        ``first(size, rng)`` returns so many independent outputs, or features of them, on the first data set, as an
+        ``first(size, rng)`` returns ``size`` independent outputs, or features of them, on the first data set, as an
         array whose first axis has that length; `rng` is a generator of numpy.
-    draws : int
-        From each of the two.
-    random_state : int, numpy.random.Generator or None
+    draws : int, default 20_000
+        Number of draws from each of the two.
+    random_state : int, numpy.random.Generator or None, default None
         Seed of both generators.
     **options
         ``delta`` or ``epsilon`` (one of them), ``confidence``, ``attack``, ``cut``, ``method``, ``fit_share``,
@@ -359,11 +359,11 @@ def audit_sampler(
     Raises
     ------
     InputError, InputTypeError
-        For options out of range, and draws that are not as many finite numbers as asked for.
+        If an option is out of range, or the draws are not `draws` finite numbers.
 
     Examples
     --------
-    A Laplace answer about one record costs 1 nat, and the audit sees most of that:
+    A Laplace answer about one record costs 1 nat, and the audit finds most of that:
 
     >>> result = audit_sampler(lambda size, rng: rng.laplace(0, 1, size), lambda size, rng: rng.laplace(1, 1, size),
     ...                        delta=0.0, random_state=0)

@@ -1,4 +1,4 @@
-"""What accountants have in common: they take events in, and say what these cost together."""
+"""The interface of accountants, which add up the privacy cost of events, and the accountant of pure epsilons."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ Bound = Literal["exact", "upper", "lower", "estimate"]
 
 
 class UnsupportedEvent(InputError):
-    """An event that an accountant says nothing about.
+    """An event that an accountant cannot account for.
 
     Parameters
     ----------
     event : Event
         The primitive event.
     accountant : str
-        Who refuses.
+        Name of the accountant that refuses it.
     reason : str
-        Why.
+        Why it does.
 
     Examples
     --------
@@ -65,17 +65,11 @@ class UnsupportedEvent(InputError):
 
 @dataclass(frozen=True)
 class Stated:
-    """A number, and what it is.
+    """A number and its standing: how far it is a guarantee, and how it was reached.
 
-    Attributes
-    ----------
-    value : float
-    bound : {"exact", "upper", "lower", "estimate"}
-        "exact": attained by the worst mechanism that the events describe, but for rounding upwards. "upper": a
-        guarantee that may be larger than needed. "lower": some mechanism that they describe has at least this.
-        "estimate": close to the truth, and no guarantee.
-    how : str
-        How it was reached.
+    "exact" is attained by the worst mechanism that the events describe, up to rounding upwards. "upper" is a guarantee
+    that may be larger than needed. "lower" is reached by some mechanism that they describe. "estimate" is close to the
+    exact value, and no guarantee.
     """
 
     value: float
@@ -89,19 +83,18 @@ class Stated:
 
 
 class Accountant(ABC):
-    """Takes events in, and says what they cost together under one notion of neighbours.
+    """Adds up the privacy cost of events under one notion of neighbours.
 
     Parameters
     ----------
-    adjacency : {"replace_one", "add_remove"}
-        What a neighbour is: another record in place of one, or one record more or less. Fixed for the accountant's
-        life.
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
+        The notion of neighbours: another record in place of one, or one record more or less. It is fixed.
 
     Notes
     -----
-    Equal events are kept once, with their number, so that repeating a step costs no time, and the order in which
-    events come does not matter. An event may be chosen in view of what earlier ones released; *how many* events there
-    are and with which parameters must not be, except where they follow a rule that was fixed before.
+    Equal events are kept once, with their number, so repeating a step takes no time, and the order of events does not
+    matter. An event may be chosen with knowledge of earlier releases. The *number* of events and their parameters must
+    not depend on these, unless they follow a rule that was fixed before.
 
     Examples
     --------
@@ -111,7 +104,7 @@ class Accountant(ABC):
     """
 
     name: ClassVar[str]
-    """What it is called in tables."""
+    """Name of the accountant in tables."""
 
     def __init__(self, adjacency: Adjacency = "replace_one") -> None:
         self._adjacency = check_adjacency(adjacency)
@@ -119,7 +112,7 @@ class Accountant(ABC):
 
     @property
     def adjacency(self) -> Adjacency:
-        """What a neighbour is."""
+        """The notion of neighbours."""
         return self._adjacency
 
     @property
@@ -129,32 +122,32 @@ class Accountant(ABC):
 
     @property
     def events(self) -> Composed:
-        """All that was composed, as one event."""
+        """All composed events, as one event."""
         return Composed([SelfComposed(event, times) for event, times in self._counts.items()])
 
     @property
     def total(self) -> int:
-        """How many primitive events there were."""
+        """Number of primitive events."""
         return sum(self._counts.values())
 
     def supports(self, event: Event) -> bool:
-        """Whether `compose` takes an event."""
+        """Return whether `compose` accepts an event."""
         return not self.why_not(event)
 
     def why_not(self, event: Event) -> str:
-        """Return why `compose` refuses an event; empty when it does not."""
+        """Return why `compose` refuses an event; empty if it accepts it."""
         refused = self._read(check_event(event), 1)[1]
         return "" if refused is None else refused.reason
 
     def compose(self, event: Event, count: int = 1) -> Self:
-        """Take an event in.
+        """Add an event.
 
         Parameters
         ----------
         event : Event, or a list of them
-            What was done to the records.
-        count : int
-            How often.
+            The release.
+        count : int, default 1
+            Number of repetitions.
 
         Returns
         -------
@@ -164,7 +157,7 @@ class Accountant(ABC):
         Raises
         ------
         UnsupportedEvent
-            When it is, or has inside, an event that this accountant says nothing about; nothing has changed then.
+            If it is, or contains, an event that this accountant cannot account for; the accountant is then unchanged.
         """
         found, refused = self._read(check_event(event), check_count(count, "count"))
         if refused is not None:
@@ -174,7 +167,7 @@ class Accountant(ABC):
         return self
 
     def _read(self, event: Event, times: int) -> tuple[dict[Event, int], UnsupportedEvent | None]:
-        """Walk through an event once: count the primitive events, and find the first that is refused."""
+        """Count the primitive events in an event, and find the first that is refused."""
         found: dict[Event, int] = {}
         for leaf, repeated in leaves(event, times):
             if leaf not in found and leaf not in self._counts:
@@ -185,25 +178,25 @@ class Accountant(ABC):
         return found, None
 
     def epsilon(self, delta: float) -> float:
-        """Return a guaranteed epsilon at a delta in [0, 1), nats; ``inf`` when none is known there."""
+        """Return a guaranteed epsilon at a delta in [0, 1), in nats; ``inf`` if none is known."""
         return self._guarantee(self.epsilon_statements(delta))
 
     def delta(self, epsilon: float) -> float:
-        """Return a guaranteed delta, in [0, 1], at an epsilon of 0 or more."""
+        """Return a guaranteed delta, in [0, 1], at an epsilon of at least 0."""
         return self._guarantee(self.delta_statements(epsilon))
 
     def epsilon_statements(self, delta: float) -> list[Stated]:
-        """Return all that is known about epsilon at a delta in [0, 1)."""
+        """Return all known bounds and values of epsilon at a delta in [0, 1)."""
         found = probability(delta, "delta")
         return self._epsilon(found) if self._counts else [Stated(0.0, "exact", "nothing happened")]
 
     def delta_statements(self, epsilon: float) -> list[Stated]:
-        """Return all that is known about delta at an epsilon of 0 or more."""
+        """Return all known bounds and values of delta at an epsilon of at least 0."""
         found = positive(epsilon, "epsilon", zero=True)
         return self._delta(found) if self._counts else [Stated(0.0, "exact", "nothing happened")]
 
     def table(self, delta: float) -> pd.DataFrame:
-        """Say how epsilon was reached.
+        """Return how epsilon was reached, as a table.
 
         Parameters
         ----------
@@ -229,15 +222,15 @@ class Accountant(ABC):
 
     @abstractmethod
     def _why_not(self, leaf: Event) -> str:
-        """Return why a primitive event is refused; empty when it is not."""
+        """Return why a primitive event is refused; empty if it is not."""
 
     @abstractmethod
     def _epsilon(self, delta: float) -> list[Stated]:
-        """Return what is known about epsilon; there is at least one event."""
+        """Return the statements about epsilon; there is at least one event."""
 
     @abstractmethod
     def _delta(self, epsilon: float) -> list[Stated]:
-        """Return what is known about delta; there is at least one event."""
+        """Return the statements about delta; there is at least one event."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.adjacency!r}, {self.total} events, {len(self._counts)} different)"
@@ -246,8 +239,13 @@ class Accountant(ABC):
 class PureAccountant(Accountant):
     """Adds up the epsilons of events without a delta, and makes no other assumption.
 
-    The only accountant whose epsilon holds at delta = 0, also for interactions that run at the same time, and the one
-    that certificates of guards can use for dependent records.
+    No other accountant's epsilon holds at delta = 0, also for interactions that run at the same time. Certificates of
+    guards can use this accountant for dependent records.
+
+    Parameters
+    ----------
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
+        The notion of neighbours.
 
     Examples
     --------
@@ -279,14 +277,7 @@ class PureAccountant(Accountant):
 
 
 def total_pure_epsilon(accountant: Accountant) -> float:
-    """Return the sum of the epsilons of an accountant's events, none of which has a delta, rounded up.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.events.event_types import BlackBox
-    >>> total_pure_epsilon(PureAccountant().compose(BlackBox(0.25), 4))
-    1.0
-    """
+    """Return the sum of the epsilons of an accountant's events, none of which has a delta, rounded up."""
     found = [(parameters_of(event, accountant.adjacency), times) for event, times in accountant.counts.items()]
     pairs = sorted((pair[0], times) for pair, times in found if pair is not None)
     return sum_up([epsilon for epsilon, _ in pairs], [times for _, times in pairs])

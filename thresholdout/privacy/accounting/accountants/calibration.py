@@ -1,4 +1,4 @@
-"""The best of all accountants, and the noise that a target needs."""
+"""The smallest epsilon of all accountants, and the noise that a target requires."""
 
 from __future__ import annotations
 
@@ -45,37 +45,29 @@ __all__ = [
 Make = Callable[[Adjacency], Accountant]
 Method = Literal["best", "rdp", "pld"]
 
+# Accountants of the steps of DP-SGD.
 METHODS: dict[str, tuple[type[Accountant], ...]] = {
     "best": (RenyiAccountant, DistributionAccountant),
     "rdp": (RenyiAccountant,),
     "pld": (DistributionAccountant,),
 }
-"""Accountants of the steps of DP-SGD."""
 
-# Any accountant's epsilon is a guarantee, so that leaving one out is sound. The ratio of two accountants' epsilons
-# changes slowly with the noise: one that is so far behind, so near the target, does not come first there.
+# Any accountant's epsilon is a guarantee, so leaving one out is sound. The ratio of two accountants' epsilons changes
+# slowly with the noise: one whose epsilon is 1.2 times the best twice, within a factor of 1.5 of the target, is not
+# the best there.
 _BEHIND, _NEAR, _TRIALS = 1.2, 1.5, 2
 
 # Below this share of the records a sum of losses takes up to ten seconds at the usual accuracy, and a tenth of one at
-# the rough one; epsilon is steep in the noise there, so that little accuracy is enough for a close noise.
+# the rough one. Epsilon is steep in the noise there, so little accuracy is enough for a close noise.
 _TINY, _ROUGH, _USUAL = 1e-3, 1e-2, 1e-5
 
 
 @dataclass(frozen=True)
 class BestEpsilon:
-    """The smallest epsilon of several accountants.
+    """The smallest epsilon of several accountants, in nats, and the accountant that found it.
 
-    Attributes
-    ----------
-    epsilon : float
-        In nats; ``inf`` when none is known.
-    delta : float
-    accountant : str
-        The one that found it; "none" when no accountant knows all events.
-    refused : dict of str to str
-        Why other accountants said nothing.
-    table : DataFrame
-        All numbers, one row each; see `Accountant.table`.
+    ``epsilon`` is infinite and ``accountant`` is "none" if no accountant knows all events. ``refused`` maps each
+    accountant that does not know some event to the reason. ``table`` has all numbers, as in `Accountant.table`.
     """
 
     epsilon: float
@@ -99,7 +91,7 @@ def all_accountants() -> tuple[Make, ...]:
 def composed_accountants(
     events: Event | Iterable[Event], adjacency: Adjacency, makers: Iterable[Make]
 ) -> tuple[list[Accountant], dict[str, str]]:
-    """Return the accountants that know some events, with these in them, and why others do not."""
+    """Return the accountants that know some events, with these composed, and why others do not."""
     event = events if isinstance(events, Event) else Composed(events)
     taken, refused = [], {}
     for make in makers:
@@ -124,18 +116,25 @@ def best_epsilon(
     Parameters
     ----------
     events : Event or iterable of Event
-        What was done to the records.
+        The releases.
     delta : float
         In [0, 1).
-    adjacency : {"replace_one", "add_remove"}
-        What a neighbour is.
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
+        The notion of neighbours.
     accountants : iterable of callables, optional
-        Each makes an empty accountant for an adjacency, such as the class `RenyiAccountant`; all when left out.
+        Each makes an empty accountant for an adjacency, such as the class `RenyiAccountant`; all by default.
 
     Returns
     -------
     BestEpsilon
-        A guarantee: each accountant's is one, for the same mechanism.
+        Its ``epsilon`` is a guarantee: each accountant's is one, for the same mechanism. ``accountant`` names the one
+        that found it, ``table`` has all numbers, and ``refused`` maps accountants that do not know the events to the
+        reason.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        If an argument is out of range or is no event.
 
     Examples
     --------
@@ -164,14 +163,7 @@ def best_delta(
     adjacency: Adjacency = "replace_one",
     accountants: Iterable[Make] | None = None,
 ) -> float:
-    """Return the smallest guaranteed delta of all accountants that know the events, 1 when there is none.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.events.event_types import BlackBox
-    >>> best_delta(BlackBox(0.5), 0.5)
-    0.0
-    """
+    """Return the smallest guaranteed delta of all accountants that know the events, or 1."""
     adjacency = check_adjacency(adjacency)
     taken, _ = composed_accountants(events, adjacency, all_accountants() if accountants is None else accountants)
     with suppress_warnings(EdgeOrderWarning, NoFiniteOrderWarning):
@@ -185,18 +177,7 @@ def _epsilons(taken: Iterable[Accountant], delta: float) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A parameter that meets a target.
-
-    Attributes
-    ----------
-    value : float
-        The parameter.
-    event : Event
-        What it makes.
-    epsilon : float
-        That the event costs; at most the target.
-    delta : float
-    """
+    """A parameter that meets a target, the event that it makes, and the cost of that event."""
 
     value: float
     event: Event
@@ -219,36 +200,37 @@ def calibrate(
     tolerance: float = 1e-6,
     progress: bool = False,
 ) -> Calibration:
-    """Find the smallest parameter, such as a noise, with which something costs at most a target.
+    """Find the smallest parameter, such as a noise, at which an event costs at most a target.
 
     Parameters
     ----------
     make_event : callable
-        From a parameter to an event that costs less the larger the parameter is.
+        From a parameter to an event whose cost falls as the parameter grows.
     target_epsilon : float
         Above 0, in nats.
     delta : float
         In [0, 1).
     adjacency, accountants
         As in `best_epsilon`.
-    bracket : tuple of float
-        Where to look first; widened as needed.
-    limits : tuple of float
-        Between which the parameter must be.
-    tolerance : float
-        Relative, above 1e-12: how far above the smallest parameter the result may be.
-    progress : bool
-        Whether a bar shows how many parameters were priced, once two seconds are over.
+    bracket : tuple of float, default (0.01, 100.0)
+        Interval where the search starts; it is widened as needed.
+    limits : tuple of float, default (0.01, 1e8)
+        Smallest and largest parameter.
+    tolerance : float, default 1e-6
+        Largest relative distance of the result from the smallest parameter; at least 1e-12.
+    progress : bool, default False
+        Whether to show a progress bar after two seconds.
 
     Returns
     -------
     Calibration
-        Its event was accounted for as it is: the cost is at most the target whatever the shape of the curve.
+        ``value``, the parameter; ``event``; and its ``epsilon``, which is at most the target whatever the shape of the
+        curve: the event itself was accounted for.
 
     Raises
     ------
     InputError
-        When no parameter within the limits meets the target, or an argument is out of range.
+        If no parameter within the limits meets the target, or an argument is out of range.
 
     Examples
     --------
@@ -272,7 +254,7 @@ def calibrate(
         behind: dict[str, int] = {}
 
         def cost(value: float, accuracy: float | None = None) -> float:
-            """Return the smallest epsilon; an accountant that was far behind twice near the target is asked no more."""
+            """Return the smallest epsilon; an accountant that was far behind twice near the target is left out."""
             asked = makers if accuracy is None else [_rough(make, accuracy) for make in makers]
             accountants = composed_accountants(_made(make_event, value), adjacency, asked)[0]
             found = _epsilons((each for each in accountants if behind.get(each.name, 0) < _TRIALS), delta)
@@ -283,14 +265,14 @@ def calibrate(
             return best
 
         final: Callable[[float], float] = cost
-        # Costs fall at least like 1 / parameter, mostly, and small parameters take long to account for.
+        # Costs mostly fall at least like 1 / parameter, and small parameters take long to account for.
         steep, much = 1.0, 0.95
         if _tiny_batches(_made(make_event, high)):
             rough = partial(cost, accuracy=_ROUGH)
             ends, costs = _bracketed(rough, target, (low, high), (least, most), (steep, much))
             (low, high), costs = _narrowed(rough, target, ends, costs, max(_ROUGH, tolerance))
             steep = math.log(costs[0] / costs[1]) / math.log(high / low) if 0 < costs[1] < costs[0] < math.inf else 1.0
-            # Epsilon falls by so much more than the noise grows: half of the tolerance is left to the search.
+            # Epsilon falls `steep` times as fast as the noise grows; half of the tolerance is left to the search.
             final = partial(cost, accuracy=min(max(0.5 * tolerance * steep, _USUAL), _ROUGH))
             steep, much = max(steep, 1.0), 1 - 0.4 * tolerance
         ends, costs = _bracketed(final, target, (low, high), (least, most), (steep, much))
@@ -299,7 +281,7 @@ def calibrate(
 
 
 def _tiny_batches(event: Event) -> bool:
-    """Whether a step's batch is so small a share of the records that its losses take seconds to add up closely."""
+    """Return whether a step's batch is so small a share of the records that summing its losses closely is slow."""
     for leaf, _ in leaves(event):
         if isinstance(leaf, (WithoutReplacementGaussianStep, WithReplacementGaussianStep)):
             share = leaf.batch_size / leaf.records
@@ -311,7 +293,7 @@ def _tiny_batches(event: Event) -> bool:
 
 
 def _rough(make: Make, accuracy: float) -> Make:
-    """Return how to make the same accountant with an accuracy, where it has one: its bounds are guarantees at any."""
+    """Return a maker of the same accountant at an accuracy, if it has one: its bounds are guarantees at any."""
     return partial(make, accuracy=accuracy) if make is DistributionAccountant else make
 
 
@@ -322,9 +304,10 @@ def _bracketed(
     limits: tuple[float, float],
     smaller: tuple[float, float],
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return a parameter that does not meet a target, if there is one, and one that does, and what both cost.
+    """Return a parameter that does not meet a target, if there is one, and one that does, and their costs.
 
-    `smaller` says how epsilon falls with the parameter, about, and a factor below 1 of the parameter that is next.
+    `smaller` holds about the exponent at which epsilon falls with the parameter, and a factor below 1 for the next
+    parameter.
     """
     steep, much = smaller
     (low, high), (least, most), above = ends, limits, math.inf
@@ -343,13 +326,14 @@ def _bracketed(
 
 
 def _check_function(make_event: object) -> None:
+    """Check that an event's maker is callable."""
     if not callable(make_event):
         expected = "a function of the parameter, such as lambda noise: GaussianAnswer(noise)"
         raise InputTypeError("make_event", f"a {type(make_event).__name__}", expected)
 
 
 def _pair(ends: object, name: str) -> tuple[float, float]:
-    """Return two numbers above 0."""
+    """Check a pair of numbers above 0."""
     if not isinstance(ends, (list, tuple)) or len(ends) != 2:
         raise InputTypeError(name, repr(ends), "a pair of numbers above 0")
     return positive(ends[0], name), positive(ends[1], name)
@@ -374,11 +358,11 @@ def _narrowed(
     (low, high), (above, below) = ends, costs
     side, trial = 1.0, 0
     while high > low * (1 + tolerance):
-        middle = math.sqrt(low * high)
+        middle = math.sqrt(low * high)  # every fourth trial halves, where secants converge from one side only
         if trial % 4 != 3 and below > 0 and above < math.inf:
             start, end = math.log(above / target), math.log(below / target)
             root = math.log(low) + math.log(high / low) * start / (start - end)
-            # A little to the side that has not moved, so that both ends come close.
+            # Aim a little to the side of the end that has not moved, so that both ends come close.
             nearer = math.exp(root + side * 0.4 * tolerance)
             middle = nearer if low < nearer < high else middle
         if not low < middle < high:
@@ -392,17 +376,11 @@ def _narrowed(
 
 
 def step_of(sampling: str, sigma: float, batch_size: int, dataset_size: int) -> Event:
-    """Return the step of DP-SGD on a batch of a sampling scheme: "wor", "wr" or "poisson".
-
-    Examples
-    --------
-    >>> step_of("poisson", 6.0, 120, 50_000)
-    PoissonGaussianStep(noise_multiplier=6.0, rate=0.0024000000000000002)
-    """
+    """Return the step of DP-SGD on a batch of a sampling scheme: "wor", "wr" or "poisson"."""
     size, records = batch(batch_size, dataset_size)
     scheme = chosen(sampling, "sampling", ("wor", "wr", "poisson"))
     if scheme == "poisson":
-        nearest = size / records
+        nearest = size / records  # rounded up below if the division has rounded it down
         whole, parts = nearest.as_integer_ratio()
         return PoissonGaussianStep(sigma, nearest if whole * records >= size * parts else math.nextafter(nearest, 1.0))
     kind = WithoutReplacementGaussianStep if scheme == "wor" else WithReplacementGaussianStep
@@ -421,7 +399,7 @@ def calibrate_sigma(
     method: Method = "best",
     tolerance: float = 1e-4,
 ) -> float:
-    """Return the smallest noise multiplier with which equal steps of DP-SGD cost at most a target.
+    """Return the smallest noise multiplier at which equal steps of DP-SGD cost at most a target.
 
     Parameters
     ----------
@@ -430,27 +408,27 @@ def calibrate_sigma(
     delta : float
         In (0, 1).
     steps : int
-        How many.
+        Number of steps.
     batch_size, dataset_size : int
         1 <= batch_size < dataset_size.
-    sampling : {"wor", "wr", "poisson"}
-        How batches are drawn.
-    adjacency : {"replace_one", "add_remove"}
-        What a neighbour is.
-    method : {"best", "rdp", "pld"}
-        Which accountants: all, Renyi divergences, or privacy-loss distributions.
-    tolerance : float
-        How far above the smallest multiplier the result may be, relatively.
+    sampling : {"wor", "wr", "poisson"}, default "wor"
+        How batches are drawn: without replacement, with replacement, or each record independently.
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
+        The notion of neighbours.
+    method : {"best", "rdp", "pld"}, default "best"
+        Accountants: both of the following, Renyi divergences, or privacy-loss distributions.
+    tolerance : float, default 1e-4
+        Largest relative distance of the result from the smallest multiplier.
 
     Returns
     -------
     float
-        With which the steps cost at most the target.
+        A multiplier at which the steps cost at most the target.
 
     Raises
     ------
     InputError
-        When no multiplier between 0.01 and 1e8 is enough, or an argument is out of range.
+        If no multiplier between 0.01 and 1e8 is enough, or an argument is out of range.
 
     Examples
     --------

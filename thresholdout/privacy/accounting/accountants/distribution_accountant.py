@@ -1,4 +1,4 @@
-"""Privacy-loss distributions of events: often the closest accountant, with bounds on both sides."""
+"""The accountant of privacy-loss distributions: often the closest, with bounds on both sides."""
 
 from __future__ import annotations
 
@@ -45,18 +45,11 @@ __all__ = ["DistributionAccountant", "attained_pairs", "pair_refusal", "pairs_of
 
 Both = tuple[DominatingPair, DominatingPair]
 
-_LEAST = 1e-9  # nats; smaller epsilons are taken for it
+_LEAST = 1e-9  # nats; smaller epsilons are raised to it, since a lattice through them would be too fine
 
 
 def pair_refusal(event: Event, adjacency: Adjacency) -> str:
-    """Return why there is no dominating pair for an event; empty when there is one.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.events.event_types import BlackBox
-    >>> pair_refusal(BlackBox(800.0), "replace_one")
-    'an epsilon above 700 nats, which protects nothing'
-    """
+    """Return why an event has no dominating pair; empty if it has one."""
     if isinstance(event, (PoissonGaussianStep, WithoutReplacementGaussianStep, WithReplacementGaussianStep)):
         return ""
     refusal = adjacency_refusal(event, adjacency)
@@ -69,15 +62,7 @@ def pair_refusal(event: Event, adjacency: Adjacency) -> str:
 
 
 def pairs_of(event: Event, adjacency: Adjacency) -> Both | None:
-    """Return the pairs that dominate an event, from a data set to its neighbour, and back; None when nothing leaks.
-
-    Examples
-    --------
-    >>> pairs_of(GaussianAnswer(2.0), "replace_one")[0].weights
-    (1.0,)
-    >>> pairs_of(BlackBox(0.0), "replace_one") is None
-    True
-    """
+    """Return the pairs that dominate an event, from a data set to its neighbour, and back; None if nothing leaks."""
     if isinstance(event, PoissonGaussianStep):
         return _both(poisson_pairs(event.noise_multiplier, event.rate, adjacency))
     if isinstance(event, WithoutReplacementGaussianStep):
@@ -103,16 +88,9 @@ def attained_pairs(event: Event, adjacency: Adjacency) -> Both | None:
 
     Notes
     -----
-    Fixed size, with a replaced record: all other gradients, and that of the new record, are opposite to that of the old
-    one. A mechanism of which epsilon is known for one record more or less may treat the replacing record as if it were
-    not there. All other pairs are attained themselves.
-
-    Examples
-    --------
-    >>> attained_pairs(PoissonGaussianStep(2.0, 0.1), "replace_one")[0]
-    OppositeShifts(shift=0.5000000000000001, rate=0.1)
-    >>> len(attained_pairs(WithoutReplacementGaussianStep(2.0, 10, 100), "replace_one"))
-    2
+    Fixed size, replaced record: the worst case has all other gradients, and that of the new record, opposite to that of
+    the old one. A mechanism whose epsilon is known for one record more or less may ignore the replacing record. All
+    other pairs are attained themselves.
     """
     fixed_size = isinstance(event, (WithoutReplacementGaussianStep, WithReplacementGaussianStep))
     if adjacency == "replace_one" and fixed_size:
@@ -132,7 +110,7 @@ _DOMINATING = "privacy-loss distributions of dominating pairs"
 
 _ATTAINED = "privacy-loss distributions of neighbours that the events allow"
 
-_SMALLEST = 1e-250  # delta
+_SMALLEST = 1e-250  # delta; tails below it underflow
 
 _MOST = 10**15  # steps; rounding errors of more are not bounded well enough to be of use
 
@@ -146,17 +124,17 @@ class DistributionAccountant(Accountant):
 
     Parameters
     ----------
-    adjacency : {"replace_one", "add_remove"}
-        What a neighbour is.
-    accuracy : float
-        Wanted relative distance between an epsilon and the smallest one that its dominating pairs have, in (0, 1).
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
+        The notion of neighbours.
+    accuracy : float, default 1e-5
+        Wanted relative distance between an epsilon and the smallest one of its dominating pairs, in (0, 1).
 
     Notes
     -----
     Upper bounds are guarantees (pld/PROOFS.md). Steps on batches under "add_remove", Poisson batches, Gaussian and
-    Laplace answers, and black boxes are dominated exactly. With replaced records and batches of a fixed size there is a
-    pair for each step that none does better than, but that one mechanism attains in all steps at once is not known.
-    Lower bounds are of neighbours that the events allow, so that no accountant can be below them.
+    Laplace answers, and black boxes are dominated exactly. For replaced records and batches of a fixed size, each step
+    has a pair that none improves, but no mechanism is known that attains it in all steps at once. Lower bounds are of
+    neighbours that the events allow, so no accountant can be below them.
 
     Examples
     --------
@@ -176,7 +154,7 @@ class DistributionAccountant(Accountant):
         return pair_refusal(leaf, self.adjacency)
 
     def _ways(self, choose: Callable[[Event, Adjacency], Both | None]) -> Ways:
-        """Return the losses from data sets to their neighbours, and back when these differ."""
+        """Return the losses from data sets to their neighbours, and back if these differ."""
         ways: tuple[dict[DominatingPair, int], dict[DominatingPair, int]] = ({}, {})
         for event, times in sorted(self.counts.items(), key=lambda item: repr(item[0])):
             for way, pair in zip(ways, choose(event, self.adjacency) or (), strict=False):
@@ -185,7 +163,7 @@ class DistributionAccountant(Accountant):
         return [PrivacyLossDistribution(way) for way in known]
 
     def epsilon(self, delta: float) -> float:
-        """Return a guaranteed epsilon at a delta in [0, 1), nats; ``inf`` when none is known there."""
+        """Return a guaranteed epsilon at a delta in [0, 1), in nats; ``inf`` if none is known."""
         found = probability(delta, "delta")
         if not self.counts:
             return super().epsilon(found)
@@ -199,7 +177,7 @@ class DistributionAccountant(Accountant):
         return guaranteed_epsilon(ways, found, self._accuracy)
 
     def delta(self, epsilon: float) -> float:
-        """Return a guaranteed delta, in [0, 1], at an epsilon of 0 or more."""
+        """Return a guaranteed delta, in [0, 1], at an epsilon of at least 0."""
         found = positive(epsilon, "epsilon", zero=True)
         if not self.counts:
             return super().delta(found)
@@ -248,7 +226,7 @@ class DistributionAccountant(Accountant):
 
 
 def _without_far_anchors(steps: dict[DominatingPair, int]) -> dict[DominatingPair, int]:
-    """Return steps whose lattice goes through their finite losses, but for those that are much smaller than others."""
+    """Return steps with the lattice anchored at their finite losses, except those much smaller than others."""
     largest = max((pair.base for pair in steps if isinstance(pair, Discrete) and pair.base is not None), default=0.0)
     found: dict[DominatingPair, int] = {}
     for pair, times in steps.items():

@@ -1,4 +1,4 @@
-"""Renyi differential privacy: divergences add up, whatever their order."""
+"""The accountant of Renyi differential privacy: divergences add up at every order."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ __all__ = ["RenyiAccountant", "curve", "curve_bound", "curve_refusal", "laplace_
 
 Floats = NDArray[np.float64]
 
-_UP = 1.0 + 1e-13
+_UP = 1.0 + 1e-13  # more than the relative rounding errors of the closed forms below
 
 
 def curve_refusal(event: Event, adjacency: Adjacency) -> str:
-    """Return why there is no Renyi divergence for an event; empty when there is one."""
+    """Return why an event has no Renyi divergence; empty if it has one."""
     if isinstance(event, WithReplacementGaussianStep) and adjacency == "replace_one":
         return "no Renyi bound is known for batches with replacement and replaced records"
     if isinstance(event, (PoissonGaussianStep, WithoutReplacementGaussianStep, WithReplacementGaussianStep)):
@@ -61,20 +61,14 @@ def curve_refusal(event: Event, adjacency: Adjacency) -> str:
 
 
 def curve_bound(event: Event, adjacency: Adjacency) -> str:
-    """Return "exact" where some mechanism that the event describes has this divergence, else "upper"."""
+    """Return "exact" if some mechanism that the event describes has this divergence, else "upper"."""
     subsampled = isinstance(event, (PoissonGaussianStep, WithoutReplacementGaussianStep))
     doubled = getattr(event, "adjacency", adjacency) != adjacency
     return "upper" if (subsampled and adjacency == "replace_one") or doubled else "exact"
 
 
 def curve(event: Event, adjacency: Adjacency, orders: Floats) -> Floats:
-    """Return an event's Renyi divergence at some orders.
-
-    Examples
-    --------
-    >>> curve(GaussianAnswer(2.0), "replace_one", np.array([2.0, 8.0])).round(12)
-    array([0.25, 1.  ])
-    """
+    """Return an event's Renyi divergence at some orders."""
     if isinstance(event, PoissonGaussianStep):
         return cast(Floats, rdp_poisson(orders, event.noise_multiplier, event.rate, adjacency=adjacency))
     if isinstance(event, WithoutReplacementGaussianStep):
@@ -93,17 +87,12 @@ def curve(event: Event, adjacency: Adjacency, orders: Floats) -> Floats:
 
 
 def pure_divergence(orders: Floats, epsilon: float) -> Floats:
-    """Return the largest Renyi divergence of an epsilon-private mechanism: that of randomised response.
+    """Return the largest Renyi divergence of an epsilon-private mechanism, that of randomised response.
 
     Notes
     -----
     ``log((e^(a eps) + e^((1-a) eps))/(1 + e^eps))/(a - 1)`` at order a, rounded up, at most epsilon: a pair of
     epsilon-private outputs is a processed randomised response [Kairouz, Oh, Viswanath, Theorem 2.5].
-
-    Examples
-    --------
-    >>> pure_divergence(np.array([2.0, 1000.0]), 0.5).round(6)
-    array([0.227336, 0.499525])
     """
     if epsilon == 0.0:
         return np.zeros_like(orders)
@@ -118,11 +107,6 @@ def laplace_divergence(orders: Floats, shift: float) -> Floats:
     Notes
     -----
     ``log(a/(2a-1) e^((a-1) s) + (a-1)/(2a-1) e^(-a s))/(a-1)`` at order a [Mironov 2017, Table II], rounded up.
-
-    Examples
-    --------
-    >>> laplace_divergence(np.array([2.0]), 1.0).round(9)
-    array([0.61912363])
     """
     log_excess = np.logaddexp(
         np.log(orders) + _log_remainder((orders - 1) * shift), np.log(orders - 1) + _log_remainder(-orders * shift)
@@ -141,7 +125,7 @@ def _log_remainder(x: Floats) -> Floats:
     """Return ``log(e^x - 1 - x)``, without cancellation near 0."""
     small = np.clip(x, -0.5, 0.5)
     series = np.zeros_like(x)
-    for k in range(22, 1, -1):
+    for k in range(22, 1, -1):  # |x| <= 1/2: the next term is below 1e-23 of the first
         series = (series * small + 1.0) / k if k > 2 else (series * small + 1.0) / 2.0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         direct = np.where(x > 40.0, x, np.log(np.expm1(np.minimum(x, 40.0)) - np.minimum(x, 40.0)))
@@ -149,13 +133,8 @@ def _log_remainder(x: Floats) -> Floats:
     return found
 
 
-LEAST_ORDERS = tuple(1.0 + step / 100 for step in (1, 2, 4, 7))
-
-"""Below the usual ones, for large epsilons."""
-
-MOST_ORDERS = tuple(512.0 * math.sqrt(2.0) ** k for k in range(1, 10))
-
-"""Above the usual ones, for small epsilons."""
+LEAST_ORDERS = tuple(1.0 + step / 100 for step in (1, 2, 4, 7))  # below the usual ones, for large epsilons
+MOST_ORDERS = tuple(512.0 * math.sqrt(2.0) ** k for k in range(1, 10))  # above the usual ones, for small epsilons
 
 
 Counted = Sequence[tuple[Event, float]]
@@ -164,27 +143,23 @@ _NUMBER = re.compile(r"(\d+(?:\.\d*)?(?:e[+-]?\d+)?)")
 
 _TINY = 5e-324  # a delta below the smallest float is not 0
 
+# Any order gives a guarantee, so none of the numbers below is part of a proof: they trade time for closeness.
 _FEW = 12  # different events whose curves are computed at every order
-
-_PROBES = 16  # of more than these, so many are picked to find where the best order is
-
-_APART = 1.5  # ratio of neighbouring orders, less 1, from which their search starts
-
-_HALVINGS, _MORE_HALVINGS = 4, 8
-
-_ROUNDS = 3
-
-_WORTH = 1e-4  # relative gain for which all events are looked at again
+_PROBES = 16  # events that stand for all others in the search for the best order, if there are more than a few
+_APART = 1.5  # ratio of neighbouring orders, less 1, from which that search starts
+_HALVINGS, _MORE_HALVINGS = 4, 8  # of the interval around the best order; more where the start is coarser
+_ROUNDS = 3  # in which events are picked again at the best order so far
+_WORTH = 1e-4  # relative gain that is worth another round over all events
 
 
 def _words_and_numbers(event: Event) -> list[str | float]:
-    """Return what an event is, such that events of a kind are in the order of their parameters."""
+    """Return a sort key: events of a kind are ordered by their parameters."""
     parts = _NUMBER.split(repr(event))
     return [float(part) if k % 2 else part for k, part in enumerate(parts)]
 
 
 def _thinned(orders: Floats) -> Floats:
-    """Return some orders, the first and the last among them."""
+    """Return some of the orders, the first and the last among them."""
     found = [float(orders[0])]
     for order in orders.tolist():
         if order - 1 >= _APART * (found[-1] - 1):
@@ -193,7 +168,7 @@ def _thinned(orders: Floats) -> Floats:
 
 
 def _spread(counted: Counted, size: int) -> Counted:
-    """Return some events, from the first to the last, as often as all happen together."""
+    """Return some of the events, from the first to the last, weighted as all of them together."""
     found = [counted[k] for k in sorted(set(np.linspace(0, len(counted) - 1, size).round().astype(int).tolist()))]
     share = sum(float(times) for _, times in counted) / sum(float(times) for _, times in found)
     return [(event, times * share) for event, times in found]
@@ -204,12 +179,12 @@ class RenyiAccountant(Accountant):
 
     Parameters
     ----------
-    adjacency : {"replace_one", "add_remove"}
-        What a neighbour is.
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
+        The notion of neighbours.
     orders : array_like, optional
-        Orders above 1 to start from; `default_orders` when left out. Between them the best order is searched for,
-        and beyond them where it is the last one, unless they are given.
-    conversion : {"balle", "mironov"}
+        Orders above 1 to start from; `default_orders` by default. The best order is searched between them, and beyond
+        them if they are not given.
+    conversion : {"balle", "mironov"}, default "balle"
         From divergences to epsilon; see `rdp_to_epsilon`.
 
     Examples
@@ -235,7 +210,7 @@ class RenyiAccountant(Accountant):
         return self._orders.copy()
 
     def with_conversion(self, conversion: str) -> RenyiAccountant:
-        """Return an accountant of the same events that converts in another way; it has all curves at hand."""
+        """Return an accountant of the same events with another conversion; it shares all computed curves."""
         other = RenyiAccountant(self.adjacency, orders=self._orders if self._given else None, conversion=conversion)
         other._counts, other._known = dict(self._counts), self._known
         return other
@@ -244,12 +219,12 @@ class RenyiAccountant(Accountant):
         return curve_refusal(leaf, self.adjacency)
 
     def rdp(self, orders: Any = None) -> Floats:
-        """Return the Renyi divergence of everything so far at some orders, in nats, rounded up.
+        """Return the Renyi divergence of all events at some orders, in nats, rounded up.
 
         Parameters
         ----------
         orders : array_like, optional
-            Above 1; `orders` when left out.
+            Above 1; the attribute `orders` by default.
 
         Returns
         -------
@@ -258,7 +233,7 @@ class RenyiAccountant(Accountant):
         return self._sum(self._orders if orders is None else check_orders(orders), list(self.counts.items()))
 
     def _sum(self, orders: Floats, counted: Counted) -> Floats:
-        """Add up divergences, each order exactly and then rounded up: in any order of the events the same."""
+        """Add up divergences, each order exactly and then rounded up: the order of events does not matter."""
         if not counted:
             return np.zeros(orders.size)
         with np.errstate(over="ignore"):
@@ -303,7 +278,7 @@ class RenyiAccountant(Accountant):
     def _best(self, convert: Callable[[Floats, Floats], tuple[float, float]]) -> tuple[float, float]:
         """Return the smallest value over the orders, and its order.
 
-        Any order gives a guarantee, so that nothing depends on how it was found.
+        Any order gives a guarantee, so the search needs no proof.
         """
         counted = sorted(self.counts.items(), key=lambda pair: _words_and_numbers(pair[0]))
         with suppress_warnings(EdgeOrderWarning, NoFiniteOrderWarning):
@@ -312,13 +287,14 @@ class RenyiAccountant(Accountant):
             else:
                 value, order = self._sampled(convert, counted)
         if not np.isfinite(value):
-            warnings.warn("no order has a finite divergence; nothing is guaranteed", NoFiniteOrderWarning, stacklevel=4)
+            message = "No order has a finite divergence, so nothing is guaranteed."
+            warnings.warn(message, NoFiniteOrderWarning, stacklevel=4)
         return value, order
 
     def _sampled(
         self, convert: Callable[[Floats, Floats], tuple[float, float]], counted: Counted
     ) -> tuple[float, float]:
-        """With many different events, search with some that stand for all, picked by what they cost near the best."""
+        """Search with some events that stand for all, picked by their cost near the best order."""
         probes, start = _spread(counted, _PROBES), _thinned(self._orders)
         value, best = math.inf, math.nan
         for _ in range(_ROUNDS):
@@ -334,9 +310,9 @@ class RenyiAccountant(Accountant):
         return value, best
 
     def _probes(self, counted: Counted, order: float) -> Counted:
-        """Pick some events that stand for all: each for neighbours that cost as much together, at one order.
+        """Pick events that stand for all: each for neighbours of the same total cost at one order.
 
-        The costliest stands for itself: often the best order is the largest at which it does not count for most yet.
+        The costliest stands for itself: the best order is often the largest at which it does not dominate the sum yet.
         """
         at_order = np.array([order])
         costs = np.array([float(self._curve(event, at_order)[0]) * float(times) for event, times in counted])
@@ -355,10 +331,10 @@ class RenyiAccountant(Accountant):
     def _around_best(
         self, convert: Callable[[Floats, Floats], tuple[float, float]], counted: Counted, start: Floats
     ) -> Floats:
-        """Return the orders near the best one, seen from below with few others.
+        """Return the orders near the best one, found from below with few evaluations.
 
-        Divergences of batches with replacement are huge at high orders and take long there: past the best order values
-        rise, and after two that do no larger order is looked at.
+        Divergences of batches with replacement are huge at high orders and slow there. Values rise past the best order,
+        so two rises end the search.
         """
         few = _thinned(start)
         best, at, risen = math.inf, 0, 0

@@ -1,4 +1,4 @@
-"""From Renyi divergences to epsilon at a delta, and back."""
+"""Conversion of Renyi divergences to epsilon at a delta, and back."""
 
 from __future__ import annotations
 
@@ -36,18 +36,9 @@ class NoFiniteOrderWarning(UserWarning):
 
 @dataclass(frozen=True)
 class RenyiEpsilon:
-    """An epsilon from Renyi divergences.
+    """An epsilon from Renyi divergences, the order that gives it, and the delta at which it holds.
 
-    Attributes
-    ----------
-    epsilon : float
-        At least 0, in nats; inf when no order is finite.
-    order : float
-        The order that gives it.
-    delta : float
-        At which it holds.
-    conversion : str
-        "balle" or "mironov".
+    It is in nats, and infinite if no order has a finite divergence.
     """
 
     epsilon: float
@@ -58,7 +49,7 @@ class RenyiEpsilon:
 
 @dataclass(frozen=True)
 class RenyiDelta:
-    """A delta from Renyi divergences: `delta` in [0, 1] at `epsilon`, given by `order`."""
+    """A delta in [0, 1] from Renyi divergences, the order that gives it, and the epsilon at which it holds."""
 
     delta: float
     order: float
@@ -66,13 +57,7 @@ class RenyiDelta:
 
 
 def default_orders() -> Floats:
-    """Return the orders 1.1, 1.2, ..., 10.9, 12, ..., 63, 64, 80, 96, 128, 192, 256, 512.
-
-    Examples
-    --------
-    >>> default_orders().size
-    158
-    """
+    """Return the orders 1.1, 1.2, ..., 10.9, 12, ..., 63, 64, 80, 96, 128, 192, 256, 512."""
     return np.concatenate([1 + np.arange(1, 100) / 10.0, np.arange(12.0, 64.0), [64, 80, 96, 128, 192, 256, 512]])
 
 
@@ -81,14 +66,8 @@ def rdp_to_epsilon(orders: Any, rdp: Any, delta: float, *, conversion: str = "ba
 
     Notes
     -----
-    `conversion`: balle et al. (2020, Theorem 21), or Mironov (2017, Proposition 3), which is never smaller.
-
-    Examples
-    --------
-    >>> orders = default_orders()
-    >>> found = rdp_to_epsilon(orders, orders / 2, 1e-5)  # one Gaussian answer of noise multiplier 1
-    >>> round(found.epsilon, 3), found.order
-    (4.729, 5.4)
+    The conversions are "balle" [Balle et al. 2020, Theorem 21], and "mironov" [Mironov 2017, Proposition 3], which is
+    never smaller.
     """
     alpha, rho = _checked(orders, rdp)
     log_delta = math.log(_delta(delta))
@@ -98,6 +77,7 @@ def rdp_to_epsilon(orders: Any, rdp: Any, delta: float, *, conversion: str = "ba
         values = rho - log_delta / (alpha - 1)
     else:
         raise InputError("conversion", repr(conversion), "'balle' or 'mironov'")
+    # More than the rounding errors of all terms.
     values = values + 16 * ULP * (rho + (abs(log_delta) + np.log(alpha)) / (alpha - 1) + 1 / alpha)
     best = _best(values)
     epsilon = max(0.0, float(values[best]))
@@ -107,14 +87,7 @@ def rdp_to_epsilon(orders: Any, rdp: Any, delta: float, *, conversion: str = "ba
 
 
 def rdp_to_delta(orders: Any, rdp: Any, epsilon: float) -> RenyiDelta:
-    """Return the smallest delta at an epsilon, by the inverse of the conversion of Balle et al. (2020).
-
-    Examples
-    --------
-    >>> orders = default_orders()
-    >>> f"{rdp_to_delta(orders, orders / 2, 4.7275).delta:.2e}"
-    '1.00e-05'
-    """
+    """Return the smallest delta at an epsilon, by the inverse of the conversion of Balle et al. (2020)."""
     alpha, rho = _checked(orders, rdp)
     if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float, np.floating, np.integer)):
         raise InputError("epsilon", repr(epsilon), "a finite number, 0 or more")
@@ -153,7 +126,7 @@ def _best(values: Floats) -> int:
 def _warn(rho: Floats, best: int) -> None:
     finite = np.flatnonzero(np.isfinite(rho))
     if finite.size == 0:
-        warnings.warn("no order has a finite divergence; nothing is guaranteed", NoFiniteOrderWarning, stacklevel=3)
+        warnings.warn("No order has a finite divergence, so nothing is guaranteed.", NoFiniteOrderWarning, stacklevel=3)
     elif best in (finite[0], finite[-1]):
         side = "smaller" if best == finite[0] else "larger"
-        warnings.warn(f"the best order is at the edge of the orders; add {side} ones", EdgeOrderWarning, stacklevel=3)
+        warnings.warn(f"The best order is at the edge of the orders. Add {side} ones.", EdgeOrderWarning, stacklevel=3)

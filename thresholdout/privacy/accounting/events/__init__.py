@@ -1,1 +1,1 @@
-"""What was done to private records, and what a single such event costs."""
+"""Releases about private records, and the privacy cost of a single one."""

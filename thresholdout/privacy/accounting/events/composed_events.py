@@ -1,4 +1,4 @@
-"""Events that consist of events, and the walk through them."""
+"""Events that consist of events, and a single pass over them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Part = Event | tuple[str, int]
 
 
 class _Nested(Event):
-    """An event with events inside, however deep: it is compared, printed and pickled as a flat list of its parts.
+    """An event with events inside: it is compared, printed and pickled as a flat list of its parts.
 
-    Whoever adds one event at a time to what was there nests thousands; nothing here calls itself for each level.
+    Adding one event at a time nests thousands of levels, so nothing here recurses.
     """
 
     def _parts(self) -> tuple[Part, ...]:
-        """Return all events inside, in their order; before those of a composed one stands how many there are."""
+        """Return all events inside in order, each composed event as the number of its members before them."""
         found: list[Part] = []
         waiting: list[Event] = [self]
         while waiting:
@@ -80,9 +80,9 @@ class SelfComposed(_Nested):
     Parameters
     ----------
     event : Event
-        What is repeated.
+        The repeated event.
     count : int
-        How often, 1 or more.
+        Number of repetitions, at least 1.
 
     Examples
     --------
@@ -101,12 +101,12 @@ class SelfComposed(_Nested):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Composed(_Nested):
-    """Events one after the other, each chosen in view of what the earlier ones released.
+    """Events in sequence, each chosen with knowledge of the earlier releases.
 
     Parameters
     ----------
-    events : iterable of Event
-        None at all is allowed, and costs nothing.
+    events : iterable of Event, default ()
+        The events; an empty sequence costs nothing.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class Composed(_Nested):
 
 
 def check_event(event: object) -> Event:
-    """Return an event; a list or tuple of events becomes a `Composed` one."""
+    """Check an event; a list or tuple of events becomes a `Composed` one."""
     if isinstance(event, Event):
         return event
     if isinstance(event, (list, tuple)):
@@ -139,7 +139,7 @@ def check_event(event: object) -> Event:
 
 
 def leaves(event: Event, times: int = 1) -> Iterator[tuple[Event, int]]:
-    """Walk once through an event; yield the primitive events in it, in their order, and how often each happens.
+    """Yield the primitive events in an event, in order, and how often each happens.
 
     Examples
     --------

@@ -38,6 +38,7 @@ __all__ = [
     "training_events",
 ]
 
+# Names of events in files.
 KINDS: dict[str, type[Event]] = {
     "laplace_answer": LaplaceAnswer,
     "gaussian_answer": GaussianAnswer,
@@ -52,24 +53,15 @@ KINDS: dict[str, type[Event]] = {
     "composed": Composed,
 }
 
-"""Names of events in files."""
-
 _NAMES = {kind: name for name, kind in KINDS.items()}
 
-_DEEPEST = 50  # levels of events in files, whose readers call themselves for each
+_DEEPEST = 50  # levels of events in files: readers and writers recurse, far below Python's limit of 1,000
 
 _SHAPE = 'a table such as {"kind": "gaussian_answer", "std": 2.0}'
 
 
 def event_to_dict(event: Event) -> dict[str, Any]:
-    """Return an event as plain values: its kind, and its fields.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.events.event_types import GaussianAnswer
-    >>> event_to_dict(SelfComposed(GaussianAnswer(2.0), 3))
-    {'kind': 'self_composed', 'event': {'kind': 'gaussian_answer', 'std': 2.0}, 'count': 3}
-    """
+    """Return an event as plain values: its kind, and its fields."""
     return _plain(check_event(event), 0)
 
 
@@ -144,19 +136,19 @@ def read_events(source: str | Path) -> tuple[Composed, dict[str, Any]]:
     Parameters
     ----------
     source : path, or str
-        A file's name; or the text of a TOML file itself, when it has more than one line.
+        A file's name, or the text of a TOML file if it has more than one line.
 
     Returns
     -------
     events : Composed
-        All of them.
+        All events of the file.
     settings : dict
-        What stands beside them in a TOML file, such as ``delta`` and ``adjacency``; empty for JSON.
+        The other values of a TOML file, such as ``delta`` and ``adjacency``; empty for JSON.
 
     Raises
     ------
     InputError
-        When the file can't be understood.
+        If the file can't be read, or has a value that is no event.
 
     Examples
     --------
@@ -199,32 +191,33 @@ _COLUMNS = ("noise_multiplier", "sample_rate", "num_steps")  # the names that Op
 
 
 def training_events(log: Any, *, sampling: Sampling = "poisson", records: int | None = None) -> Composed:
-    """Return the events of a training with clipped gradients and Gaussian noise, run by Opacus or by a torch loop.
+    """Return the events of a training with clipped gradients and Gaussian noise, by Opacus or a torch loop.
 
     Parameters
     ----------
     log : object, list of tuple, mapping, or path
         An Opacus accountant; its ``history``, rows (noise multiplier, sample rate, steps); its ``state_dict()``; a JSON
         file with either of the two; or a log with the columns ``noise_multiplier``, ``sample_rate`` and ``num_steps``
-        (1 where it is missing), as a CSV or JSON Lines file or as mappings. The noise multiplier is that of the *sum*
-        of clipped gradients, in units of the clipping norm, as Opacus has it.
-    sampling : {"poisson", "without_replacement", "with_replacement", "shuffled"}
-        How batches were drawn. "poisson" is Opacus' own loader: a coin for each record. The next two are fresh batches
-        of a fixed size in each step, of which Opacus has no accountant. "shuffled" is the usual loader of torch, which
-        cuts a shuffled order into batches: each record is in one batch of an epoch, and no sampling helps.
+        (1 if it is missing), as a CSV or JSON Lines file or as mappings. As in Opacus, the noise multiplier is that of
+        the *sum* of clipped gradients, in units of the clipping norm.
+    sampling : {"poisson", "without_replacement", "with_replacement", "shuffled"}, default "poisson"
+        How batches were drawn. "poisson" is Opacus' own loader: each record enters independently. The next two are
+        fresh batches of a fixed size in each step, for which Opacus has no accountant. "shuffled" is the usual loader
+        of torch, which cuts a shuffled order into batches: each record is in one batch of an epoch, and sampling does
+        not amplify privacy.
     records : int, optional
-        How many records there are; needed for all but "poisson". Batch sizes are sample rates times this number.
+        Number of records; required for all but "poisson". Batch sizes are sample rates times this number.
 
     Returns
     -------
     Composed
-        Price it with ``best_epsilon(events, delta, adjacency="add_remove")`` for Poisson batches, as Opacus does. For
-        shuffled batches only ``adjacency="replace_one"`` has a price.
+        Its cost for Poisson batches is ``best_epsilon(events, delta, adjacency="add_remove")``, as in Opacus. Shuffled
+        batches have a cost for ``adjacency="replace_one"`` only.
 
     Raises
     ------
     InputError, InputTypeError
-        When the log is none of these, a row is out of range, or a batch is no whole number of records.
+        If the log is none of these, a row is out of range, or a batch is no whole number of records.
 
     Notes
     -----
@@ -250,7 +243,7 @@ def training_events(log: Any, *, sampling: Sampling = "poisson", records: int | 
     rows = [_row(row, place) for place, row in enumerate(_rows(log))]
     if not rows:
         raise InputError("log", "no steps", _EXPECTED)
-    # A log of single steps is one training: rows of equal steps are taken together, so that epochs are counted right.
+    # A log of single steps is one training: rows of equal steps are joined, so that epochs are counted correctly.
     runs = [(step, sum(row[2] for row in equal)) for step, equal in groupby(rows, key=lambda row: (row[0], row[1]))]
     return Composed([_logged_event(*step, steps, how, total, place == 0) for place, (step, steps) in enumerate(runs)])
 
@@ -307,8 +300,8 @@ def _logged_event(noise: float, rate: float, steps: int, sampling: str, records:
         seen = f"a sample rate of {rate!r} of {records} records, {rate * records:.6g} in a batch"
         raise InputError("log", seen, "a whole number of records: batch size over records as sample rate")
     if sampling == "shuffled":
-        # Epochs that these steps touch, in each of which one step sees a record; the last batch may be left out. The
-        # first row begins with an epoch, later ones anywhere in it.
+        # One step of each epoch that these steps touch sees a record. The last, smaller batch may be left out, so an
+        # epoch has at least this many steps. The first row begins with an epoch, later ones anywhere in it.
         in_epoch = max(1, records // size)
         epochs = math.ceil(steps / in_epoch) if first else math.ceil((steps - 1) / in_epoch) + 1
         return SelfComposed(GaussianAnswer(noise, 2.0), epochs)

@@ -1,7 +1,6 @@
-"""Events: what was done to private records, as frozen values that accountants interpret; answers, and black boxes.
+"""Events: releases about private records, as frozen values that accountants interpret.
 
-An event says what was released and with which noise, never what it costs: that depends on the accountant and its
-notion of neighbours.
+An event states a release and its noise. Its cost depends on the accountant and its notion of neighbours.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ ADJACENCIES = ("add_remove", "replace_one")
 
 
 def check_adjacency(value: object, name: str = "adjacency") -> Adjacency:
-    """Return a notion of neighbours: one record more or less, or another record in its place."""
+    """Check a notion of neighbours: one record more or less, or another record in its place."""
     return cast(Adjacency, chosen(value, name, ADJACENCIES))
 
 
 @dataclass(frozen=True)
 class Event:
-    """What was done to private records; an immutable value, equal to others of the same content.
+    """A release about private records; an immutable value, equal to others of the same content.
 
     Examples
     --------
@@ -52,7 +51,7 @@ class Event:
         self._check()
 
     def _check(self) -> None:
-        """Check the fields and bring them to their types."""
+        """Check the fields and convert them to their types."""
 
     def _set(self, **values: object) -> None:
         for name, value in values.items():
@@ -67,7 +66,7 @@ class Event:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def primitive(self) -> Event:
-        """Return the event that accountants know for this one; itself, when there is no simpler one."""
+        """Return an equivalent event that accountants know; the event itself if there is no simpler one."""
         return self
 
 
@@ -78,12 +77,12 @@ class LaplaceAnswer(Event):
     Parameters
     ----------
     scale : float
-        Of the noise; above 0.
-    sensitivity : float
-        How far the number can be apart for two neighbours; above 0.
-    adjacency : {"replace_one", "add_remove"}
-        The neighbours that this sensitivity is about. A sensitivity about one record more or less is doubled by an
-        accountant who replaces records; the other way round nothing follows, and the event is refused.
+        Scale of the noise, above 0.
+    sensitivity : float, default 1.0
+        Largest distance of the numbers of two neighbours, above 0.
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
+        The neighbours of this sensitivity. An accountant for replaced records doubles a sensitivity about one record
+        more or less. The other way round nothing follows, and the event is refused.
 
     Examples
     --------
@@ -107,10 +106,10 @@ class GaussianAnswer(Event):
     Parameters
     ----------
     std : float
-        Standard deviation of the noise; above 0.
-    sensitivity : float
-        How far it can be apart for two neighbours, in Euclidean norm; above 0.
-    adjacency : {"replace_one", "add_remove"}
+        Standard deviation of the noise, above 0.
+    sensitivity : float, default 1.0
+        Largest Euclidean distance of the values of two neighbours, 1e-8 to 1e4 times the noise.
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
         As in `LaplaceAnswer`.
 
     Examples
@@ -137,12 +136,12 @@ class ThresholdoutInteraction(Event):
     Parameters
     ----------
     records : int
-        In the guard's holdout.
+        Records in the guard's holdout.
     noise_scale : float
         sigma, in units of a query's range.
     budget : int
-        Answers from the holdout, at most.
-    ratios : tuple of three floats
+        Largest number of answers from the holdout.
+    ratios : tuple of three floats, default (1.0, 2.0, 4.0)
         Scales of the noises in threshold, test and answer, in units of sigma.
 
     Notes
@@ -180,23 +179,23 @@ class ThresholdoutInteraction(Event):
 
     @property
     def epsilon(self) -> float:
-        """Pure privacy of the interaction about one record, nats; see `mechanisms.interaction_epsilon`."""
+        """Pure privacy of the interaction about one record, in nats; see `mechanisms.interaction_epsilon`."""
         return cast(float, self.__dict__["_epsilon"])
 
 
 @dataclass(frozen=True, repr=False)
 class BlackBox(Event):
-    """Anything of which only its privacy parameters are known.
+    """A release of which only the privacy parameters are known.
 
     Parameters
     ----------
     epsilon : float
         At least 0, in nats.
-    delta : float
+    delta : float, default 0.0
         In [0, 1).
-    adjacency : {"replace_one", "add_remove"}
-        The neighbours that they are about. For an accountant who replaces records, parameters about one record more
-        or less become ``(2 epsilon, (1 + e^epsilon) delta)``; the other way round nothing follows.
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
+        The neighbours of these parameters. For an accountant of replaced records, parameters about one record more or
+        less become ``(2 epsilon, (1 + e^epsilon) delta)``. The other way round nothing follows.
 
     Examples
     --------
@@ -214,13 +213,7 @@ class BlackBox(Event):
 
 
 def adjacency_refusal(event: Event, adjacency: Adjacency) -> str:
-    """Return why an event says nothing about such neighbours; empty when it does.
-
-    Examples
-    --------
-    >>> adjacency_refusal(BlackBox(0.1), "add_remove")
-    'it is about replaced records, from which nothing follows for one record more or less'
-    """
+    """Return why an event says nothing about such neighbours; empty if it does."""
     about = "replace_one" if isinstance(event, ThresholdoutInteraction) else getattr(event, "adjacency", adjacency)
     if about == "replace_one" and adjacency == "add_remove":
         return "it is about replaced records, from which nothing follows for one record more or less"
@@ -228,14 +221,9 @@ def adjacency_refusal(event: Event, adjacency: Adjacency) -> str:
 
 
 def shift_of(event: LaplaceAnswer | GaussianAnswer, adjacency: Adjacency) -> float:
-    """Return how far neighbours' answers can be apart, in units of the noise, rounded up.
+    """Return the distance of neighbours' answers in units of the noise, rounded up.
 
     A record is replaced by leaving it out and putting another in: twice the sensitivity about one more or less.
-
-    Examples
-    --------
-    >>> round(shift_of(GaussianAnswer(4.0, 1.0, "add_remove"), "replace_one"), 12)
-    0.5
     """
     noise = event.scale if isinstance(event, LaplaceAnswer) else event.std
     steps = 2.0 if event.adjacency == "add_remove" and adjacency == "replace_one" else 1.0
@@ -243,13 +231,7 @@ def shift_of(event: LaplaceAnswer | GaussianAnswer, adjacency: Adjacency) -> flo
 
 
 def parameters_of(event: Event, adjacency: Adjacency) -> tuple[float, float] | None:
-    """Return epsilon and delta of an event, or None when it has none that fit all.
-
-    Examples
-    --------
-    >>> parameters_of(BlackBox(0.1), "replace_one")
-    (0.1, 0.0)
-    """
+    """Return epsilon and delta of an event, or None if no pair holds for it."""
     if adjacency_refusal(event, adjacency):
         return None
     if isinstance(event, LaplaceAnswer):

@@ -28,14 +28,14 @@ def _multiplier(value: object) -> float:
 
 @dataclass(frozen=True, repr=False)
 class PoissonGaussianStep(Event):
-    """A step of DP-SGD whose batch takes each record by a coin of its own.
+    """A step of DP-SGD on a batch that each record enters independently.
 
     Parameters
     ----------
     noise_multiplier : float
         Standard deviation of the noise on the *sum* of clipped gradients, over the clipping norm; 0.01 to 1e8.
     rate : float
-        Probability of each record, in (0, 1); the divisor of the sum must be fixed.
+        Probability of each record, in (0, 1). The divisor of the sum must be fixed.
 
     Examples
     --------
@@ -68,13 +68,13 @@ class WithoutReplacementGaussianStep(_FixedSizeStep):
     Parameters
     ----------
     noise_multiplier : float
-        As in `PoissonGaussianStep`: in units of the clipping norm, not of the sensitivity, which is twice that.
+        As in `PoissonGaussianStep`: in units of the clipping norm, which is half of the sensitivity.
     batch_size, records : int
-        1 <= batch_size < records; records in the larger one of two neighbours.
+        1 <= batch_size < records, the number of records of the larger one of two neighbours.
 
     Notes
     -----
-    A loader that shuffles once in an epoch and cuts the order into batches is not covered.
+    A loader that shuffles once per epoch and cuts the order into batches is not covered.
 
     Examples
     --------
@@ -106,9 +106,9 @@ class SGLDStep(Event):
     Parameters
     ----------
     noise_std : float
-        Standard deviation of the noise on the *mean* gradient; above 0.
+        Standard deviation of the noise on the *mean* gradient, above 0.
     clip : float
-        Bound on the norm of each record's gradient, which is clipped to it; above 0.
+        Norm that each record's gradient is clipped to, above 0.
     batch_size, records : int
         1 <= batch_size <= records.
 
@@ -144,7 +144,7 @@ class FederatedRound(Event):
     Parameters
     ----------
     noise_std : float
-        Standard deviation of the noise on the *mean* increment, in units of the bound that increments are clipped to.
+        Standard deviation of the noise on the *mean* increment, in units of the norm that increments are clipped to.
     clients_per_round, clients : int
         1 <= clients_per_round <= clients. Neighbours differ in one client.
 
@@ -174,6 +174,7 @@ class FederatedRound(Event):
 def _on_the_sum(noise: float, clip: float, size: int, records: int, name: str) -> Event:
     if size > records:
         raise InputError(name, str(records), f"at least the {size} that are drawn")
+    # Rounded down by more than the two operations round up, so that the noise is never overstated.
     multiplier = math.nextafter(math.nextafter(noise * size / clip, 0.0), 0.0)
     if size == records:
         return GaussianAnswer(multiplier, 2.0, "replace_one")

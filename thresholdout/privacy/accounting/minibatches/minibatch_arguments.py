@@ -20,13 +20,7 @@ Orders = float | Iterable[float] | NDArray[np.floating[Any]]
 
 
 def orders(alpha: Any) -> Floats:
-    """Return the orders as an array of one dimension; each must be a finite number above 1.
-
-    Examples
-    --------
-    >>> orders(2)
-    array([2.])
-    """
+    """Check orders, and return them as an array of one dimension; each must be a finite number above 1."""
     if isinstance(alpha, (bool, str)):
         raise InputTypeError("alpha", f"a {type(alpha).__name__}", "a number above 1, or an array of such")
     try:
@@ -43,7 +37,7 @@ def orders(alpha: Any) -> Floats:
 
 
 def order(alpha: object) -> float:
-    """Return one order above 1."""
+    """Check one order above 1."""
     found = number(alpha, "alpha")
     if found <= 1:
         raise InputError("alpha", repr(found), "an order above 1")
@@ -51,12 +45,12 @@ def order(alpha: object) -> float:
 
 
 def like(alpha: Any, values: Floats) -> Any:
-    """Return the values as a float when `alpha` was one number, else as the array."""
+    """Return the values as a float if `alpha` was one number, else as the array."""
     return float(values[0]) if np.ndim(alpha) == 0 else values
 
 
 def sigma_of(sigma: object) -> float:
-    """Return the noise multiplier: standard deviation of the noise on the sum of gradients, over the clipping norm."""
+    """Check the noise multiplier: standard deviation of the noise on the sum of gradients, over the clipping norm."""
     found = positive(sigma, "sigma")
     if not 0.01 <= found <= 1e8:
         raise InputError("sigma", repr(found), "a noise multiplier in [0.01, 1e8]; less protects nothing")
@@ -64,7 +58,7 @@ def sigma_of(sigma: object) -> float:
 
 
 def batch(batch_size: object, dataset_size: object) -> tuple[int, int]:
-    """Return batch and data set sizes with 1 <= batch_size < dataset_size."""
+    """Check batch and data set sizes, 1 <= batch_size < dataset_size."""
     small, large = count(batch_size, "batch_size"), count(dataset_size, "dataset_size", least=2)
     if small >= large:
         raise InputError("batch_size", str(small), f"less than dataset_size = {large}")
@@ -72,13 +66,7 @@ def batch(batch_size: object, dataset_size: object) -> tuple[int, int]:
 
 
 def rate(q: object, batch_size: object, dataset_size: object) -> float:
-    """Return the sampling rate, from itself or from the sizes (then rounded up).
-
-    Examples
-    --------
-    >>> rate(None, 120, 50_000)
-    0.0024000000000000002
-    """
+    """Return the sampling rate, from itself or from the sizes (then rounded up)."""
     sizes = batch_size is not None or dataset_size is not None
     if (q is not None) == sizes:
         seen = "q and sizes" if sizes else "neither q nor sizes"
@@ -94,7 +82,7 @@ def rate(q: object, batch_size: object, dataset_size: object) -> float:
 
 
 def terms(m: object, *, least: int = 3) -> int:
-    """Return the number of Taylor terms; more than 60 never help."""
+    """Check the number of Taylor terms; more than 60 never help."""
     found = count(m, "m", least=least)
     if found > 60:
         raise InputError("m", str(found), "at most 60 terms; more make the remainder worse")
@@ -104,35 +92,15 @@ def terms(m: object, *, least: int = 3) -> int:
 def sample_minibatch(
     rng: np.random.Generator, N: int, B: int, scheme: Literal["wor", "wr", "poisson"]
 ) -> NDArray[np.int64]:
-    """Draw the indices of one batch.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        For sampling only: draw the noise from another generator, so that neither stream tells of the other.
-    N, B : int
-        Records, and (expected) batch size, 1 <= B < N.
-    scheme : {"wor", "wr", "poisson"}
-        Without replacement, with replacement (duplicates stay and count), or every record with probability B / N.
-
-    Returns
-    -------
-    ndarray of int
-        Of B indices, or of a random number of them, possibly none, for "poisson": then the divisor stays B, and the
-        step adds its noise all the same.
+    """Draw the indices of one batch of B of N records (B / N is the rate of "poisson").
 
     Notes
     -----
-    **Draw afresh at every step.** That is what the accountants of this package assume. A loader that shuffles once per
-    epoch and cuts the order into batches (epoch-partition shuffling) is *not* covered by any of them: its batches
-    depend on each other, and no such sampler is offered here. Numpy's generators are not cryptographic, and
-    noise drawn in floating point is not exactly Gaussian.
-
-    Examples
-    --------
-    >>> sampling, noise = np.random.default_rng(1).spawn(2)
-    >>> len(set(sample_minibatch(sampling, 100, 8, "wor").tolist()))
-    8
+    **Draw afresh at every step**, as the accountants of this package assume. A loader that shuffles once per epoch and
+    cuts the order into batches (epoch-partition shuffling) is *not* covered by any of them, since its batches depend on
+    each other; no such sampler is offered here. A Poisson batch may be empty: the divisor stays B, and the step adds
+    its noise all the same. Draw the noise from another generator, so that neither stream reveals the other. Numpy's
+    generators are not cryptographic, and noise drawn in floating point is not exactly Gaussian.
     """
     if not isinstance(rng, np.random.Generator):
         raise InputTypeError("rng", f"a {type(rng).__name__}", "a numpy.random.Generator, for sampling only")

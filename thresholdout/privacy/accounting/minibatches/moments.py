@@ -39,72 +39,36 @@ Counts = NDArray[np.int64]
 
 _STEP = 0.25  # the trapezoid rule's relative error is then below 2 exp(-60) for even moments (PROOFS.md, F6)
 
-_REACH = 14.0
+_REACH = 14.0  # standard deviations: the normal density beyond is below 1e-42
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
-_ENTRIES = 1 << 19  # of a table of powers at all nodes
+_ENTRIES = 1 << 19  # of a table of powers at all nodes: 4 MB
 
 _TAIL = 45.0  # beyond, the moment is that of the ratio itself up to 1e-17
 
 
 def taylor_moment(sigma: float, k: int, *, log: bool = False) -> float:
-    """Return ``E[(L - 1)**k]``, L the ratio of N(2/sigma, 1) to N(0, 1) [B24, (45)].
-
-    Parameters
-    ----------
-    sigma : float
-        Noise multiplier.
-    k : int
-        0 or more.
-    log : bool
-        Return the logarithm, -inf for k = 1.
-
-    Returns
-    -------
-    float
-        At least 0; inf where it exceeds the largest float.
+    """Return ``E[(L - 1)**k]`` or its logarithm, L the ratio of N(2/sigma, 1) to N(0, 1) [B24, (45)].
 
     Notes
     -----
-    Never from the alternating sum, which loses all digits at large noise. The moment is a polynomial in
-    ``exp(4 / sigma**2) - 1`` with non-negative coefficients (PROOFS.md, F6); even ones are computed by
-    quadrature, odd ones by the same with the signs kept.
-
-    Examples
-    --------
-    >>> round(taylor_moment(6, 2), 12)
-    0.117519068742
+    It is never computed as the alternating sum, which loses all digits at large noise. The moment is a polynomial in
+    ``exp(4 / sigma**2) - 1`` with non-negative coefficients (PROOFS.md, F6). Even moments are computed by quadrature,
+    odd ones by the same with the signs kept.
     """
     value = Moments(sigma_of(sigma)).log_signed(count(k, "k", least=0))
     return value if log else math.exp(value) if value < 709 else math.inf
 
 
 def taylor_moment_bound(sigma: float, k: int, *, log: bool = False) -> float:
-    """Return the bound of ``E|L - 1|**k`` [B24, (47)]: the moment, or for odd k the geometric mean of its neighbours.
-
-    Parameters
-    ----------
-    sigma, k, log
-        As in `taylor_moment`.
-
-    Examples
-    --------
-    >>> round(taylor_moment_bound(6, 3), 12)
-    0.090957110289
-    """
+    """Return the bound of ``E|L - 1|**k`` [B24, (47)]: the moment, for odd k the geometric mean of its neighbours."""
     value = float(Moments(sigma_of(sigma)).log_bounds(count(k, "k", least=0))[k])
     return value if log else math.exp(value) if value < 709 else math.inf
 
 
 class Moments:
-    """Moments for one shift, rounded up and kept.
-
-    Parameters
-    ----------
-    sigma : float
-        Noise multiplier; the shift is 2 / sigma.
-    """
+    """Moments for the shift ``2 / sigma``, rounded up and cached."""
 
     def __init__(self, sigma: float) -> None:
         self.shift = math.nextafter(2.0 / sigma, math.inf)
@@ -176,7 +140,7 @@ def _log_bounds(shift: float, size: int) -> Floats:
     return bounds
 
 
-_few_log_bounds = lru_cache(maxsize=4096)(_log_bounds)  # of a schedule of as many steps
+_few_log_bounds = lru_cache(maxsize=4096)(_log_bounds)  # enough for a schedule of as many noises
 
 _many_log_bounds = lru_cache(maxsize=64)(_log_bounds)
 
@@ -216,13 +180,7 @@ def neighbours(alpha: Floats) -> list[int]:
 
 
 def choose(n: int) -> Floats:
-    """Return the logarithms of the binomial coefficients of n over 0, ..., n.
-
-    Examples
-    --------
-    >>> np.exp(choose(4)).round(9)
-    array([1., 4., 6., 4., 1.])
-    """
+    """Return the logarithms of the binomial coefficients of n over 0, ..., n."""
     j = np.arange(n + 1)
     return Moments.falling(n, j) - Moments.log_factorial(j)
 
@@ -232,20 +190,15 @@ def binomial_moments(alpha: Floats, sigma: float, q: float) -> Floats:
 
     Notes
     -----
-    At an integer n, ``E[(P/Q)**n] = 1 + sum_j C(n, j) E_Q[(P/Q - 1)**j]``, of which the second moment is at most
-    ``q**2 (exp(4 / sigma**2) - 1)`` and the others at most ``q**j`` times the smaller of ``exp(2 j (j-1) / sigma**2)``,
-    twice that for even j, and 3 times the moment bound, 4 times for even j (PROOFS.md, F9). It has no remainder, and
-    does not blow up at small noise.
-
-    Examples
-    --------
-    >>> f"{binomial_moments(np.array([2.0]), 6, 0.0024)[0]:.6e}"  # what is attained
-    '6.769096e-07'
+    At an integer n, ``E[(P/Q)**n] = 1 + sum_j C(n, j) E_Q[(P/Q - 1)**j]``. The second moment is at most ``q**2 (exp(4 /
+    sigma**2) - 1)``, and the others are at most ``q**j`` times the smaller of ``exp(2 j (j-1) / sigma**2)``, twice that
+    for even j, and 3 times the moment bound, 4 times for even j (PROOFS.md, F9). The sum has no remainder, and does not
+    blow up at small noise.
     """
     return interpolate(alpha, {n: _cumulant(n, sigma, q) for n in neighbours(alpha)})
 
 
-@lru_cache(maxsize=1 << 13)  # schedules ask for the same integers again and again
+@lru_cache(maxsize=1 << 13)  # schedules need the same integers again and again
 def _cumulant(n: int, sigma: float, q: float) -> float:
     moments = Moments(sigma)
     j = np.arange(2, n + 1)
@@ -262,33 +215,10 @@ def _cumulant(n: int, sigma: float, q: float) -> float:
 def rdp_wang(alpha: Orders, sigma: float, q: float, *, bound: str = "upper", variant: str = "paper") -> Any:
     """Return the bounds of Wang et al. (2019) on one step without replacement, under replace-one.
 
-    Parameters
-    ----------
-    alpha : float or array of shape (k,)
-        Orders above 1; integers of at least 2 for the lower bound.
-    sigma, q : float
-        As in `rdp_fswor`.
-    bound : {"upper", "lower"}
-    variant : {"paper", "min"}
-        The term of order two as [B24, App. E] keeps it, or with the minimum of the original Theorem 9.
-
-    Returns
-    -------
-    float or ndarray of shape (k,)
-
-    Raises
-    ------
-    InputError
-        For arguments out of range, and for a lower bound at an order that is no integer.
-
     Notes
     -----
-    The lower bound is the binomial sum of the exact add/remove value.
-
-    Examples
-    --------
-    >>> f"{rdp_wang(10, 6, 0.0024):.6e} {rdp_wang(10, 6, 0.0024, bound='lower'):.6e}"
-    '1.405482e-05 3.392488e-06'
+    The lower bound, at integer orders, is the binomial sum of the exact add/remove value. Variant "paper" has the term
+    of order two as [B24, App. E], "min" the minimum of the original Theorem 9.
     """
     found, noise, share = orders(alpha), sigma_of(sigma), rate(q, None, None)
     check_word("variant", variant, ("paper", "min"))
@@ -304,7 +234,7 @@ def wang_upper(alpha: Floats, sigma: float, q: float, *, variant: str) -> Floats
     return interpolate(alpha, {n: _wang_cumulant(n, sigma, q, variant) for n in neighbours(alpha)})
 
 
-@lru_cache(maxsize=1 << 13)  # schedules ask for the same integers again and again
+@lru_cache(maxsize=1 << 13)  # schedules need the same integers again and again
 def _wang_cumulant(n: int, sigma: float, q: float, variant: str) -> float:
     s = 1.0 / sigma**2
     j = np.arange(3, n + 1)

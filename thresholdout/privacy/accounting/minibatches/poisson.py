@@ -28,23 +28,17 @@ _HALF_LOG_2PI: Final = 0.5 * math.log(2 * math.pi)
 
 _REACH: Final = 16.0  # standard deviations beyond the outermost component
 
-_MOST: Final = 1 << 19  # nodes
+_MOST: Final = 1 << 19  # nodes of the trapezoid rule; beyond, the divergence is reported as infinite
 
-_ACCURACY: Final = 1e-14  # of the excess, that the rule's error may be
+_ACCURACY: Final = 1e-14  # share of the excess that the rule's error may have
 
-_FAR: Final = 600.0
+_FAR: Final = 600.0  # exponents above would overflow soon after
 
 _LOSS: Final = 40.0  # nats that a simple bound of the tail may lose
 
 
 def opposite_shifts(alpha: Floats, shift: float, rate: float) -> Floats:
-    """Return the divergence of ``(1-rate) N(0,1) + rate N(shift,1)`` from its mirror image.
-
-    Examples
-    --------
-    >>> float(opposite_shifts(np.array([2.0]), 1e-3, 1e-3)[0].round(15))
-    4e-12
-    """
+    """Return the divergence of ``(1-rate) N(0,1) + rate N(shift,1)`` from its mirror image."""
     return np.array([_divergence(float(power), shift, rate) for power in alpha])
 
 
@@ -117,48 +111,19 @@ def _tails(power: float, a: float, q: float, end: float, plain: bool) -> float:
 def rdp_poisson(
     alpha: Orders, sigma: float, q: float, *, adjacency: str = "add_remove", method: str = "auto", m: int = 4
 ) -> Any:
-    """Return the Renyi divergence that one step on a Poisson batch leaks.
-
-    Parameters
-    ----------
-    alpha : float or array of shape (k,)
-        Orders above 1.
-    sigma : float
-        Standard deviation of the noise on the sum of clipped gradients, over the clipping norm.
-    q : float
-        Probability, in (0, 1), with which each record enters; the divisor of the sum must be fixed.
-    adjacency : {"add_remove", "replace_one"}
-    method : {"auto", "exact", "taylor"}
-        "exact": the largest value that a step can have; for replace-one that of two opposite records, and inf at orders
-        where it would take too long. "taylor": Theorem 3.2 or C.9 with m terms. "auto": the exact value, and at those
-        orders the bound without replacement, whose sensitivity is larger.
-    m : int
-        Taylor terms, 3 or more.
-
-    Returns
-    -------
-    float or ndarray of shape (k,)
-        In nats, rounded up.
-
-    Raises
-    ------
-    InputError
-        For arguments out of range.
+    """Return the Renyi divergence that one step on a Poisson batch leaks, in nats, rounded up.
 
     Notes
     -----
-    `q`: probability, in (0, 1), with which each record enters; the divisor of the sum must be fixed.
+    `sigma` is the standard deviation of the noise on the sum of clipped gradients, over the clipping norm, and `q` the
+    probability with which each record enters; the divisor of the sum must be fixed.
 
-    Under add/remove it is the value without replacement at twice the noise. Never use one accountant for the other's
-    sampler. With a replaced record two opposite gradients are the worst (PROOFS.md, F11). The constants of Theorem C.9
-    are too small for the derivatives that they bound from the fourth on, so larger ones are used there (F7).
-
-    Examples
-    --------
-    >>> f"{rdp_poisson(2, 3, 0.0024):.9e}"
-    '6.769096068e-07'
-    >>> f"{rdp_poisson(2, 6, 0.0024, adjacency='replace_one', method='taylor'):.6e}"
-    '6.405692e-07'
+    "exact" is the largest divergence of any such step; for replace-one that of two opposite records (PROOFS.md, F11),
+    infinite at orders where it would take too long. "taylor" is Theorem 3.2 or C.9 with m terms. "auto" is the exact
+    value, and at those orders the bound without replacement, whose sensitivity is larger. Under add/remove the value is
+    the one without replacement at twice the noise. An accountant of one sampler never holds for the other. The
+    constants of Theorem C.9 are too small for the derivatives that they bound from the fourth on, so larger ones are
+    used there (F7).
     """
     found, noise, share, count = orders(alpha), sigma_of(sigma), rate(q, None, None), terms(m)
     check_word("method", method, ("auto", "exact", "taylor"))

@@ -1,9 +1,9 @@
 """Expectations of powers of a likelihood ratio under the standard normal law, bounded on the wanted side.
 
-Everything here has the form ``E[g_p(w(t))]`` with ``g_p(w) = (1 + w)**p - 1 - p w >= 0`` and a likelihood ratio
-``1 + w(t)`` of a mixture of normal laws of unit variance to the standard normal law. The trapezoid rule converges
-exponentially for such integrals; its error, the tails and the rounding are bounded (PROOFS.md, F2 and F3), so that the
-upper values are guarantees and the lower ones lower bounds. Both are about 1e-13 apart, relatively.
+All have the form ``E[g_p(w(t))]`` with ``g_p(w) = (1 + w)**p - 1 - p w >= 0`` and a likelihood ratio ``1 + w(t)`` of a
+mixture of normal laws of unit variance to the standard normal law. The trapezoid rule converges exponentially for such
+integrals. Its error, the tails and the rounding are bounded (PROOFS.md, F2 and F3), so the upper values are guarantees
+and the lower ones lower bounds. Both are about 1e-13 apart, relatively.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floa
 __all__ = ["Excess", "Mixture", "Ratio", "TwoPoint", "log_excess", "log_power_excess", "log_sum", "wide"]
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
-_NODES = 4096  # more are looked at in pieces, and most pieces are left out
-_ROUNDS = 6
+_NODES = 4096  # more nodes are handled in pieces, and most pieces are bounded without evaluation
+_ROUNDS = 6  # in which the pieces that matter are divided again
 _REACH = 16.0  # standard deviations beyond the outermost component
 
 
@@ -32,29 +32,17 @@ def wide(values: Floats, side: int) -> Floats:
 
 
 def log_sum(logs: Floats) -> float:
-    """Return ``log(sum(exp(logs)))``; -inf when there is none.
-
-    Examples
-    --------
-    >>> log_sum(np.array([800.0, 800.0])) == 800 + math.log(2)
-    True
-    """
+    """Return ``log(sum(exp(logs)))``; -inf for no terms."""
     top = float(logs.max()) if logs.size else -math.inf
     return top if not math.isfinite(top) else top + math.log(float(np.exp(logs - top).sum()))
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Values of a likelihood ratio at some nodes.
+    """Values of a likelihood ratio at some nodes: the ratio less 1, its logarithm, and a bound on their error.
 
-    Attributes
-    ----------
-    w : ndarray
-        The ratio minus 1; infinite where its logarithm is above 600.
-    log : ndarray
-        The logarithm of the ratio.
-    slack : ndarray
-        Bound on the error of the logarithms of ``|w|`` and, times ``|w| / (1 + w)``, of the ratio.
+    `w` is infinite if the logarithm is above 600. `slack` bounds the error of the logarithm of ``|w|`` and, times ``|w|
+    / (1 + w)``, of the ratio's.
     """
 
     w: Floats
@@ -67,11 +55,11 @@ class Mixture(Protocol):
 
     @property
     def shift(self) -> float:
-        """The distance of neighbouring components."""
+        """Distance of neighbouring components."""
 
     @property
     def top(self) -> int:
-        """The largest number of shifts."""
+        """Largest number of shifts."""
 
     @property
     def touched(self) -> float:
@@ -96,13 +84,7 @@ class TwoPoint:
         return self.rate
 
     def at(self, nodes: Floats) -> Ratio:
-        """Return the likelihood ratio to the standard normal law.
-
-        Examples
-        --------
-        >>> TwoPoint(1.0, 0.5).at(np.array([0.5])).w
-        array([0.])
-        """
+        """Return the likelihood ratio to the standard normal law."""
         exponent = self.shift * (nodes - 0.5 * self.shift)
         w = self.rate * np.expm1(np.minimum(exponent, 600.0))
         log = np.log1p(w)
@@ -114,14 +96,7 @@ class TwoPoint:
 
 
 def log_power_excess(power: float, w: Floats, log: Floats) -> Floats:
-    """Return ``log((1 + w)**p - 1 - p w)`` for p > 1 or p < 0.
-
-    Examples
-    --------
-    >>> w = np.array([0.5, 1e-9])
-    >>> np.exp(log_power_excess(2.0, w, np.log1p(w)))
-    array([2.5e-01, 1.0e-18])
-    """
+    """Return ``log((1 + w)**p - 1 - p w)`` for p > 1 or p < 0."""
     out = np.full(w.shape, -np.inf)
     small = (np.abs(w) < 0.1) & (np.abs(power * w) < 0.5)
     if small.any():
@@ -162,14 +137,8 @@ def log_excess(mixture: Mixture, powers: Floats) -> list[Excess]:
 
     Notes
     -----
-    [B24, (6) to (8)] write ``E[Lam**alpha]``; as ``E[Lam] = 1``, it is ``1 + E[g_alpha(Lam - 1)]``, of which no digit
-    is lost when the sampling rate is small.
-
-    Examples
-    --------
-    >>> both = log_excess(TwoPoint(1 / 3, 0.0024), np.array([2.0]))[0]
-    >>> bool(abs(both.upper - math.log(0.0024**2 * math.expm1(1 / 9))) < 1e-12)
-    True
+    [B24, (6) to (8)] write ``E[Lam**alpha]``. As ``E[Lam] = 1``, it is ``1 + E[g_alpha(Lam - 1)]``, which loses no
+    digits at small sampling rates.
     """
     a = mixture.shift
     up = bool(powers[0] > 1)
@@ -198,7 +167,7 @@ class _Rule:
         return np.arange(low, high, dtype=np.float64) * self.step
 
     def ratio(self, low: int, high: int) -> Ratio:
-        """Return the density ratio at the nodes from `low` on, up to `high`; the last stretch is kept."""
+        """Return the density ratio at the nodes from `low` on, up to `high`; the last stretch is cached."""
         start, stop, held = self.cached
         if low != start or high > stop:
             self.cached = (low, high, self.mixture.at(self._nodes(low, high)))
@@ -207,12 +176,12 @@ class _Rule:
         return Ratio(held.w[:size], held.log[:size], held.slack[:size])
 
     def last(self, power: float) -> int:
-        """Return the number of the node from which on a bound stands for the integrand of a power."""
+        """Return the number of the node from which on a bound replaces the integrand of a power."""
         reach = self.mixture.shift * self.mixture.top * (max(power, 1.0) if self.up else 1.0)
         return math.ceil((reach + _REACH) / self.step) + 1
 
     def bounds(self, powers: Floats) -> list[Excess]:
-        """Return bounds for all powers, from one set of nodes where that is small."""
+        """Return bounds for all powers, from one set of nodes if that is small."""
         ends = [self.last(float(p)) for p in powers]
         if max(ends) - self.first <= 4 * _NODES:
             self.ratio(self.first, max(ends))
@@ -228,6 +197,7 @@ class _Rule:
         for _ in range(_ROUNDS):
             tops, seen = self._tops(power, low, high)
             best = max(best, seen)
+            # The pieces left out add at most e^-80 of the largest value, and their bound is added anyway.
             keep = tops > best - 80.0 - math.log(end - self.first)
             if not keep.all():
                 dropped = log_sum(np.append(tops[~keep] + np.log((high - low)[~keep]), dropped))

@@ -15,21 +15,15 @@ from thresholdout.privacy.accounting.minibatches.quadrature import TwoPoint, log
 
 __all__ = ["E_tilde", "F_tilde", "TaylorSeries", "envelope", "envelope_floor", "replace_one"]
 
-_POINTS = 20
+_POINTS = 20  # of Gauss-Legendre in each panel: the error bound then has the factor 4^-38, below 1e-22
 
 _ELLIPSE = 4.0  # sum of the half-axes over the half-width of a panel
 
-_REACH = 15.0
+_REACH = 15.0  # standard deviations beyond the centre; the rest has a bound of its own
 
 
 def envelope(alpha: Floats, shift: float, q: float) -> Floats:
-    """Return the bound of the replace-one Renyi divergence at each order, rounded up.
-
-    Examples
-    --------
-    >>> f"{envelope(np.array([2.0]), 1 / 3, 0.0024)[0]:.6e}"
-    '8.536247e-07'
-    """
+    """Return the bound of the replace-one Renyi divergence at each order, rounded up."""
     moved = math.nextafter(shift, math.inf)
     whole = np.array([each.upper for each in log_excess(TwoPoint(moved, q), alpha)])
     half = _HalfLine.of(moved, q)
@@ -49,19 +43,14 @@ def envelope(alpha: Floats, shift: float, q: float) -> Floats:
 
 
 def envelope_floor(alpha: Floats, shift: float, q: float) -> Floats:
-    """Return something below the envelope that is found fast, 0 where nothing is known.
+    """Return a fast lower bound of the envelope, 0 if none is known.
 
     Notes
     -----
-    The moment is ``1 + E[m(w); w > 0]`` with ``m(0) = m'(0) = 0`` and
-    ``m'' = alpha (alpha - 1) ((1 + w)**(alpha - 2) + (1 + w)**(-alpha - 1))``. Where alpha is above 2,
-    the sum is least at ``(1 + w)**(2 alpha - 1) = (alpha + 1) / (alpha - 2)``, and ``E[w**2; w > 0]`` has a closed
-    form. It decides whether the envelope is computed, and is no bound of anything else.
-
-    Examples
-    --------
-    >>> f"{envelope_floor(np.array([3.0]), 1 / 3, 0.0024)[0]:.3e} {envelope(np.array([3.0]), 1 / 3, 0.0024)[0]:.3e}"
-    '1.057e-06 1.280e-06'
+    The moment is ``1 + E[m(w); w > 0]`` with ``m(0) = m'(0) = 0`` and ``m'' = alpha (alpha - 1) ((1 + w)**(alpha - 2) +
+    (1 + w)**(-alpha - 1))``. For alpha above 2 the sum is least at ``(1 + w)**(2 alpha - 1) = (alpha + 1) / (alpha -
+    2)``, and ``E[w**2; w > 0]`` has a closed form. The floor decides whether the envelope is computed, and is no bound
+    of the divergence.
     """
     a = shift
     if a * a > 600.0:
@@ -150,55 +139,17 @@ class _HalfLine:
         return worst * (64 / 15) * _ELLIPSE ** (2 - 2 * _POINTS) / (1 - _ELLIPSE**-2)
 
 
-_TERMS = (3, 4, 5, 6)
+_TERMS = (3, 4, 5, 6)  # Taylor terms that "auto" tries; remainders soon grow with more
 
 
 def F_tilde(alpha: float, sigma: float, k: int) -> float:  # noqa: N802
-    """Return the bound of the k-th derivative in Theorem 3.4 [B24, (83)].
-
-    Parameters
-    ----------
-    alpha : float
-        Order above 1.
-    sigma : float
-        Noise multiplier.
-    k : int
-        3 or more.
-
-    Returns
-    -------
-    float
-        inf where it exceeds the largest float.
-
-    Examples
-    --------
-    >>> round(F_tilde(5.5, 6, 3), 10)
-    50.6517407922
-    """
+    """Return the bound of the k-th derivative in Theorem 3.4 [B24, (83)]."""
     log = TaylorSeries(sigma_of(sigma)).log_term(order(alpha), terms(k))
     return math.exp(log) if log < 709 else math.inf
 
 
 def E_tilde(alpha: float, sigma: float, q: float, m: int) -> float:  # noqa: N802
-    """Return the bound of the remainder in Theorem 3.4 [B24, (90)].
-
-    Parameters
-    ----------
-    alpha, sigma, q
-        As in `rdp_fswor`.
-    m : int
-        3 or more.
-
-    Returns
-    -------
-    float
-        inf where it exceeds the largest float.
-
-    Examples
-    --------
-    >>> f"{E_tilde(1.5, 6, 0.0024, 3):.8e}"
-    '2.53215548e-09'
-    """
+    """Return the bound of the remainder after m terms in Theorem 3.4 [B24, (90)]."""
     series, share, count = TaylorSeries(sigma_of(sigma)), rate(q, None, None), terms(m)
     log = series.log_remainders(np.array([order(alpha)]), share, count)[0]
     return math.exp(log) if log < 709 else math.inf
@@ -207,15 +158,11 @@ def E_tilde(alpha: float, sigma: float, q: float, m: int) -> float:  # noqa: N80
 class TaylorSeries:
     """The Taylor bound of a pair of mixtures that share a component [B24, Thm 3.4 and C.9].
 
-    Parameters
-    ----------
-    sigma : float
-        The moments' noise multiplier: that of the mechanism without replacement, twice it for Poisson batches.
-    poisson : bool
-        Whether the two replaced records may move the batch apart by twice what either moves it (Poisson batches).
-    published : bool
-        Keep the constants of [B24, C.9] for Poisson batches; from the fourth derivative on they are too small for the
-        derivative that they bound (PROOFS.md, F7).
+    Notes
+    -----
+    `sigma` is the moments' noise multiplier: that of the mechanism without replacement, twice it for Poisson batches.
+    There, the two replaced records may move the batch apart by twice the shift of either. `published` keeps the
+    constants of [B24, C.9] for Poisson batches; from the fourth derivative on they are too small (PROOFS.md, F7).
     """
 
     def __init__(self, sigma: float, *, poisson: bool = False, published: bool = False) -> None:
@@ -237,7 +184,7 @@ class TaylorSeries:
         return value + 1e-14 + 4 * ULP * np.abs(value)
 
     def log_term(self, alpha: float, k: int) -> float:
-        """Return the logarithm of the bound of the k-th derivative at q = 0; it is kept."""
+        """Return the logarithm of the bound of the k-th derivative at q = 0; it is cached."""
         if (alpha, k) not in self._terms:
             self._terms[alpha, k] = self._log_term(alpha, k)
         return self._terms[alpha, k]
@@ -299,7 +246,7 @@ class TaylorSeries:
         return self._added(alpha, q, m, leading, self.log_remainders(alpha, q, m))
 
     def floor(self, alpha: Floats, q: float, m: int) -> Floats:
-        """Return something below `bound` that is found fast: with the simplest parts of the remainder alone."""
+        """Return a fast lower bound of `bound`, from the simplest parts of the remainder alone."""
         factors = np.maximum(2 * alpha - m, alpha - 1)  # those of all j from m on, and of j = 0
         log_bound = float(self.moments.log_bounds(m)[m]) + m * math.log(q) - math.lgamma(m + 1)
         return self._added(alpha, q, m, "sharp", m * np.log(factors) + log_bound) * (1 - 1e-9)
@@ -331,8 +278,8 @@ def replace_one(alpha: Floats, sigma: float, q: float, *, method: str, m: int = 
         return sums
     if method == "envelope":
         return envelope(alpha, 2.0 / sigma, q)
-    best = sums.copy()  # each term of the sum of Wang et al. is at least the one here, so that it is never smaller
-    # The others take long, and are left out where something below them is above the best.
+    best = sums.copy()  # each term of the sum of Wang et al. is at least the one here, so it is never smaller
+    # The others are slow, and are left out if a lower bound of them is above the best.
     if (envelope_floor(alpha, 2.0 / sigma, q) < best).any():
         best = np.minimum(best, envelope(alpha, 2.0 / sigma, q))
     series = TaylorSeries(sigma)

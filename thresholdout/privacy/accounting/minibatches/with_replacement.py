@@ -29,19 +29,11 @@ from thresholdout.privacy.accounting.minibatches.without_replacement import from
 __all__ = ["Draws", "rdp_fswr", "rdp_fswr_lower"]
 
 _OMITTED = 60.0  # components below the largest by this factor, in nats, are left out of a ratio
-_CHUNK = 64
+_CHUNK = 64  # nodes that share a window of components
 
 
 class Draws:
-    """The mixture of shifts of a record that is drawn a binomial number of times.
-
-    Parameters
-    ----------
-    shift : float
-        2 / sigma.
-    batch_size, dataset_size : int
-        Draws, and records to draw from.
-    """
+    """The mixture of shifts, multiples of ``2 / sigma``, of a record that is drawn a binomial number of times."""
 
     def __init__(self, shift: float, batch_size: int, dataset_size: int) -> None:
         self.shift, self.top = shift, batch_size
@@ -53,14 +45,7 @@ class Draws:
         self.touched = -math.expm1(batch_size * math.log1p(-1.0 / dataset_size))
 
     def at(self, nodes: Floats) -> Ratio:
-        """Return the likelihood ratio to the standard normal law.
-
-        Examples
-        --------
-        >>> ratio = Draws(1.0, 3, 10).at(np.array([-40.0]))
-        >>> round(float(ratio.w[0]), 9)  # no draw: 0.9**3 - 1
-        -0.271
-        """
+        """Return the likelihood ratio to the standard normal law."""
         parts = [self._chunk(nodes[i : i + _CHUNK]) for i in range(0, nodes.size, _CHUNK)]
         if not parts:
             return Ratio(np.empty(0), np.empty(0), np.empty(0))
@@ -104,17 +89,11 @@ class Draws:
 
 
 def log_weights(batch_size: int, dataset_size: int) -> Floats:
-    """Return the logarithms of the binomial probabilities that a record is drawn 0, ..., batch_size times.
-
-    Examples
-    --------
-    >>> np.exp(log_weights(2, 4))
-    array([0.5625, 0.375 , 0.0625])
-    """
+    """Return the logarithms of the binomial probabilities that a record is drawn 0, ..., batch_size times."""
     n = np.arange(1, batch_size + 1)
     out = np.empty(batch_size + 1)
     out[0] = total = batch_size * math.log1p(-1.0 / dataset_size)
-    lost = 0.0  # what rounding took off the total, so that the error grows with the count and not with its square
+    lost = 0.0  # the rounding error of the total, carried along: the error grows with the count, not with its square
     for i, ratio in enumerate((np.log((batch_size - n + 1) / n) - math.log(dataset_size - 1)).tolist(), start=1):
         term = ratio + lost
         fresh = total + term
@@ -135,40 +114,17 @@ def rdp_fswr(
     K: int | None = None,
     direction: str = "both",
 ) -> Any:
-    """Return the Renyi divergence that one step on a batch with replacement leaks, under add/remove.
-
-    Parameters
-    ----------
-    alpha : float or array of shape (k,)
-        Orders above 1.
-    sigma : float
-        Standard deviation of the noise on the sum of clipped gradients, over the clipping norm.
-    batch_size, dataset_size : int
-        Draws, and records in the larger data set of the pair; 1 <= batch_size < dataset_size.
-    method : {"exact", "paper"}
-        "exact": the attained value, for every real order. "paper": the bound of Theorem 3.6, far above it soon.
-    m, K : int
-        Taylor terms, and the largest number of draws that is expanded, of method "paper" (default ``min(m - 1, B)``).
-    direction : {"both", "remove", "add"}
-        Of the exact value; "both" is the larger one, and the guarantee.
-
-    Returns
-    -------
-    float or ndarray of shape (k,)
-        In nats, rounded up.
+    """Return the Renyi divergence that one step on a batch with replacement leaks, under add/remove, rounded up.
 
     Notes
     -----
-    Renyi differential privacy is the wrong tool here: that a record fills the whole batch has probability N**-B and
-    makes the divergence huge past a critical order, though it matters nothing at any usual delta. Use the privacy-loss
-    distribution for an epsilon. [B24, Thm 3.6]; exactness: PROOFS.md, F8.
+    "exact" is attained, for every real order (PROOFS.md, F8). "paper" is the bound of [B24, Thm 3.6], soon far above
+    it; m are its Taylor terms, and K the largest number of draws that it expands. Direction "both" is the larger one,
+    and the guarantee.
 
-    Examples
-    --------
-    >>> f"{rdp_fswr(2, 6, 120, 50_000):.9e}"
-    '6.770992327e-07'
-    >>> f"{rdp_fswr(2, 6, 120, 50_000, method='paper'):.2f}"
-    '301.63'
+    Renyi differential privacy is the wrong tool here: a record fills the whole batch with probability N**-B, which
+    makes the divergence huge past a critical order and is irrelevant at any usual delta. The privacy-loss distribution
+    gives a usable epsilon.
     """
     found, noise = orders(alpha), sigma_of(sigma)
     draws, records = batch(batch_size, dataset_size)
@@ -217,37 +173,14 @@ def rdp_fswr_lower(
     *,
     indices: Collection[int] | None = None,
 ) -> float:
-    """Return the lower bound of Theorem 3.7 by its recursion; without `indices` it is the exact value.
-
-    Parameters
-    ----------
-    alpha : int
-        Order, 2 or more.
-    sigma, batch_size, dataset_size
-        As in `rdp_fswr`.
-    indices : collection of int, optional
-        Numbers of draws that each sum beyond the innermost two is restricted to, such as ``{0, 1, 2, B}``.
-
-    Returns
-    -------
-    float
-        In nats, rounded down.
-
-    Raises
-    ------
-    InputError
-        For an order that is no integer of at least 2, and for indices outside 0, ..., batch_size.
+    """Return the lower bound of Theorem 3.7 by its recursion, rounded down; without `indices` it is the exact value.
 
     Notes
     -----
-    A lower bound of what a learner leaks only if its clipped gradients can oppose each other at full norm. The
-    recursion [B24, (122), (123)] asks for its second argument at multiples of the first only: it is a table, no nested
-    sum. The formula (126) lacks the logarithm and the division of 4 by sigma squared.
-
-    Examples
-    --------
-    >>> f"{rdp_fswr_lower(3, 6, 20, 20_000):.8e}"
-    '1.76319822e-07'
+    `indices` restricts the numbers of draws in each sum beyond the innermost two, such as ``{0, 1, 2, B}``. A learner
+    leaks this much only if its clipped gradients can oppose each other at full norm. The recursion [B24, (122), (123)]
+    needs its second argument at multiples of the first only, so it is a table and no nested sum. The formula (126)
+    lacks the logarithm and the division of 4 by sigma squared.
     """
     if float(order(alpha)) != math.floor(alpha):
         raise InputError("alpha", repr(alpha), "an integer of at least 2")

@@ -57,57 +57,20 @@ def rdp_fswor(
     m: int = 4,
     leading: str = "sharp",
 ) -> Any:
-    """Return the Renyi divergence that one step on a batch without replacement leaks.
-
-    Parameters
-    ----------
-    alpha : float or array of shape (k,)
-        Orders above 1.
-    sigma : float
-        Standard deviation of the noise on the *sum* of clipped gradients, over the clipping norm.
-    q : float, optional
-        Sampling rate, in (0, 1); or else
-    batch_size, dataset_size : int, optional
-        ``q = batch_size / dataset_size``. Under add/remove the data set is the larger one of the pair.
-    adjacency : {"add_remove", "replace_one"}
-        Neighbouring data sets: one more or less record, or another record in its place.
-    method : {"auto", "exact", "taylor", "envelope", "binomial", "wang"}
-        "auto": the exact value for add/remove; for replace-one the smallest valid bound per order, of Theorem 3.4 with
-        the sharpened leading term (m = 3 to 6), the envelope and the binomial sum. "exact" exists for
-        add/remove only. The last three are replace-one bounds, valid for add/remove as well; "wang" is the published
-        one of Wang et al.
-    m : int
-        Taylor terms of method "taylor", 3 or more.
-    leading : {"sharp", "paper"}
-        Leading coefficient of Theorem 3.4 in method "taylor".
-
-    Returns
-    -------
-    float or ndarray of shape (k,)
-        In nats, rounded up; a guarantee for every step that draws a *fresh* uniform subset and adds fresh noise,
-        whatever was released before. Steps add up. Epoch-wise shuffling is not covered.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For arguments out of range, and for both or neither of `q` and the sizes.
+    """Return the Renyi divergence that one step on a batch without replacement leaks, in nats, rounded up.
 
     Notes
     -----
-    Add/remove: [B24, Thm 3.1], exact for every real order, in both directions (PROOFS.md, F1). Replace-one: [B24,
-    Thm 3.4] with its leading term sharpened (F5), the envelope (F4) and the binomial sum (F9). The sensitivity is twice
-    the clipping norm under either adjacency, since the batch size is fixed.
+    `sigma` is the standard deviation of the noise on the *sum* of clipped gradients, over the clipping norm. The
+    sampling rate is q, or ``batch_size / dataset_size``; under add/remove the data set is the larger one of the pair.
+    The divergence is a guarantee for every step that draws a *fresh* uniform subset and adds fresh noise, whatever was
+    released before. Steps add up. Epoch-wise shuffling is not covered.
 
-    References
-    ----------
-    .. [B24] J. Birrell, R. Ebrahimi, R. Behnia, J. Pacheco, 2024.
-
-    Examples
-    --------
-    >>> f"{rdp_fswor(2, 6, batch_size=120, dataset_size=50_000):.6e}"
-    '6.769096e-07'
-    >>> f"{rdp_fswor(2, 6, 0.0024, adjacency='replace_one'):.4e}"
-    '6.7691e-07'
+    "auto" is the exact value for add/remove, [B24, Thm 3.1], exact for every real order and in both directions
+    (PROOFS.md, F1). For replace-one it is the smallest valid bound per order: [B24, Thm 3.4] with its leading term
+    sharpened (F5; m = 3 to 6), the envelope (F4) and the binomial sum (F9). "exact" exists for add/remove only.
+    "envelope", "binomial" and "wang", the published bound of Wang et al., are replace-one bounds, valid for add/remove
+    as well. The sensitivity is twice the clipping norm under either adjacency, since the batch size is fixed.
     """
     found, noise, share = orders(alpha), sigma_of(sigma), rate(q, batch_size, dataset_size)
     check_word("adjacency", adjacency, ("add_remove", "replace_one"))
@@ -127,22 +90,10 @@ def rdp_fswor(
 
 
 def rdp_fswor_lower(alpha: Orders, sigma: float, q: float) -> Any:
-    """Return a lower bound of what one step without replacement leaks, under either adjacency.
+    """Return a lower bound of the leakage of one step without replacement, under either adjacency.
 
-    The exact add/remove value, rounded down. It is attained under replace-one as well: by a record whose clipped
-    gradient opposes all others, in place of one that does not [B24, App. E; PROOFS.md, F1].
-
-    Parameters
-    ----------
-    alpha : float or array of shape (k,)
-        Orders above 1.
-    sigma, q : float
-        As in `rdp_fswor`.
-
-    Examples
-    --------
-    >>> bool(rdp_fswor_lower(2, 6, 0.0024) < rdp_fswor(2, 6, 0.0024))
-    True
+    It is the exact add/remove value, rounded down. Replace-one attains it as well: by a record whose clipped gradient
+    opposes all others, in place of one that does not [B24, App. E; PROOFS.md, F1].
     """
     return like(alpha, add_remove(orders(alpha), 2.0 / sigma_of(sigma), rate(q, None, None), lower=True))
 
@@ -150,46 +101,15 @@ def rdp_fswor_lower(alpha: Orders, sigma: float, q: float) -> Any:
 def H_taylor(alpha: float, sigma: float, q: float, m: int) -> float:  # noqa: N802
     """Return the Taylor bound of ``E[Lam**alpha]`` with m terms [B24, (41)].
 
-    Parameters
-    ----------
-    alpha : float
-        Order above 1.
-    sigma, q : float
-        As in `rdp_fswor`.
-    m : int
-        Terms, 2 or more; the paper uses 3 or more.
-
-    Returns
-    -------
-    float
-        At least the exact value, and equal to it for integer orders below m; inf where it exceeds the largest float.
-
-    Notes
-    -----
-    More terms are not always better: the remainder carries moments of about exp(2 m (m-1) / sigma**2).
-
-    Examples
-    --------
-    >>> f"{H_taylor(2, 6, 0.0024, 3) - 1:.5e}"
-    '6.76910e-07'
+    It is exact for integer orders below m. More terms are not always better: the remainder carries moments of about
+    exp(2 m (m-1) / sigma**2).
     """
     log = taylor_log(order(alpha), rate(q, None, None), terms(m, least=2), Moments(sigma_of(sigma)))
     return math.exp(log) * (1 + 8 * ULP) if log < 709 else math.inf
 
 
 def remainder_add_remove(alpha: float, sigma: float, q: float, m: int) -> float:
-    """Return the bound of the remainder after m Taylor terms under add/remove [B24, (50) and (54)].
-
-    Parameters
-    ----------
-    alpha, sigma, q, m
-        As in `H_taylor`.
-
-    Examples
-    --------
-    >>> f"{remainder_add_remove(1.5, 6, 0.0024, 3):.10e}"
-    '7.8870707407e-11'
-    """
+    """Return the bound of the remainder after m Taylor terms under add/remove [B24, (50) and (54)]."""
     log = _remainder_log(order(alpha), rate(q, None, None), terms(m, least=2), Moments(sigma_of(sigma)))
     return math.exp(log) if log < 709 else math.inf
 

@@ -17,21 +17,15 @@ __all__ = ["OUTSIDE", "Composed", "last_needed", "log_moment", "log_sum", "mixed
 
 OUTSIDE = 26.0  # the tilted probability outside of the window is exp(-26) at each end
 _NEGLIGIBLE = -46.0  # logarithm of a spectrum's value that is left out
-_SAMPLED = 64  # different lattices whose whole spectra are kept, at most
-_WORK = 1e9  # multiplications that are spent on low frequencies, at most
+_SAMPLED = 64  # most different lattices whose whole spectra are kept
+_WORK = 1e9  # most multiplications that are spent on low frequencies
 _DOUBT = 5e-12  # share of Chernoff's bound that errors of whole spectra may have where a direct sum is possible
 _SERIES = 4096  # frequencies above which masses are summed, not series
 _CHEAP = 200.0  # multiplications that take as long as to raise one point of a whole spectrum to powers
 
 
 def log_moment(losses: Floats, weights: Floats, tilt: float) -> float:
-    """Return ``log sum w exp(tilt loss)``.
-
-    Examples
-    --------
-    >>> log_moment(np.array([-1.0, 1.0]), np.array([0.5, 0.5]), 0.0)
-    0.0
-    """
+    """Return ``log sum w exp(tilt loss)``."""
     exponents = tilt * losses
     top = float(exponents[weights > 0].max(initial=-math.inf))
     if top == -math.inf:
@@ -41,13 +35,7 @@ def log_moment(losses: Floats, weights: Floats, tilt: float) -> float:
 
 
 def tilted_moments(losses: Floats, weights: Floats, tilt: float) -> tuple[float, float, float]:
-    """Return ``log sum w exp(tilt loss)``, and mean and variance of the tilted loss.
-
-    Examples
-    --------
-    >>> tilted_moments(np.array([-1.0, 1.0]), np.array([0.5, 0.5]), 0.0)
-    (0.0, 0.0, 1.0)
-    """
+    """Return ``log sum w exp(tilt loss)``, and mean and variance of the tilted loss."""
     log = log_moment(losses, weights, tilt)
     if log == -math.inf:
         return log, 0.0, 0.0
@@ -61,29 +49,15 @@ def tilted_moments(losses: Floats, weights: Floats, tilt: float) -> tuple[float,
 class Composed:
     """The sum of the losses of independent steps, near one value.
 
-    Parameters
-    ----------
-    lattices : sequence of Lattice
-        All of the same width.
-    mixtures : Mixtures
-        Steps that draw one of two lattices, of the same offset, and say which; and how often each is repeated.
-    tilt : float
-        At least 0; masses are weighted by ``exp(tilt loss)``, so that those that matter are large.
-    cells : int
-        Largest size of the window.
-
-    Attributes
-    ----------
-    wide : bool
-        Whether the window would have to be larger than `cells`; bounds hold all the same, but say little.
-    rounding : float
-        Bound on the share of all tilted mass that rounding errors move.
+    Masses are weighted by ``exp(tilt loss)``, so that those that matter are large. The window has at most `cells`
+    points; if it would have to be larger, the sum is `wide`: bounds hold, but say little. `rounding` bounds the share
+    of all tilted mass that rounding errors move.
 
     Notes
     -----
-    PROOFS.md, C1 to C4. The spectrum of a lattice is found by one transform, or, when it is to be raised to a power
-    that would blow up its rounding errors, by a direct sum at the few low frequencies whose power is not negligible.
-    Sums of losses above an epsilon are geometric series at each frequency, so no transform leads back.
+    PROOFS.md, C1 to C4. The spectrum of a lattice is found by one transform. If its power would blow up the rounding
+    errors, it is found by a direct sum at the few low frequencies whose power is not negligible. Sums of losses above
+    an epsilon are geometric series at each frequency, so no transform leads back.
     """
 
     def __init__(self, lattices: Sequence[Lattice], mixtures: Mixtures, tilt: float, cells: int) -> None:
@@ -122,7 +96,7 @@ class Composed:
         return found[:, 0], found[:, 1], found[:, 2]
 
     def _reach(self, sign: float) -> float:
-        """Return how far from the centre the tilted loss lies with probability ``exp(-26)``: Chernoff's bound."""
+        """Return the distance from the centre that the tilted loss exceeds with probability exp(-26), by Chernoff."""
         if self.spread == 0.0:
             return 0.0
         best = self._chernoff(sign * 7.0 / self.spread)
@@ -144,14 +118,14 @@ class Composed:
 
     def _distance(self, total: float, sizes: float, eta: float) -> float:
         """Return that distance from a moment's logarithm, and the sum of the sizes of those of all steps."""
-        # Of the two moments, whose sums have some units of rounding for each step.
+        # The rounding of the two moments, whose sums have some units for each step.
         doubt = 4.0 * self._growth + (64.0 * float(self._counts.sum()) + 8.0 * sizes) * UNIT
         return (total + doubt + OUTSIDE) / abs(eta) - math.copysign(1.0, eta) * self.centre
 
     def _tilted(self) -> bool:
-        """Find tilted masses, and a bound on the relative size of all rounding errors; whether any mass is left."""
+        """Find tilted masses, and a bound on the relative size of all rounding errors; return whether mass is left."""
         self._masses: list[Floats] = []
-        self._units: list[Floats] = []  # what rounding errors may add to each mass, at most
+        self._units: list[Floats] = []  # bounds on the rounding error of each mass
         for lattice, log in zip(self._lattices, self._logs.tolist(), strict=True):
             if log == -math.inf:
                 self._masses.append(np.zeros(1))
@@ -170,7 +144,7 @@ class Composed:
         errors = np.array([float(units.sum()) for units in self._units])
         each = (self._shares * errors[self._columns]).sum(axis=1)
         self._growth = 1.01 * float(self._counts @ (each + UNIT * mixed))
-        # What normalisation and its rounding may add to the sum of each step's masses:
+        # A bound on the sum of each step's masses, normalised with rounding.
         self._total = math.exp(min(2.0 * self._growth + 128.0 * UNIT * float(self._counts.sum()), 50.0))
         self.rounding = math.expm1(min(self._growth, 50.0)) * self._total
         return True
@@ -216,7 +190,7 @@ class Composed:
         return min(errors * room / self.size, self._norm * math.sqrt(room * most)) / most
 
     def _mean_error(self, errors: list[tuple[float, float]]) -> float:
-        """Return a bound on the root of the mean square of the product's errors that come from those of the spectra.
+        """Return a bound on the root mean square of the product's errors that come from those of the spectra.
 
         `errors` are the largest and the root of the mean square of each lattice's spectrum.
         """
@@ -231,8 +205,8 @@ class Composed:
     def _bound(self) -> tuple[Floats, list[tuple[Spectrum, float, float]]]:
         """Return a bound on the logarithm of the product's size at each frequency, and, of few lattices, their spectra.
 
-        A step's spectrum is no larger than the largest of its lattices'. Steps are left out once it is clear that few
-        frequencies matter.
+        A step's spectrum is no larger than the largest of its lattices'. Steps are left out once few frequencies
+        clearly matter.
         """
         firsts, length = [lattice.first for lattice in self._lattices], sum(mass.size for mass in self._masses)
         found = []
@@ -244,7 +218,7 @@ class Composed:
             groups[members] = groups.get(members, 0.0) + count
         bound = np.zeros(self.size // 2 + 1)
         logs: dict[int, Floats] = {}
-        # Lattices that make the sum wide first: a few of them show which frequencies do not matter.
+        # Lattices that make the sum wide come first: a few of them show which frequencies do not matter.
         widest = sorted(groups, key=lambda members: max(self._variances[member] for member in members), reverse=True)
         for number, members in enumerate(widest, 1):
             logs = {member: logs[member] for member in members if member in logs}
@@ -298,7 +272,7 @@ class Composed:
         return (0.0 if self.wide else max(0.0, low)) + certain, min(1.0, high * (1.0 + relative) + possible)
 
     def _value(self, start: int, cells: int, gap: float, squares: float) -> tuple[float, float]:
-        """Return the sum of tilted masses times weights, and a bound on its error but for `_rest`.
+        """Return the sum of tilted masses times weights, and a bound on its error apart from `_rest`.
 
         `squares` is a bound on the sum of squared weights.
         """
@@ -317,7 +291,7 @@ class Composed:
     def _series(self, start: int, cells: int, gap: float) -> tuple[Spectrum, float]:
         """Return ``sum exp(-tilt x_m) (1 - exp(-x_m)) exp(i w (start + m))`` over m < cells, ``x_m = gap + m step``.
 
-        That is at each frequency w; and a bound on what rounding adds to the sum of products with the spectrum.
+        It has the sum at each frequency w, and a bound on the rounding error of the sum of products with the spectrum.
         """
         n, k = self.size, np.arange(self._product.size)
         begin, end = self._roots[k * (start % n) & (n - 1)], self._roots[k * (cells % n) & (n - 1)]
@@ -340,15 +314,7 @@ class Composed:
 def mixed_moments(
     weights: Floats, logs: Floats, means: Floats, variances: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return the moments of mixtures from those of their parts.
-
-    Examples
-    --------
-    >>> zero = np.zeros((1, 2))
-    >>> found = mixed_moments(np.array([[0.5, 0.5]]), zero, np.array([[-1.0, 1.0]]), zero)
-    >>> found[2].tolist(), found[3].tolist()
-    ([0.0], [1.0])
-    """
+    """Return the moments of mixtures from those of their parts."""
     steps = log_sum(weights, logs)
     with np.errstate(under="ignore", invalid="ignore"):
         shares = np.where(weights > 0, weights * np.exp(np.minimum(logs - steps[:, None], 700.0)), 0.0)
@@ -359,25 +325,13 @@ def mixed_moments(
 
 
 def last_needed(bound: Floats) -> int:
-    """Return the last frequency that is not negligible, given bounds on the logarithms of the spectrum's sizes.
-
-    Examples
-    --------
-    >>> last_needed(np.array([0.0, -1.0, -50.0]))
-    1
-    """
+    """Return the last frequency that is not negligible, given bounds on the logarithms of the spectrum's sizes."""
     needed = np.flatnonzero(bound > _NEGLIGIBLE)
     return int(needed[-1]) if needed.size else 0
 
 
 def log_sum(weights: Floats, logs: Floats) -> Floats:
-    """Return ``log sum_i weights[j, i] exp(logs[..., j, i])`` for each j, exactly the log where one weight is 1.
-
-    Examples
-    --------
-    >>> log_sum(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([[-2.0, 5.0], [1.0, 1.0]])).tolist()
-    [-2.0, 1.0]
-    """
+    """Return ``log sum_i weights[j, i] exp(logs[..., j, i])`` for each j, exactly the log if one weight is 1."""
     if not weights[:, 1:].any() and (weights[:, 0] == 1.0).all():
         return logs[..., 0].copy()
     listed = np.where(weights > 0, logs, -math.inf)

@@ -1,4 +1,4 @@
-"""Privacy-loss distributions: what many steps leak together, with certified bounds on both sides."""
+"""Privacy-loss distributions: the leakage of many steps together, with certified bounds on both sides."""
 
 from __future__ import annotations
 
@@ -23,29 +23,18 @@ __all__ = [
     "worst_epsilon",
 ]
 
-_ROUNDS = 8
-_TILTS = 5
-_TINY = 1e-280
-_SHARE = 2.0 / 3.0  # of the distance of both bounds, the upper one's from the truth
+_ROUNDS = 8  # of finer lattices, at most
+_TILTS = 5  # tilts that are tried for each lattice
+_TINY = 1e-280  # smallest probability that is left out of a step's tails: well above underflow
+_SHARE = 2.0 / 3.0  # of the distance of both bounds, the upper one's from the exact value (PROOFS.md, L5)
 
 
 @dataclass(frozen=True)
 class Interval:
     """A number between two proved bounds; unpacks into ``lower, estimate, upper``.
 
-    Parameters
-    ----------
-    lower, upper : float
-        Bounds.
-    estimate : float
-        A value in between that is usually much closer than they are; no bound, and where there is a `reason` it may
-        be as far from the truth as they are.
-    reason : str
-        Why the bounds are further apart than was asked for; empty when they are not.
-
-    Examples
-    --------
-    >>> lower, estimate, upper = Interval(0.5, 0.6, 0.7)
+    The estimate is usually much closer than the bounds. It is no bound, and if there is a `reason` it may be as far
+    away as they are. The reason says why the bounds are further apart than requested; it is empty if they are not.
     """
 
     lower: float
@@ -58,36 +47,15 @@ class Interval:
 
 
 class PrivacyLossDistribution:
-    """What steps leak together, each given by a dominating pair and how often it is repeated.
+    """The leakage of steps together, each given by a dominating pair and its number of repetitions.
 
-    Nothing is put on a lattice before it is asked for; then the lattice's width is chosen, and refined, from the
-    accuracy that is wanted. Repeating a step costs nothing.
-
-    Parameters
-    ----------
-    steps : mapping from DominatingPair to int, or iterable of DominatingPair
-        Pairs, and how often each is repeated, at least once.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For no steps, or a count that is no integer above 0.
+    Nothing is put on a lattice before a query; then the lattice's width is chosen, and refined, from the wanted
+    accuracy. Repeating a step costs nothing.
 
     Notes
     -----
-    Bounds hold for steps chosen adaptively, as long as each is dominated by its pair whatever came before
-    [Zhu, Dong and Wang 2022, Theorem 10; PROOFS.md, D].
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
-    >>> found = PrivacyLossDistribution({gaussian(1.0): 100})
-    >>> lower, estimate, upper = found.epsilon(1e-5)
-    >>> lower <= estimate <= upper and upper - lower < 0.02
-    True
-    >>> both = found.compose(PrivacyLossDistribution([gaussian(0.5)]))
-    >>> both.count
-    101
+    Bounds hold for steps chosen adaptively, if each is dominated by its pair for every past [Zhu, Dong and Wang 2022,
+    Theorem 10; PROOFS.md, D].
     """
 
     def __init__(self, steps: Mapping[DominatingPair, int] | Iterable[DominatingPair]) -> None:
@@ -125,33 +93,19 @@ class PrivacyLossDistribution:
         return PrivacyLossDistribution({pair: times * each for pair, each in self._steps.items()})
 
     def epsilon(self, delta: float, accuracy: float = 1e-5) -> Interval:
-        """Return bounds on the smallest epsilon at a delta.
-
-        Examples
-        --------
-        >>> from thresholdout.privacy.accounting.pld.pairs import randomised_response
-        >>> round(PrivacyLossDistribution([randomised_response(1.0)]).epsilon(1e-9).upper, 6)
-        1.0
-        """
+        """Return bounds on the smallest epsilon at a delta."""
         return self._epsilon(_delta(delta), open_unit(accuracy, "accuracy"), 0.0, True)
 
     def guaranteed_epsilon(self, delta: float, accuracy: float = 1e-5) -> float:
-        """Return the upper bound of `epsilon` alone, in about half the time.
-
-        Examples
-        --------
-        >>> from thresholdout.privacy.accounting.pld.pairs import randomised_response
-        >>> round(PrivacyLossDistribution([randomised_response(1.0)]).guaranteed_epsilon(1e-9), 6)
-        1.0
-        """
+        """Return the upper bound of `epsilon` alone, in about half the time."""
         return self._epsilon(_delta(delta), open_unit(accuracy, "accuracy"), 0.0, False).upper
 
     def _epsilon(self, target: float, wanted: float, floor: float, both: bool) -> Interval:
-        """Return bounds, or an upper bound; they need not be close when that is at most `floor`."""
+        """Return bounds, or an upper bound; they need not be close if that is at most `floor`."""
         return closest_interval(lambda accuracy: self._search_epsilon(target, accuracy, floor, both), wanted)
 
     def _search_epsilon(self, target: float, wanted: float, floor: float, both: bool) -> Interval:
-        """Return what is found with the lattices that an accuracy asks for."""
+        """Search with the lattices that an accuracy requires."""
         search = Search(self._steps, max(_TINY, min(1e-6, 0.01 * wanted) * target / self.count), wanted)
         if search.below(floor, target):
             return Interval(0.0, 0.0, floor)
@@ -176,7 +130,7 @@ class PrivacyLossDistribution:
                     break
                 step, tilt = again
                 guess = high if high < math.inf else guess
-            if both and high > floor and (asked or not finest):  # no finer lattice follows a lower bound there
+            if both and high > floor and (asked or not finest):  # after the finest, a lower bound guides no other
                 sums.append(search.lower(sums[0].step, tilt))
                 low = max(low, largest(sums[1], target, min(high, max(guess, 0.0))))
             gap = high - low if both else search.excess(step, slope) / _SHARE
@@ -186,7 +140,7 @@ class PrivacyLossDistribution:
             aim = step / _finer(gap / (wanted * high))
             finer = search.step(aim, tilt)
             finest = finer > aim
-            # The finest lattice costs more than all others: it is built where it at least halves the width.
+            # The finest lattice costs more than all others: it is built only if it at least halves the width.
             if finer >= step * (0.5 if finest else 0.95) or not search.affords(finer):
                 break
             step = finer
@@ -194,34 +148,19 @@ class PrivacyLossDistribution:
         return _interval(low, high, _why(gap, high, wanted, sums, search.sharp) if high > floor else "")
 
     def delta(self, epsilon: float, accuracy: float = 1e-3) -> Interval:
-        """Return bounds on the smallest delta at an epsilon.
-
-        Examples
-        --------
-        >>> from thresholdout.privacy.accounting.pld.pairs import Laplace
-        >>> lower, _, upper = PrivacyLossDistribution([Laplace(1.0)]).delta(0.5)
-        >>> lower <= 0.22119921692859512 <= upper
-        True
-        """
+        """Return bounds on the smallest delta at an epsilon."""
         return self._delta(positive(epsilon, "epsilon", zero=True), open_unit(accuracy, "accuracy"), 0.0, True)
 
     def guaranteed_delta(self, epsilon: float, accuracy: float = 1e-3) -> float:
-        """Return the upper bound of `delta` alone, in about half the time; see `guaranteed_epsilon`.
-
-        Examples
-        --------
-        >>> from thresholdout.privacy.accounting.pld.pairs import Laplace
-        >>> 0.22119921692859512 <= PrivacyLossDistribution([Laplace(1.0)]).guaranteed_delta(0.5) <= 0.2215
-        True
-        """
+        """Return the upper bound of `delta` alone, in about half the time; see `guaranteed_epsilon`."""
         return self._delta(positive(epsilon, "epsilon", zero=True), open_unit(accuracy, "accuracy"), 0.0, False).upper
 
     def _delta(self, target: float, wanted: float, floor: float, both: bool) -> Interval:
-        """Return bounds, or an upper bound; they need not be close when that is at most `floor`."""
+        """Return bounds, or an upper bound; they need not be close if that is at most `floor`."""
         return closest_interval(lambda accuracy: self._search_delta(target, accuracy, floor, both), wanted)
 
     def _search_delta(self, target: float, wanted: float, floor: float, both: bool) -> Interval:
-        """Return what is found with the lattices that an accuracy asks for."""
+        """Search with the lattices that an accuracy requires."""
         search = Search(self._steps, 1e-30 / self.count, wanted)
         tilt = search.rough.tilt_of_epsilon(target)
         likely = search.rough.log_delta(tilt)
@@ -252,13 +191,7 @@ class PrivacyLossDistribution:
 
 
 def closest_interval(search: Callable[[float], Interval], wanted: float) -> Interval:
-    """Return what a search finds, or where its lattice would be too large, the best of coarser ones.
-
-    Examples
-    --------
-    >>> closest_interval(lambda accuracy: Interval(1.0, 1.0, 1.0 + accuracy), 0.5)
-    Interval(lower=1.0, estimate=1.0, upper=1.5, reason='')
-    """
+    """Return the result of a search, or, if its lattice would be too large, the best of coarser ones."""
     found = search(wanted)
     for coarser in (10.0 * wanted, 100.0 * wanted):
         if not found.reason or not found.upper - found.lower > coarser * found.upper or found.upper == math.inf:
@@ -271,14 +204,14 @@ def closest_interval(search: Callable[[float], Interval], wanted: float) -> Inte
 
 
 def _finer(ratio: float) -> float:
-    """Return by how much a lattice has to be finer for bounds that are closer by a ratio."""
+    """Return the factor by which a lattice has to be finer for bounds that are closer by a ratio."""
     return min(max(1.15 * math.sqrt(ratio), 1.3), 12.0)
 
 
 def _why(gap: float, high: float, wanted: float, sums: list[Composed], sharp: bool) -> str:
     """Return why bounds are further apart than wanted, or are predicted to be.
 
-    A sharp lattice is exact but for rounding.
+    A sharp lattice is exact up to rounding.
     """
     if high == math.inf:
         return "losses that count as infinite are more likely than delta"
@@ -307,53 +240,25 @@ def _interval(low: float, high: float, reason: str) -> Interval:
 
 
 def worst_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: float, accuracy: float = 1e-5) -> Interval:
-    """Return bounds on the largest epsilon of several distributions, such as both directions of add/remove.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
-    >>> worst_epsilon([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1e-5).upper < 4.4
-    True
-    """
+    """Return bounds on the largest epsilon of several distributions, such as both directions of add/remove."""
     calls = [each._epsilon for each in distributions]
     return _worst(calls, _delta(delta), open_unit(accuracy, "accuracy"), True)
 
 
 def guaranteed_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: float, accuracy: float = 1e-5) -> float:
-    """Return the upper bound of `worst_epsilon` alone, in about half the time.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
-    >>> guaranteed_epsilon([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1e-5) < 4.4
-    True
-    """
+    """Return the upper bound of `worst_epsilon` alone, in about half the time."""
     calls = [each._epsilon for each in distributions]
     return _worst(calls, _delta(delta), open_unit(accuracy, "accuracy"), False).upper
 
 
 def worst_delta(distributions: Iterable[PrivacyLossDistribution], epsilon: float, accuracy: float = 1e-3) -> Interval:
-    """Return bounds on the largest delta of several distributions; see `worst_epsilon`.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
-    >>> worst_delta([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1.0).upper < 0.128
-    True
-    """
+    """Return bounds on the largest delta of several distributions; see `worst_epsilon`."""
     calls = [each._delta for each in distributions]
     return _worst(calls, positive(epsilon, "epsilon", zero=True), open_unit(accuracy, "accuracy"), True)
 
 
 def guaranteed_delta(distributions: Iterable[PrivacyLossDistribution], epsilon: float, accuracy: float = 1e-3) -> float:
-    """Return the upper bound of `worst_delta` alone, in about half the time.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
-    >>> guaranteed_delta([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1.0) < 0.128
-    True
-    """
+    """Return the upper bound of `worst_delta` alone, in about half the time."""
     calls = [each._delta for each in distributions]
     return _worst(calls, positive(epsilon, "epsilon", zero=True), open_unit(accuracy, "accuracy"), False).upper
 
@@ -362,7 +267,7 @@ Call = Callable[[float, float, float, bool], Interval]
 
 
 def _worst(calls: Sequence[Call], value: float, accuracy: float, both: bool) -> Interval:
-    """Return the largest interval; the others are found only as well as it takes to see that they are smaller."""
+    """Return the largest interval; the others are found only closely enough to show that they are smaller."""
     if not calls:
         raise InputError("distributions", "none", "at least one")
     found: list[Interval] = []

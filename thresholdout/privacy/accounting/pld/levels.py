@@ -16,22 +16,15 @@ __all__ = ["Mixtures", "dominated", "dominating", "listed"]
 
 _RULE = np.polynomial.legendre.leggauss(12)
 _FARTHEST = 50.0  # distances of means beyond which a weight could be rounded down: the larger level is taken
-_MOST = 1000  # different pairs of a kind that are told apart for a lower bound
+_MOST = 1000  # different pairs of a kind that a lower bound distinguishes; it rounds the shifts of more down
 
 
 @dataclass(frozen=True)
 class Mixtures:
-    """Steps that draw one of several pairs, and say which.
+    """Steps that draw one of two pairs and reveal which, with the pairs' probabilities and numbers of repetitions.
 
-    Attributes
-    ----------
-    pairs : list of DominatingPair
-    columns : ndarray of int
-        Shape (steps, 2): which pairs a step draws from.
-    weights : ndarray
-        Shape (steps, 2): with which probabilities; the second may be 0.
-    counts : ndarray
-        Shape (steps,): how often each step is repeated.
+    `columns` (steps, 2) holds the indices of each step's pairs, `weights` (steps, 2) their probabilities, the second of
+    which may be 0.
     """
 
     pairs: list[DominatingPair]
@@ -41,14 +34,7 @@ class Mixtures:
 
 
 def listed(steps: Mapping[DominatingPair, int]) -> Mixtures:
-    """Return the steps as they are.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
-    >>> listed({gaussian(1.0): 3}).counts.tolist()
-    [3.0]
-    """
+    """Return the steps as they are."""
     return _mixtures(list(steps), steps, {pair: (i, i, 0.0) for i, pair in enumerate(steps)})
 
 
@@ -65,7 +51,7 @@ def _mixtures(
 
 
 def _kind(pair: DominatingPair) -> Hashable:
-    """Return what pairs must share to differ in one shift only; None for pairs that do not have one."""
+    """Return the properties that pairs share if they differ in one shift only; None for other pairs."""
     if isinstance(pair, GaussianMixture) and len(pair.shifts) == 1:
         return pair.weights, pair.added, pair.omitted
     if isinstance(pair, Symmetrised) and len(pair.shifts) == 1:
@@ -90,7 +76,7 @@ def _moved(pair: DominatingPair, shift: float) -> DominatingPair:
 
 
 def _apart(pair: DominatingPair) -> float:
-    """Return how far apart the means of a pair of shift 1 are."""
+    """Return the distance of the means of a pair of shift 1."""
     return 2.0 if isinstance(pair, OppositeShifts) else 1.0
 
 
@@ -120,17 +106,10 @@ def _grid(least: float, most: float, wanted: float) -> Floats:
 
 
 def dominating(steps: Mapping[DominatingPair, int], wanted: float) -> Mixtures:
-    """Return steps from fewer pairs that dominate the given ones, where there are many that differ in a shift.
+    """Return steps from fewer pairs that dominate the given ones, if many differ in one shift.
 
-    A step whose means lie between s and s' apart is dominated by one that draws s or s', and says which, with the
-    probabilities whose mean of ``Phi(distance / 2)`` is right (PROOFS.md, P7).
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
-    >>> found = dominating({gaussian(s): 1 for s in np.linspace(0.1, 0.2, 1000).tolist()}, 1e-3)
-    >>> found.counts.size, len(found.pairs) < 100
-    (1000, True)
+    A step whose means lie between s and s' apart is dominated by one that draws s or s' and reveals which, with the
+    probabilities that keep the mean of ``Phi(distance / 2)`` (PROOFS.md, P7).
     """
     kinds, pairs = _kinds(steps)
     rows = {pair: (i, i, 0.0) for i, pair in enumerate(pairs)}
@@ -159,7 +138,7 @@ def _share(low: float, middle: float, high: float) -> float:
 
 
 def _mass(low: float, high: float) -> float:
-    """Return the integral of exp(-x^2/8) from low to high, for a relative error of some units."""
+    """Return the integral of exp(-x^2/8) from low to high, with a relative error of some units."""
     width = high - low
     x, w = _RULE
     pieces = max(1, math.ceil(4.0 * width))
@@ -171,14 +150,7 @@ def _mass(low: float, high: float) -> float:
 
 
 def dominated(steps: Mapping[DominatingPair, int]) -> Mixtures:
-    """Return steps from at most some thousand pairs of a kind that the given ones dominate: shifts are rounded down.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
-    >>> len(dominated({gaussian(s): 1 for s in np.linspace(0.1, 0.2, 3000).tolist()}).pairs) <= 1000
-    True
-    """
+    """Return steps from at most some thousand pairs of a kind that the given ones dominate: shifts are rounded down."""
     kinds, rest = _kinds(steps)
     if all(len(members) <= _MOST for members in kinds.values()):
         return listed(steps)

@@ -18,31 +18,16 @@ Floats = NDArray[np.float64]
 Function = Callable[[Floats], Floats]
 
 _ROOT = math.sqrt(2.0 * math.pi)
-_LARGE = 30.0  # exponents above are added in logarithms
+_LARGE = 30.0  # terms with larger exponents are added as logarithms
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Outcomes of a step on which the privacy loss does not decrease.
+    """Outcomes t in [low, high] of a step on which the privacy loss does not decrease.
 
-    Parameters
-    ----------
-    low, high : float
-        Range of the outcome t, finite.
-    loss : callable
-        Array of outcomes to array of losses ``log dP/dQ``, in nats.
-    density : callable
-        Array of outcomes to the density of P.
-    centre : float
-        All Gaussian components of the densities have means in [-centre, centre].
-    scale : float
-        Losses are computed with an absolute error of some units of 2**-53 times ``abs(loss) + scale``.
-    inverse : callable, optional
-        Array of losses to array of outcomes, about; no bound rests on it.
-    gaussian : bool
-        Whether densities are of Gaussian mixtures, or else one exponential.
-    terms : int
-        Number of components that are added up.
+    Losses ``log dP/dQ`` are in nats and have an absolute error of some units of 2**-53 times ``abs(loss) + scale``;
+    `density` is that of P. All Gaussian components, `terms` in number, have means in [-centre, centre]. The inverse is
+    approximate, and no bound rests on it. If the piece is not `gaussian`, its density is one exponential.
     """
 
     low: float
@@ -56,7 +41,7 @@ class Piece:
     terms: int = 1
 
     def noise(self, t: Floats) -> Floats:
-        """Return half the relative error of densities and of integrals near outcomes, at least (PROOFS.md, L3)."""
+        """Return at least half the relative error of densities and of integrals near outcomes (PROOFS.md, L3)."""
         if not self.gaussian:
             return np.full_like(t, UNIT * (32.0 + 2.0 * max(abs(self.low), abs(self.high))))
         far = np.abs(t) + self.centre + 1.0
@@ -66,7 +51,7 @@ class Piece:
         return np.minimum(found, 0.5)
 
     def raised(self, t: float) -> float:
-        """Return the loss at an outcome, or a little more than that."""
+        """Return the loss at an outcome, or a little more."""
         at = np.array([t])
         loss = float(self.loss(at)[0])
         return loss + 4.0 * float(self.noise(at)[0]) * (abs(loss) + self.scale)
@@ -74,22 +59,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Loss:
-    """The privacy loss of one step under P, but for tails.
+    """The privacy loss of one step under P, apart from tails.
 
-    Parameters
-    ----------
-    pieces : tuple of Piece
-        Its continuous parts.
-    atoms : tuple of (float, float)
-        Losses with positive probability, and these probabilities.
-    below : tuple of (float, float)
-        Bounds on the losses of outcomes in no piece, and bounds on their probabilities.
-    infinite : float
-        At least the probability of outcomes left out, or of an infinite loss.
-    certain : float
-        At most the probability of an infinite loss.
-    slack : float
-        Losses may be larger by this much.
+    `atoms` are losses with their probabilities, `below` bounds on the losses of outcomes in no piece with bounds on
+    their probabilities. `infinite` is at least the probability of outcomes left out, or of an infinite loss, and
+    `certain` at most that of an infinite loss. Losses may be larger by `slack`.
     """
 
     pieces: tuple[Piece, ...] = ()
@@ -108,17 +82,11 @@ class DominatingPair(Protocol):
 
     @property
     def anchor(self) -> float | None:
-        """A loss that all atoms are multiples of, or near which much of the mass may be; None where there is none."""
+        """A loss that all atoms are multiples of, or near which much of the mass may be; None if there is none."""
 
 
 def reach(tail: float) -> float:
-    """Return x with ``P(N(0, 1) > x) <= tail``.
-
-    Examples
-    --------
-    >>> 0.5 * math.erfc(reach(1e-9) / math.sqrt(2)) < 1e-9
-    True
-    """
+    """Return x with ``P(N(0, 1) > x) <= tail``."""
     return math.sqrt(-2.0 * math.log(tail))
 
 
@@ -130,13 +98,7 @@ def normal(t: Floats, mean: float = 0.0) -> Floats:
 
 
 def log_ratio(t: Floats, shifts: Floats, weights: Floats) -> Floats:
-    """Return ``log(1 - sum w + sum w_i dN(shift_i, 1)/dN(0, 1)(t))``, accurate where it is small too.
-
-    Examples
-    --------
-    >>> float(log_ratio(np.array([1.0]), np.array([2.0]), np.array([0.5]))[0])
-    0.0
-    """
+    """Return ``log(1 - sum w + sum w_i dN(shift_i, 1)/dN(0, 1)(t))``, accurate also near 0."""
     if weights.size == 1 and weights[0] == 1.0:
         line: Floats = shifts[0] * t - 0.5 * shifts[0] ** 2
         return line

@@ -1,4 +1,4 @@
-"""What guides the computation of privacy losses: rough moments, widths of lattices, and epsilons at a delta."""
+"""Estimates that guide the computation of privacy losses: rough moments, widths of lattices, epsilons at a delta."""
 
 from __future__ import annotations
 
@@ -16,27 +16,21 @@ from thresholdout.privacy.accounting.pld.rare_losses import Cut, WithRare
 
 __all__ = ["Rough", "Search", "largest", "smallest"]
 
-_CELLS = 1 << 22
+# No bound rests on the numbers below: they trade time and memory for closeness.
+_CELLS = 1 << 22  # most points of a window: 32 MB
 _FEW = 4  # losses whose coarse lattices cost next to nothing
-_COARSE = 1 << 13
-_LATTICE = 1 << 19  # points of all steps' lattices together, at most
+_COARSE = 1 << 13  # points of a coarse lattice
+_LATTICE = 1 << 19  # most points of all steps' lattices together
 _AVERAGED = 50  # steps from which on the places of atoms between points of a lattice average out
-_FURTHER = np.multiply.outer((-1.0, 1.0), 7.0 * 2.0 ** np.arange(-5, 6)).ravel()  # tilts beyond, in inverse spreads
-_AT_ONCE = 1_000_000  # exponents
+_FURTHER = np.multiply.outer((-1.0, 1.0), 7.0 * 2.0 ** np.arange(-5, 6)).ravel()  # further tilts, in inverse spreads
+_AT_ONCE = 1_000_000  # exponents at a time
 _CUTS = (0.8, 0.5, 0.33, 0.25, 0.17, 0.125, 0.08, 0.06, 0.04, 0.03)  # of epsilon, where rare losses may begin
 _TILTS = np.geomspace(0.1, 2000.0, 60)  # in units of 1 / epsilon
 _BUDGET = 1.2e7  # points of lattices and windows that one search may use up, some seconds
 
 
 class Rough:
-    """A saddle-point approximation of the summed loss; it guides the search, and no bound rests on it.
-
-    Parameters
-    ----------
-    losses : list of Loss
-    mixtures : Mixtures
-        Steps that draw from them.
-    """
+    """A saddle-point approximation of the summed loss; it guides the search, and no bound rests on it."""
 
     def __init__(self, losses: list[Loss], mixtures: Mixtures) -> None:
         found = [nodes(loss) for loss in losses]
@@ -82,9 +76,9 @@ class Rough:
             return log_sum(self._mixtures.weights, (tops + np.log(totals))[:, self._mixtures.columns])
 
     def cut(self, epsilon: float, least: float) -> tuple[Cut, float] | None:
-        """Return where rare losses begin that decide about delta at an epsilon, and a tilt of sums that have one.
+        """Return where the rare losses that decide delta at an epsilon begin, and a tilt of sums that have one.
 
-        Sums of other losses have a share of at most exp(least) of delta's bound there; None if there is no such place.
+        Sums of other losses have a share of at most exp(least) of delta's bound there. None if there is no such loss.
         """
         tilts, usual = _TILTS / epsilon, self._logs
         for share in _CUTS:
@@ -139,8 +133,8 @@ class Rough:
     def squares(self, step: float, tilt: float) -> float:
         """Return about the sum over steps of the variances that a lattice adds to the tilted losses.
 
-        A loss between two points of the lattice gets the product of its distances from both: a sixth of the square of
-        the width on average, and less where losses are near its points.
+        A loss between two points of the lattice gains the product of its distances from both: a sixth of the square of
+        the width on average, and less if losses are near its points.
         """
         tops, tilted, totals = self._weighed(tilt * self._losses + self._logs)
         places = self._losses / step
@@ -186,18 +180,9 @@ class Rough:
 
 
 class Search:
-    """The losses of steps, and their lattices.
+    """The losses of steps, and their lattices, for a wanted relative accuracy of epsilon and of levels of noise.
 
-    Parameters
-    ----------
-    steps : mapping from DominatingPair to int
-        Pairs, and how often each is repeated.
-    tail : float
-        Probability that may be left out at each end of a step's loss.
-    wanted : float
-        Relative accuracy of epsilon that is wanted.
-    levels : float, optional
-        The same of levels of noise; `wanted` by default.
+    `tail` is the probability that may be left out at each end of a step's loss.
     """
 
     def __init__(
@@ -225,7 +210,7 @@ class Search:
         )
 
     def predictable(self, step: float) -> bool:
-        """Whether `excess` can be relied on: few atoms between points of a lattice do not average out."""
+        """Return whether `excess` is reliable: few atoms between points of a lattice do not average out."""
         values = [atom[0] for loss in self._losses for atom in loss.atoms]
         return self.count > _AVERAGED or all(_divides(step, value) for value in values)
 
@@ -233,7 +218,7 @@ class Search:
         """Return a width of the lattice near the wanted one that is not too fine, and that atoms lie on."""
         if self.sharp and self._anchor is not None:
             return self._anchor
-        # Losses are not known better than to 1e-14 or so, relatively, and may all be the same.
+        # The relative error of losses is about 1e-14, and all losses may be the same.
         least = max(1.05 * self.rough.reach(tilt) / _CELLS, self._length / _LATTICE, 1e-13 * self.rough.largest)
         if self.rough.largest > 0:
             wanted = min(wanted, 0.5 * self.rough.largest)
@@ -243,11 +228,11 @@ class Search:
         return found
 
     def excess(self, step: float, slope: float) -> float:
-        """Return about how much a lattice's upper epsilon is too large; the lower one is half as much too small."""
+        """Return about the error of a lattice's upper epsilon; the lower one's is half of it (PROOFS.md, L5)."""
         return 0.0 if self.sharp else (1.0 + slope) * self.rough.squares(step, slope) / 2.0
 
     def width(self, excess: float, slope: float, tilt: float) -> float:
-        """Return the width of the lattice, or what is nearest to it, for an excess of the upper epsilon."""
+        """Return the width of the lattice, or the nearest possible one, for an excess of the upper epsilon."""
         spare = 0.65 if len(self._above.pairs) < len(self._given) else 0.8  # mixtures of levels take their part
         found = max(math.sqrt(12.0 * spare * excess / (self.count * (1.0 + slope))), 1e-300)
         most = 2.0 * self.rough.largest
@@ -260,7 +245,7 @@ class Search:
     def fewer(self, step: float, excess: float, slope: float) -> Search:
         """Return a search with fewer levels of noise, if those leave too few points to each lattice, or this one.
 
-        With m levels, errors of levels go with 1 / m^2, and those of lattices that share points with m^2.
+        With m levels, errors of levels are of order 1 / m^2, and those of lattices that share points of order m^2.
         """
         ratio = self.excess(step, slope) / excess
         if ratio <= 2.0 or len(self._above.pairs) == len(self._given):
@@ -268,7 +253,7 @@ class Search:
         return Search(self._given, self._tail, self._wanted, self._levels * math.sqrt(ratio))
 
     def tilt(self, slope: float, epsilon: float, delta: float) -> float:
-        """Return a tilt for compositions with which errors stay small beside what is wanted, and ranges short."""
+        """Return a tilt for compositions at which errors stay small beside the wanted accuracy, and ranges short."""
         room = math.log(
             max(0.02 * self._wanted * min(1.0, slope * epsilon + 1e-300), 5e-324)
         )  # the product may underflow
@@ -277,7 +262,7 @@ class Search:
         return self.rough.calmer(slope, room - errors - 2.0 - beyond)
 
     def below(self, floor: float, delta: float) -> bool:
-        """Whether a coarse lattice shows that no epsilon above a floor is needed at a delta."""
+        """Return whether a coarse lattice shows that no epsilon above a floor is needed at a delta."""
         if not 0.0 < floor < math.inf or len(self._losses) > _FEW:
             return False
         slope = min(self.rough.tilt_of_epsilon(floor), 1.5 * self.rough.tilt_of_delta(delta))
@@ -297,7 +282,7 @@ class Search:
         return (found, self.rough.tilt_of_epsilon(found)) if 0.0 < found < math.inf else (epsilon, slope)
 
     def again(self, composed: Composed, epsilon: float, slope: float, delta: float) -> tuple[float, float] | None:
-        """Return the width and tilt of a better composition, or None if the present one is as good as it gets."""
+        """Return the width and tilt of a better composition, or None if the present one cannot be improved."""
         if composed.empty:
             return None
         tilt, spread = composed.tilt, composed.spread
@@ -315,7 +300,7 @@ class Search:
         if close or self._cut is not None:
             return None
         closer = slope
-        if high - low > 0.5 * high:  # nothing is known of epsilon by this
+        if high - low > 0.5 * high:  # such bounds say nothing about epsilon
             closer = self.rough.tilt_of_delta(delta)
         if abs(closer - tilt) * spread < 0.2:
             return None
@@ -367,7 +352,7 @@ class Search:
         return found
 
     def affords(self, finer: float) -> bool:
-        """Whether there is work left for a finer lattice."""
+        """Return whether enough work is left for a finer lattice."""
         return self._spent + 2.0 * self._last * self._built / finer <= _BUDGET
 
 
@@ -388,17 +373,17 @@ def _divides(anchor: float, value: float) -> bool:
 
 
 def smallest(composed: Composed, delta: float, guess: float) -> float:
-    """Return an epsilon whose upper delta is at most the given one, about the smallest."""
+    """Return about the smallest epsilon whose upper delta is at most the given one."""
     return _root(lambda epsilon: _excess(composed.delta(epsilon)[1], delta), composed, guess)[1]
 
 
 def largest(composed: Composed, delta: float, guess: float) -> float:
-    """Return an epsilon whose lower delta is at least the given one, about the largest, or 0."""
+    """Return about the largest epsilon whose lower delta is at least the given one, or 0."""
     return _root(lambda epsilon: _excess(composed.delta(epsilon)[0], delta), composed, guess)[0]
 
 
 def _excess(value: float, delta: float) -> float:
-    """Return ``log(value / delta)``, above 0 exactly when the value is larger."""
+    """Return ``log(value / delta)``, above 0 exactly if the value is larger."""
     found = (math.log(value) if value > 0 else -750.0) - math.log(delta)
     return max(found, 1e-300) if value > delta else min(found, 0.0)
 

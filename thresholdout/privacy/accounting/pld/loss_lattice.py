@@ -12,29 +12,25 @@ from thresholdout.privacy.accounting.pld.loss import Floats, Loss, Piece
 
 __all__ = ["Lattice", "exchanged", "nodes", "optimistic", "pessimistic"]
 
-_MOST = 0.9  # of a bin, that the next lower one may draw
-
-_LEFT = 0.98  # of what is left of it, that the next higher one may draw
-
-_WORTH = 0.02  # of a width, that a bin's loss is above its point before it is joined with the next higher one
-
-_ROUNDS = 8
-
-_WIDE = 600.0  # nats, above which nothing is drawn from lower bins
-
-_SURE = 1e-12  # more than all rounding errors of what is drawn
+# Any shares within the bounds of PROOFS.md, L4, are valid; these keep the remaining share at least 0.002.
+_MOST = 0.9  # share of a bin that the next lower one may draw
+_LEFT = 0.98  # share of the rest of a bin that the next higher one may draw
+_WORTH = 0.02  # widths by which a bin's loss is above its point before it is joined with the next higher one
+_ROUNDS = 8  # of joining; bins that are then still below their points are left out
+_WIDE = 600.0  # nats, above which nothing is drawn from lower bins, not to overflow
+_SURE = 1e-12  # more than the relative rounding errors of the drawn shares, 2e-13
 
 
 def exchanged(mass: Floats, gain: Floats, step: float) -> Floats:
     """Return masses at the points of a lattice whose divergences, composed or not, are at most those of bins.
 
-    A bin whose loss is above its point draws a share of the outcomes of the next lower one, at random, as much as it
-    may; one whose loss is below draws from the next higher one, as much as it must. Bins that cannot are joined with
-    a neighbour.
+    A bin whose loss is above its point randomly draws outcomes of the next lower one, up to the largest share that is
+    valid. A bin whose loss is below its point draws the smallest valid share of the next higher one. Bins that cannot
+    are joined with a neighbour.
 
     Notes
     -----
-    What is drawn costs some variance, in the square of the width; lowering losses instead would cost some of the mean.
+    Drawing costs some variance, in the square of the width; lowering losses instead would cost some of the mean.
     PROOFS.md, L4.
 
     Examples
@@ -62,12 +58,12 @@ def exchanged(mass: Floats, gain: Floats, step: float) -> Floats:
 
 
 def _left(down: Floats, up: Floats) -> Floats:
-    """Return what is left of each bin when the next lower and the next higher one draw shares of it."""
+    """Return the rest of each bin when the next lower and the next higher one draw shares of it."""
     return np.maximum(1.0 - _next_higher(down) - _next_lower(up), 0.0)
 
 
 def _next_higher(values: Floats) -> Floats:
-    """Return what each bin gets if the values of all are handed to the next higher one."""
+    """Return the values that bins receive if each hands its own to the next higher one."""
     return np.concatenate(([0.0], values[:-1]))
 
 
@@ -92,14 +88,14 @@ def _from_below(mass: Floats, gain: Floats, step: float) -> Floats:
 
 
 def _joined(mass: Floats, gain: Floats, moving: Floats, their: Floats) -> tuple[Floats, Floats]:
-    """Return masses, at most, and gains, at most, with those that bins get."""
+    """Return upper bounds of masses and of gains, with those that bins receive."""
     joins = moving > 0
     more = np.where(joins, gain + their - 16.0 * UNIT * (np.abs(gain) + np.abs(their)), gain)
     return np.where(joins, (mass + moving) * (1.0 - 4.0 * UNIT), mass), more
 
 
 def _raised(mass: Floats, gain: Floats, step: float) -> tuple[Floats, Floats]:
-    """Join bins that the next lower one has too little for with the next higher one, where that can make up for it."""
+    """Join bins that the next lower one cannot supply with the next higher one, if that can make up for it."""
     cost = _next_higher(-_from_above(mass, gain, step))
     out = (gain > 0) & (gain > _MOST * cost) & (gain > _WORTH * step * mass)
     out[-1:] = False
@@ -135,19 +131,19 @@ def _lowered(mass: Floats, gain: Floats, step: float) -> tuple[Floats, Floats, F
     return mass, gain, drawn
 
 
-_PANEL = 1.0 / 48.0
+_PANEL = 1.0 / 48.0  # longest cell: its half is the r <= 1/96 of the quadrature with 5 nodes (PROOFS.md, L3)
 
-_NARROW = 1.0 / 1024.0
+_NARROW = 1.0 / 1024.0  # longest cell of the quadrature with 3 nodes, r <= 1/2048
 
-_CHUNK = 1 << 17
+_CHUNK = 1 << 17  # cells at a time: some MB for each array
 
-_NEAR = 1e-4  # of a width, that makes no difference
+_NEAR = 1e-4  # widths; a smaller distance of the heaviest bin from its point makes no difference
 
-_LOWER = 1e-12  # of the distance by which points are moved, that they lie lower for rounding
+_LOWER = 1e-12  # share of the distance by which points move that covers its rounding, downwards
 
-_CLOSE = 0.01  # of a width, that its loss may be away from the point for which the bins' ends were chosen
+_CLOSE = 0.01  # widths within which the heaviest bin's loss has to be of its point, or the ends of bins move again
 
-_MOVES = 5
+_MOVES = 5  # trials of that; any ends are valid
 
 _UNDERFLOW = 1e-290  # more than all densities together that are too small for floats
 
@@ -158,20 +154,9 @@ _RULES = {order: np.polynomial.legendre.leggauss(order) for order in (3, 5)}
 
 @dataclass(frozen=True)
 class Lattice:
-    """Masses at losses ``offset + step * (first + j)``, and at infinity.
+    """Masses under P at losses ``offset + step * (first + j)``, in nats, and at infinity.
 
-    Attributes
-    ----------
-    mass : ndarray
-        Probabilities under P, at least 0; they need not add up to 1 (PROOFS.md, L1).
-    first : int
-        Index of the first one.
-    step : float
-        Width of the lattice, in nats.
-    offset : float
-        Where the lattice lies.
-    infinite : float
-        Mass at an infinite loss.
+    Masses are at least 0 and need not add up to 1 (PROOFS.md, L1).
     """
 
     mass: Floats
@@ -281,15 +266,8 @@ def pessimistic(loss: Loss, step: float) -> Lattice:
 
     Notes
     -----
-    Connect-the-dots [Doroshenko et al. 2022]: each outcome's mass is split between two neighbouring points so that
-    both its masses, P and Q, stay. PROOFS.md, L2.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
-    >>> upper = pessimistic(gaussian(1.0).loss(1e-20), 0.01)
-    >>> bool(abs(upper.mass.sum() - 1) < 1e-12)
-    True
+    Connect-the-dots [Doroshenko et al. 2022] splits each outcome's mass between two neighbouring points and keeps its
+    masses under P and under Q. PROOFS.md, L2.
     """
     low, high = _extremes(loss)
     first = math.floor(low / step) - 2
@@ -324,16 +302,8 @@ def optimistic(loss: Loss, upper: Lattice) -> Lattice:
 
     Notes
     -----
-    All outcomes of a bin are taken for one, and bins exchange outcomes until their losses lie on the lattice, neither
-    of which makes a divergence larger. PROOFS.md, L4.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
-    >>> loss = gaussian(1.0).loss(1e-20)
-    >>> lower = optimistic(loss, pessimistic(loss, 0.01))
-    >>> bool(1 - 1e-4 < lower.mass.sum() < 1)
-    True
+    All outcomes of a bin count as one, and bins exchange outcomes until their losses lie on the lattice. Neither makes
+    a divergence larger. PROOFS.md, L4.
     """
     step, first, size = upper.step, upper.first, upper.mass.size
     points = (first + np.arange(size, dtype=np.float64)) * step
@@ -354,7 +324,7 @@ def optimistic(loss: Loss, upper: Lattice) -> Lattice:
 
 
 def _most_at_points(mass: Floats, gain: Floats, step: float) -> float:
-    """Return the move of points with the largest mean, if bins below their points are taken for the next lower ones."""
+    """Return the move of points with the largest mean, if bins below their points count as the next lower ones."""
     held = mass > 0
     above = -np.log1p(-np.minimum(gain[held] / mass[held], 0.5))
     order = np.argsort(above)
@@ -364,18 +334,18 @@ def _most_at_points(mass: Floats, gain: Floats, step: float) -> float:
 
 
 def _mean(lattice: Lattice) -> float:
-    """Return the mean loss, which tells the better of two lower bounds."""
+    """Return the mean loss, by which the better of two lower bounds is chosen."""
     return float(lattice.mass @ (lattice.losses + lattice.offset))
 
 
 def _above_heaviest(mass: Floats, gain: Floats) -> float:
-    """Return how far the loss of the heaviest bin is above its point."""
+    """Return the distance of the heaviest bin's loss above its point."""
     heaviest = int(np.argmax(mass))
     return -math.log1p(-min(float(gain[heaviest] / mass[heaviest]), 0.5)) if mass[heaviest] > 0 else 0.0
 
 
 def _beside(moves: Floats, held: list[int], step: float) -> Floats:
-    """Return how far ends of bins move; beside an atom, which hides the density, as their neighbours do."""
+    """Return the moves of bins' ends; beside an atom, which hides the density, those of their neighbours."""
     for j in held:
         moves[j - 1], moves[j] = 2.0 * moves[j - 2] - moves[j - 3], 2.0 * moves[j + 1] - moves[j + 2]
     found: Floats = np.clip(moves, -0.4 * step, 0.4 * step)
@@ -383,7 +353,7 @@ def _beside(moves: Floats, held: list[int], step: float) -> Floats:
 
 
 def _bins(loss: Loss, points: Floats, ends: Floats) -> tuple[Floats, Floats]:
-    """Return masses of bins of losses, and the integrals of ``1 - exp(point - loss)`` over them, both at most."""
+    """Return upper bounds of the masses of bins of losses, and of the integrals of ``1 - exp(point - loss)``."""
     size = points.size
     mass, gain, unsure = np.zeros(size), np.zeros(size), np.zeros(size)
     for piece in loss.pieces:
@@ -408,7 +378,7 @@ def _bins(loss: Loss, points: Floats, ends: Floats) -> tuple[Floats, Floats]:
 
 
 def _skew(mass: Floats, step: float) -> Floats:
-    """Return about how far the loss of a bin is from its middle, between points: the density's slope and Jensen."""
+    """Return about the distance of a bin's loss from its middle, between points: the density's slope and Jensen."""
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.diff(np.log(mass))
     found: Floats = np.nan_to_num(slope, posinf=0.0, neginf=0.0) * step / 12.0 - step**2 / 24.0
@@ -416,10 +386,10 @@ def _skew(mass: Floats, step: float) -> Floats:
 
 
 def _exchanged(upper: Lattice, mass: Floats, gain: Floats, moved: float, offset: float, certain: float) -> Lattice:
-    """Return the lattice of bins with masses and integrals of ``1 - exp(point - loss)``, both at most.
+    """Return the lattice of bins from upper bounds of masses and of integrals of ``1 - exp(point - loss)``.
 
-    Points were moved by one distance, and move by a second one, `offset`; bins far below their points are taken for
-    those of lower ones.
+    Points were moved by one distance, and move by a second one, `offset`. Bins far below their points count as those of
+    lower ones.
     """
     step, held = upper.step, np.flatnonzero(mass > 0)
     if not held.size:

@@ -1,4 +1,4 @@
-"""Privacy of Gaussian steps on sampled minibatches, by privacy-loss distributions."""
+"""Dominating pairs of Gaussian steps on sampled minibatches."""
 
 from __future__ import annotations
 
@@ -26,38 +26,22 @@ __all__ = [
     "profile",
 ]
 
-_POINTS = 800
+_POINTS = 800  # outcomes at which the divergence is evaluated; any choice is valid
 
 _FARTHEST = 600.0  # nats; losses beyond count as infinite
 
-_DOUBT = 1e-12  # relative: more than sums and tails are rounded by
+_DOUBT = 1e-12  # more than the relative rounding errors of sums and tails
 
-_UNDERFLOW = 1e-290
+_UNDERFLOW = 1e-290  # more than all terms that are too small for floats
 
 
 @dataclass(frozen=True)
 class ReplacedDraws:
-    """A pair that dominates a step on a batch drawn with replacement, either way round, when one record is replaced.
+    """A pair that dominates a step on a batch drawn with replacement, in both directions, when one record is replaced.
 
-    How often the record is drawn is not known to who sees the outcome, other than in `Symmetrised` [PROOFS.md, P9].
-
-    Parameters
-    ----------
-    shifts, weights : tuple of float
-        Of 1, 2, ... draws: shifts increase, the weights are their probabilities.
-    omitted : float
-        Probability of more draws, which counts as infinite loss.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For shifts or weights out of range.
-
-    Examples
-    --------
-    >>> pair = ReplacedDraws((1.0, 2.0), (0.1, 0.01))
-    >>> bool(abs(sum(chance for _, chance in pair.loss(1e-9).atoms) - 1) < 1e-6)
-    True
+    The outcome does not reveal how often the record is drawn, unlike in `Symmetrised` [PROOFS.md, P9]. Shifts of 1, 2,
+    ... draws increase, and the weights are their probabilities. `omitted` is the probability of more draws, which
+    counts as infinite loss.
     """
 
     shifts: tuple[float, ...]
@@ -102,7 +86,7 @@ def profile(shifts: Floats, weights: Floats, outcomes: Floats) -> tuple[Floats, 
     gaps = np.maximum(means.max(axis=1), 0.0)
     hidden = np.arange(shifts.size) <= np.where(gaps > 0, means.argmax(axis=1), -1)[:, None]
     middle = 0.5 * shifts - np.log1p(gaps)[:, None] / shifts
-    # The outcome itself parts hidden numbers of draws, each known one has its own likelihood ratio.
+    # The outcome itself separates hidden numbers of draws; each known number has its own likelihood ratio.
     under = ndtr(np.where(hidden, shifts - outcomes[:, None], middle)) @ weights
     beyond = ndtr(np.where(hidden, -outcomes[:, None], middle - shifts)) @ weights
     bounds = under - beyond - gaps * (beyond + never * ndtr(-outcomes))
@@ -135,7 +119,7 @@ def _masses(pair: ReplacedDraws, tail: float) -> tuple[tuple[tuple[float, float]
     ratios, apart, falls = 1.0 + gaps, np.diff(gaps), -np.diff(bounds)
     masses = falls * (ratios[1:] / apart) - np.append(falls[1:] * (ratios[1:-1] / apart[1:]), 0.0)
     masses = np.maximum(masses, 0.0)
-    # What these masses give at each point, without cancellation, is made at least the bound.
+    # The function that these masses give is summed without cancellation, and raised to the bound at each point.
     given, above, least = rest, 0.0, 1.0
     for k in range(gaps.size - 2, -1, -1):
         above += float(masses[k])  # masses under Q of all larger losses, times the ratio of the next point
@@ -167,7 +151,7 @@ def _hull(x: Floats, y: Floats) -> list[int]:
 
 _OMITTED = 1e-30  # probability of numbers of draws that are left out of a step
 
-_FAR = 1e-18  # probability of losses that are too large for a pair of hidden draws
+_FAR = 1e-18  # probability of too large losses up to which a pair of hidden draws is used
 
 ADJACENCIES = ("add_remove", "replace_one")
 
@@ -179,14 +163,7 @@ def _up(value: float) -> float:
 def fswor_pairs(sigma: float, q: float, adjacency: str = "add_remove") -> tuple[DominatingPair, ...]:
     """Return the dominating pairs, one for each direction, of a step on a batch drawn without replacement.
 
-    Notes
-    -----
-    Add/remove is exact, replace-one an upper bound that a single step attains. PROOFS.md, P2 and P5.
-
-    Examples
-    --------
-    >>> len(fswor_pairs(6.0, 0.0024)), len(fswor_pairs(6.0, 0.0024, "replace_one"))
-    (2, 1)
+    Add/remove is exact, replace-one an upper bound that a single step attains (PROOFS.md, P2 and P5).
     """
     shift, share = _up(2.0 / sigma_of(sigma)), rate(q, None, None)
     if chosen(adjacency, "adjacency", ADJACENCIES) == "replace_one":
@@ -197,14 +174,7 @@ def fswor_pairs(sigma: float, q: float, adjacency: str = "add_remove") -> tuple[
 def poisson_pairs(sigma: float, q: float, adjacency: str = "add_remove") -> tuple[DominatingPair, ...]:
     """Return the dominating pairs, one for each direction, of a step on a Poisson minibatch.
 
-    Notes
-    -----
-    Both are attained, in all steps at once. PROOFS.md, P2 and P6.
-
-    Examples
-    --------
-    >>> len(poisson_pairs(6.0, 0.0024)), len(poisson_pairs(6.0, 0.0024, "replace_one"))
-    (2, 1)
+    Both are attained, in all steps at once (PROOFS.md, P2 and P6).
     """
     shift, share = _up(1.0 / sigma_of(sigma)), rate(q, None, None)
     if chosen(adjacency, "adjacency", ADJACENCIES) == "replace_one":
@@ -213,20 +183,14 @@ def poisson_pairs(sigma: float, q: float, adjacency: str = "add_remove") -> tupl
 
 
 def draws(batch_size: int, dataset_size: int, omitted: float = _OMITTED) -> tuple[float, ...]:
-    """Return probabilities that a record is drawn 1, 2, ... times with replacement, until the rest is negligible.
-
-    Examples
-    --------
-    >>> [round(p, 6) for p in draws(2, 4)]
-    [0.375, 0.0625]
-    """
+    """Return probabilities that a record is drawn 1, 2, ... times with replacement, until the rest is negligible."""
     size, n = batch(batch_size, dataset_size)
     found = []
     chance = math.exp(size * math.log1p(-1.0 / n))
     for k in range(1, size + 1):
         chance *= (size - k + 1) / (k * (n - 1))
         found.append(chance * (1.0 + UNIT * (32.0 + 8.0 * k)))
-        # Each further one is at most a share of the one before.
+        # Each further probability is at most a share of the one before, so the rest is a geometric series.
         share = (size - k) / ((k + 1) * (n - 1))
         if share < 0.5 and 2.0 * found[-1] * share < omitted:
             break
@@ -236,13 +200,7 @@ def draws(batch_size: int, dataset_size: int, omitted: float = _OMITTED) -> tupl
 def fswr_pairs(
     sigma: float, batch_size: int, dataset_size: int, adjacency: str = "add_remove", omitted: float = _OMITTED
 ) -> tuple[DominatingPair, ...]:
-    """Return the dominating pairs, one for each direction, of a step on a batch drawn with replacement.
-
-    Examples
-    --------
-    >>> len(fswr_pairs(6.0, 1, 100))
-    2
-    """
+    """Return the dominating pairs, one for each direction, of a step on a batch drawn with replacement."""
     shift = 2.0 / sigma_of(sigma)
     weights = draws(batch_size, dataset_size, omitted)
     left = omitted if len(weights) < batch_size else 0.0
@@ -252,8 +210,8 @@ def fswr_pairs(
     hidden = ReplacedDraws(shifts, weights, left)
     if len(weights) > 1 and hidden.loss(0.1 * _FAR).infinite <= left + _FAR:
         return (hidden,)
-    # With hardly any noise, or one draw, the number of draws may be known. The rate counts draws that are left out,
-    # too; rounded so that neither labels nor the rate are too small: masses above 1 are bounds all the same.
+    # With hardly any noise, or one draw, the number of draws may be known. The rate also counts draws that are left
+    # out. Neither weights nor the rate may be rounded down: masses above 1 are bounds all the same.
     listed = math.fsum(weights)
     total = min(1.0, (listed + left) * (1.0 + 1e-15))
     known = tuple(weight / listed * (1.0 + 2.0**-50) for weight in weights)

@@ -16,23 +16,7 @@ __all__ = ["Discrete", "GaussianMixture", "Laplace", "OppositeShifts", "Symmetri
 
 @dataclass(frozen=True)
 class Laplace:
-    """Laplace noise: Laplace(0, 1) against Laplace(epsilon, 1), its own mirror image.
-
-    Parameters
-    ----------
-    epsilon : float
-        Sensitivity over scale, above 0.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        When it is not a number above 0.
-
-    Examples
-    --------
-    >>> Laplace(1.0).loss(1e-9).atoms[1]
-    (1.0, 0.5)
-    """
+    """Laplace(0, 1) against Laplace(epsilon, 1), its own mirror image; epsilon is sensitivity by scale."""
 
     epsilon: float
 
@@ -62,22 +46,7 @@ class Laplace:
 class Discrete:
     """Two distributions on finitely many outcomes.
 
-    Parameters
-    ----------
-    p, q : tuple of float
-        Probabilities of the outcomes, each adding up to 1.
-    base : float, optional
-        A loss that all finite losses are multiples of (but for rounding); a lattice through it makes bounds tight.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        When they are no distributions.
-
-    Examples
-    --------
-    >>> Discrete((0.75, 0.25), (0.25, 0.75)).loss(1e-9).atoms[1][1]
-    0.75
+    All finite losses are multiples of `base`, up to rounding, if it is given; a lattice through it makes bounds tight.
     """
 
     p: tuple[float, ...]
@@ -128,13 +97,7 @@ def _near_multiple(value: float, base: float) -> bool:
 
 
 def randomised_response(epsilon: float, delta: float = 0.0) -> Discrete:
-    """Return the worst pair of an (epsilon, delta)-private step: four outcomes [Kairouz, Oh and Viswanath 2015].
-
-    Examples
-    --------
-    >>> randomised_response(1.0).p[0]
-    0.0
-    """
+    """Return the worst pair of an (epsilon, delta)-private step: four outcomes [Kairouz, Oh and Viswanath 2015]."""
     size, failure = positive(epsilon, "epsilon"), probability(delta, "delta")
     if size > 700:
         raise InputError("epsilon", repr(size), "at most 700 nats")
@@ -156,32 +119,11 @@ def _checked(shifts: tuple[float, ...], weights: tuple[float, ...], room: float 
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    """``sum w_i N(shift_i, 1) + (1 - sum w_i) N(0, 1)`` against N(0, 1), or the other way round.
+    """``sum w_i N(shift_i, 1) + (1 - sum w_i) N(0, 1)`` against N(0, 1), or, if the record is `added`, the reverse.
 
     One shift with weight q is the exact pair of a step on a sampled minibatch under add/remove: shift ``2 / sigma``
     without replacement, ``1 / sigma`` for Poisson. Several shifts are a batch drawn with replacement. Weight 1 is the
-    Gaussian mechanism.
-
-    Parameters
-    ----------
-    shifts : tuple of float
-        Distances of the means in units of the noise's standard deviation, above 0.
-    weights : tuple of float
-        Their probabilities, above 0, with a sum of at most 1.
-    added : bool
-        False for the mixture against N(0, 1) (the record is removed), True for N(0, 1) against the mixture.
-    omitted : float
-        Probability of shifts that were left out; their mass is at 0 instead.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For shifts or weights out of range.
-
-    Examples
-    --------
-    >>> GaussianMixture((2 / 6,), (0.0024,)).loss(1e-9).infinite
-    1e-09
+    Gaussian mechanism. `omitted` is the probability of shifts that were left out; their mass is at 0 instead.
     """
 
     shifts: tuple[float, ...]
@@ -197,7 +139,7 @@ class GaussianMixture:
 
     @property
     def anchor(self) -> float | None:
-        """The size of the loss of outcomes that no shift explains, which most have where shifts are rare and large."""
+        """The size of the loss of outcomes that no shift explains: most of the mass, if shifts are rare and large."""
         rest = math.fsum(self.weights)
         return -math.log1p(-rest) if rest < 1.0 else None
 
@@ -253,40 +195,18 @@ def _top(shifts: tuple[float, ...], weights: tuple[float, ...], tail: float) -> 
 
 
 def gaussian(shift: float) -> GaussianMixture:
-    """Return the pair of the Gaussian mechanism, N(shift, 1) against N(0, 1).
-
-    Examples
-    --------
-    >>> gaussian(1.0).weights
-    (1.0,)
-    """
+    """Return the pair of the Gaussian mechanism, N(shift, 1) against N(0, 1)."""
     return GaussianMixture((positive(shift, "shift"),), (1.0,))
 
 
 @dataclass(frozen=True)
 class Symmetrised:
-    """A pair that dominates steps on minibatches, either way round, when one record is replaced.
+    """A pair that dominates steps on minibatches in both directions when one record is replaced.
 
     Its loss is that of ``X_i = (1 - rate) N(0, 1) + rate N(shift_i, 1)`` against N(0, 1) where that is positive, minus
-    it under N(0, 1), and else 0; i is drawn with probability ``weights[i]`` and known. Without replacement there is
-    one shift, ``2 / sigma`` [Balle, Barthe and Gaboardi 2018, Theorem 2; PROOFS.md, P5].
-
-    Parameters
-    ----------
-    shifts, weights : tuple of float
-        Above 0; the weights add up to at most 1, and what is missing is charged to delta.
-    rate : float
-        Probability that the record is in the batch, in (0, 1].
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For values out of range.
-
-    Examples
-    --------
-    >>> len(Symmetrised((2 / 6,), (1.0,), 0.0024).loss(1e-9).pieces)
-    2
+    it under N(0, 1), and else 0; i is drawn with probability ``weights[i]`` and known. Without replacement there is one
+    shift, ``2 / sigma`` [Balle, Barthe and Gaboardi 2018, Theorem 2; PROOFS.md, P5]. The weights add up to at most 1,
+    and the rest is charged to delta.
     """
 
     shifts: tuple[float, ...]
@@ -365,25 +285,8 @@ def _two_sides(a: float, b: float, q: float, far: float, above: float) -> list[P
 class OppositeShifts:
     """``(1 - rate) N(0, 1) + rate N(shift, 1)`` against the same with -shift.
 
-    The exact pair of a step on a Poisson minibatch when one record is replaced, shift ``1 / sigma``, attained by
+    It is the exact pair of a step on a Poisson minibatch when one record is replaced, shift ``1 / sigma``, attained by
     gradients that point in opposite directions [PROOFS.md, P6].
-
-    Parameters
-    ----------
-    shift : float
-        Above 0.
-    rate : float
-        In (0, 1].
-
-    Raises
-    ------
-    InputError, InputTypeError
-        For values out of range.
-
-    Examples
-    --------
-    >>> len(OppositeShifts(1.0, 0.1).loss(1e-9).pieces)
-    1
     """
 
     shift: float
@@ -408,13 +311,13 @@ class OppositeShifts:
         def mixture(t: Floats) -> Floats:
             return (1.0 - q) * normal(t) + q * normal(t, a)
 
-        # Where the two logarithms nearly cancel, each may be as large as log(1 - q):
+        # Where the two logarithms nearly cancel, each may be as large as log(1 - q).
         scale = _scale((a,), (1.0,), a + far) * (q + (-math.log1p(-q) if q < 1.0 else a))
         piece = Piece(-far, a + far, ratio, mixture, a, scale, self._outcome)
         return Loss((piece,), below=((piece.raised(-far), tail),), infinite=tail)
 
     def _outcome(self, value: Floats) -> Floats:
-        """Return where the loss is v: ``(v/2 + asinh(k sinh(v/2))) / shift``, ``k = (1/q - 1) exp(shift^2 / 2)``."""
+        """Return the outcome of loss v: ``(v/2 + asinh(k sinh(v/2))) / shift``, ``k = (1/q - 1) exp(shift^2 / 2)``."""
         half, a, q = 0.5 * np.abs(value), self.shift, self.rate
         start = math.log1p(-q) - math.log(2.0 * q) + 0.5 * a * a if q < 1.0 else -math.inf
         with np.errstate(divide="ignore", under="ignore"):

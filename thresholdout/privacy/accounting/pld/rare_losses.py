@@ -1,4 +1,4 @@
-"""Sums of losses in which a few rare, large losses decide: what has none of them is split off before it is composed."""
+"""Sums of losses that a few rare, large losses decide: sums without any of these are split off before composition."""
 
 from __future__ import annotations
 
@@ -17,22 +17,14 @@ from thresholdout.privacy.accounting.pld.spectrum import Spectrum, low_frequenci
 
 __all__ = ["Cut", "WithRare"]
 
-_HEAVY = 64  # masses that are summed directly
-_DIRECT = 1 << 18  # frequencies at which they are, at most
+_HEAVY = 64  # heaviest masses, which are summed directly
+_DIRECT = 1 << 18  # most frequencies at which they are
 _HALF = 0.5  # rare losses that are more likely than this after tilting are not rare
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Where rare losses begin.
-
-    Attributes
-    ----------
-    loss : float
-        Losses above it are rare.
-    tilt : float
-        Above 0; with which Chernoff's bound on sums without rare losses is good.
-    """
+    """The loss above which losses are rare, and a tilt above 0 at which Chernoff's bound on sums of others is good."""
 
     loss: float
     tilt: float
@@ -42,25 +34,9 @@ class WithRare(Composed):
     """The sum of the losses of independent steps, near one value that it only reaches by rare, large losses.
 
     With S for the masses of usual losses and B for those of rare ones, ``(S + B)^T = S^T + R``. Sums without a rare
-    loss hardly reach the epsilons of interest: Chernoff's bound is added for them. R has the total mass ``rho``, which
-    may be tiny, and all errors of its composition are relative to that.
-
-    Parameters
-    ----------
-    lattices : sequence of Lattice
-        All of the same width.
-    mixtures : Mixtures
-        Steps that draw one lattice each, and how often each is repeated.
-    tilt : float
-        Of R, at least 0.
-    cells : int
-        Largest size of the window.
-    cut : Cut
-        Where rare losses begin.
-
-    Notes
-    -----
-    PROOFS.md, C5.
+    loss hardly reach the epsilons of interest, and Chernoff's bound is added for them. R has the total mass ``rho``,
+    which may be tiny, and all errors of its composition are relative to that. Each step draws one lattice, and `tilt`
+    is that of R (PROOFS.md, C5).
     """
 
     def __init__(self, lattices: Sequence[Lattice], mixtures: Mixtures, tilt: float, cells: int, cut: Cut) -> None:
@@ -156,8 +132,8 @@ class WithRare(Composed):
     ) -> tuple[Spectrum, Floats, float, float]:
         """Return a lattice's spectrum of S, less 1, at low frequencies, and bounds on its errors.
 
-        Bounds are those on the error of each value, where the heaviest masses are summed directly, and the largest and
-        the root of the mean square of those of the transform of all others.
+        The bounds are, in order: on each value's error, if the heaviest masses are summed directly; on the largest
+        error of the transform of all others; and on its root mean square.
         """
         mass, first = self._heads[i], self._lattices[i].first
         start = max(int(np.argmax(mass)) - _HEAVY // 2, 0)
@@ -211,7 +187,7 @@ class WithRare(Composed):
         return found, 1.01 * errors + 8.0 * UNIT * np.abs(found)
 
     def _mean_of_transforms(self, means: Floats, largest: Floats) -> float:
-        """Return a bound on the root of the mean square of R's errors that come from transforms, relative to rho.
+        """Return a bound on the root mean square of R's errors that come from transforms, relative to rho.
 
         `means` and `largest` have a row for each step: of S and of B.
         """

@@ -16,17 +16,11 @@ __all__ = ["FFT", "Spectrum", "low_frequencies", "powers", "rare", "transformed"
 Spectrum = NDArray[np.complex128]
 
 FFT = 14.0 * UNIT  # relative error of a transform for each doubling of its size, twice the textbook bound
-_ROWS = 64
+_ROWS = 64  # steps at a time
 
 
 def transformed(mass: Floats, first: int, n: int) -> tuple[Spectrum, float, float]:
-    """Return ``sum_j mass_j exp(-i w (first + j)) - 1`` at the frequencies ``w = 2 pi k / n``, k = 0 .. n/2.
-
-    Examples
-    --------
-    >>> transformed(np.array([0.5, 0.5]), 0, 4)[0].real.tolist()
-    [0.0, -0.5, -1.0]
-    """
+    """Return ``sum_j mass_j exp(-i w (first + j)) - 1`` at the frequencies ``w = 2 pi k / n``, k = 0 .. n/2."""
     circle, norm, folds = _folded(mass, first, n)
     error = (FFT * math.log2(n) * math.sqrt(n) + 40 * UNIT) * norm + (40.0 + folds) * UNIT
     mean = (FFT * math.log2(n) + (4.0 + folds) * UNIT) * norm + 40.0 * UNIT
@@ -34,13 +28,7 @@ def transformed(mass: Floats, first: int, n: int) -> tuple[Spectrum, float, floa
 
 
 def rare(mass: Floats, first: int, n: int) -> tuple[Spectrum, float, float]:
-    """Return ``sum_j mass_j exp(-i w (first + j))``, for masses whose sum is far below 1.
-
-    Examples
-    --------
-    >>> rare(np.array([2.0**-60]), 0, 4)[1] < 1e-30
-    True
-    """
+    """Return ``sum_j mass_j exp(-i w (first + j))``, for masses whose sum is far below 1."""
     circle, norm, folds = _folded(mass, first, n)
     error = FFT * math.log2(n) * math.sqrt(n) * norm + (4.0 + folds) * UNIT * float(mass.sum())
     mean = (FFT * math.log2(n) + (4.0 + folds) * UNIT) * norm
@@ -48,7 +36,7 @@ def rare(mass: Floats, first: int, n: int) -> tuple[Spectrum, float, float]:
 
 
 def _folded(mass: Floats, first: int, n: int) -> tuple[Floats, float, float]:
-    """Return masses round a circle, their norm, and how many are added up at most."""
+    """Return masses round a circle, their norm, and the largest number of them that are added up."""
     start = first % n
     padded = np.zeros(-(-(start + mass.size) // n) * n)
     padded[start : start + mass.size] = mass
@@ -58,13 +46,7 @@ def _folded(mass: Floats, first: int, n: int) -> tuple[Floats, float, float]:
 
 
 def low_frequencies(masses: Sequence[Floats], firsts: Sequence[int], n: int, kept: int) -> tuple[Spectrum, Floats]:
-    """Return the same at the lowest frequencies by direct sums, which are accurate relative to ``w E|j|``.
-
-    Examples
-    --------
-    >>> low_frequencies([np.array([0.5, 0.5])], [0], 4, 2)[0].real.round(12).tolist()
-    [[0.0, -0.5]]
-    """
+    """Return the spectra at the lowest frequencies by direct sums, which are accurate relative to ``w E|j|``."""
     frequency = 2.0 * math.pi / n * np.arange(kept)
     longest = max(mass.size for mass in masses)
     width = 1 << max(4, math.ceil(math.log2(longest) / 2))
@@ -102,14 +84,7 @@ def _minus_one(angles: Floats) -> tuple[Floats, Floats]:
 def powers(
     minus_one: Spectrum, errors: Floats, columns: NDArray[np.int64], shares: Floats, counts: Floats
 ) -> tuple[Spectrum, Floats, Floats]:
-    """Return the product over steps of powers of mixtures of spectra.
-
-    Examples
-    --------
-    >>> steps = np.array([[0, 0]]), np.array([[1.0, 0.0]]), np.array([2.0])
-    >>> powers(np.array([[-0.5 + 0j]]), np.zeros((1, 1)), *steps)[0].real.tolist()
-    [0.25]
-    """
+    """Return the product over steps of powers of mixtures of spectra."""
     width = minus_one.shape[1]
     logs, upper, turned = np.zeros(width), np.zeros(width), np.ones(width, dtype=np.complex128)
     rounded = np.zeros(width)
@@ -145,5 +120,5 @@ def powers(
 
 
 def _log_above(size: Floats, log: Floats, excess: Floats) -> Floats:
-    """Return the logarithm of sizes with what may be added to them."""
+    """Return the logarithm of sizes raised by an excess."""
     return np.where(size > 0.5, log + np.log1p(excess / size), np.log(size + excess))
