@@ -337,7 +337,7 @@ def models_needed(epsilon: float, delta: float, confidence: float = 0.9, *, fit_
     Returns
     -------
     int
-        With fewer models no result can refute a claim of this epsilon, whatever the learner leaks. (It may be too large
+        With fewer models no result can refute a claim of this epsilon. (It may be too large
         by 0.1 %, which covers the loss of the search of the joint set.)
 
     Raises

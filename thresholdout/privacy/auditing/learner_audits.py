@@ -186,7 +186,7 @@ def audit_learner(
         Number of models on each data set; the attack is fitted on the first half of them. `models_needed` returns the
         number that can show a claimed epsilon at all, and lists the power of usual numbers.
     random_state : int, numpy.random.Generator or None, default None
-        Seed of all runs. The same integer gives the same result, whatever `n_jobs` and interruptions.
+        Seed of all runs. The same integer gives the same result for any `n_jobs` and interruptions.
     n_jobs : int or None, default 1
         Number of processes of joblib; -1 for all cores.
     store : str or path, optional

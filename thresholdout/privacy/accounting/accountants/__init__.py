@@ -1,1 +1,1 @@
-"""Accountants: what many events cost together, and the noise that a target needs."""
+"""Accountants: the total cost of many events, and the noise that a target requires."""

@@ -224,8 +224,8 @@ def calibrate(
     Returns
     -------
     Calibration
-        ``value``, the parameter; ``event``; and its ``epsilon``, which is at most the target whatever the shape of the
-        curve: the event itself was accounted for.
+        ``value``, the parameter; ``event``; and its ``epsilon``, which is at most the target for a curve of any
+        shape: the event itself was accounted for.
 
     Raises
     ------

@@ -47,7 +47,7 @@ def exchanged(mass: Floats, gain: Floats, step: float) -> Floats:
     able = (gain > 0) & (cost > 0)
     wanted = np.where(able, gain / np.where(able, cost, 1.0), 0.0) * (1.0 - _SURE)
     most = _LEFT * _next_higher(1.0 - _next_higher(needed))
-    down, up = needed, np.minimum(most, wanted)  # at most what is drawn from the next higher and lower bins
+    down, up = needed, np.minimum(most, wanted)  # upper bounds of the shares drawn of the next higher and lower bins
     for _ in range(_ROUNDS):
         left = _left(down, up)
         left = _left(needed * left, np.minimum(most, wanted * left))

@@ -70,7 +70,7 @@ class Discrete:
         return self.base
 
     def loss(self, tail: float) -> Loss:
-        """Return the privacy loss; nothing is left out, whatever `tail` is."""
+        """Return the privacy loss; nothing is left out at any `tail`."""
         atoms: dict[float, float] = {}
         certain = 0.0
         for one, other in zip(self.p, self.q, strict=True):
