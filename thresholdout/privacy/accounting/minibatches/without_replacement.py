@@ -63,8 +63,8 @@ def rdp_fswor(
     -----
     `sigma` is the standard deviation of the noise on the *sum* of clipped gradients, over the clipping norm. The
     sampling rate is q, or ``batch_size / dataset_size``; under add/remove the data set is the larger one of the pair.
-    The divergence is a guarantee for every step that draws a *fresh* uniform subset and adds fresh noise, whatever was
-    released before. Steps add up. Epoch-wise shuffling is not covered.
+    The divergence is a guarantee for every step that draws a *fresh* uniform subset and adds fresh noise,
+    also after other releases. Steps add up. Epoch-wise shuffling is not covered.
 
     "auto" is the exact value for add/remove, [B24, Thm 3.1], exact for every real order and in both directions
     (PROOFS.md, F1). For replace-one it is the smallest valid bound per order: [B24, Thm 3.4] with its leading term
