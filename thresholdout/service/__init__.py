@@ -1,4 +1,4 @@
-"""A holdout behind a process boundary: predictions come in, answers go out."""
+"""Evaluation of predictions on a holdout whose labels stay in the service."""
 
 import lazy_loader
 

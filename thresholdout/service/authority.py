@@ -1,4 +1,4 @@
-"""Who may do what: one table of methods and roles; and what leaves a method when something fails."""
+"""Roles and the methods that they may call; the refusals that leave a method when something fails."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 Method = Callable[Concatenate[Service, Principal, Given], Result]
 
+# By method of the service. Visitors without a token are viewers who see public holdouts only. Administrators submit
+# nothing: a submission counts against a team's allowance. A person who organises and submits has two API tokens.
 PERMITTED: Final[dict[str, frozenset[Role]]] = {
     "new_token": frozenset({"admin"}),
     "tokens": frozenset({"admin"}),
@@ -43,12 +45,10 @@ PERMITTED: Final[dict[str, frozenset[Role]]] = {
     "holdout": frozenset({"admin", "team", "viewer"}),
     "leaderboard": frozenset({"admin", "team", "viewer"}),
 }
-"""By method of the service. Visitors without a token are viewers who see public holdouts only. Administrators submit
-nothing: a submission is a team's, with this team's allowance; who organises and submits has two API tokens."""
 
 
 def check_role(by: Principal, method: str) -> None:
-    """Refuse a method to those whose token is not for it.
+    """Refuse a method to roles that may not call it.
 
     Examples
     --------
@@ -62,9 +62,9 @@ def check_role(by: Principal, method: str) -> None:
 
 
 def checked(method: Method[Service, Given, Result]) -> Method[Service, Given, Result]:
-    """Let a method check the role of who asks first, and let nothing but refusals out.
+    """Check the caller's role before a method runs, and replace every error by a refusal.
 
-    What fails inside is logged with its kind and its lines: messages could show what was sent.
+    Errors are logged with their kind and lines only: messages could show submitted data.
     """
     name = method.__name__
 
@@ -87,5 +87,5 @@ def checked(method: Method[Service, Given, Result]) -> Method[Service, Given, Re
 
 
 def may_see(by: Principal, holdout: HoldoutRow) -> bool:
-    """Whether a holdout is shown: to all who have an API token, and to visitors where it is public."""
+    """Return whether a holdout is visible: to every holder of an API token, and to visitors where it is public."""
     return bool(by.token) or by.role == "admin" or holdout.settings.public

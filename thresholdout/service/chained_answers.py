@@ -1,9 +1,9 @@
-"""What submissions were answered, as the chained entries of the ledger say it, and whether the service's rows fit.
+"""Answers of submissions, read from the chained entries of the ledger and compared with the service's rows.
 
 A row of the service says which entry is whose. The numbers and verdicts that are shown are those of the entry, which
-the chain of digests covers: a row that was changed shows nothing else. When a service starts, the chain of each holdout
-is gone through, and its rows are compared with the entries. An entry without a row (the row was deleted, or a process
-was killed between the two) gets one again. A holdout that fails answers nothing new.
+the chain of digests covers, so a changed row shows nothing else. At start, the service verifies the chain of each
+holdout and compares its rows with the entries. An entry without a row (the row was deleted, or a process was killed
+between the two) gets a row again. A holdout that fails answers no further queries.
 """
 
 from __future__ import annotations
@@ -29,36 +29,28 @@ if TYPE_CHECKING:
 
 __all__ = ["DAMAGED", "ChainedAnswers", "comparison_key"]
 
+# Note on the page of a holdout that failed its check.
 DAMAGED: Final = (
     "The ledger of this holdout failed its check when the service started: nothing that is shown is certified."
 )
-"""What the page of a holdout says that answers nothing new."""
 
 _SLICE: Final = 1000
+# Seconds after which an entry without a row is no longer on its way into the table.
 _SETTLED: Final = 60.0
-"""Seconds after which an entry without a row is not on its way into the table any more."""
 
+# Sources of entries that belong to no submission.
 _OF_NOBODY: Final = frozenset({"failed", "release", "note"})
-"""Sources of entries that no submission is shown for."""
 
 _log: Final = logging.getLogger("thresholdout.service")
 
 
 def comparison_key(content: str, champion: str) -> str:
-    """Return the ledger's key of a comparison, from what is compared with what."""
+    """Return the ledger's key of a comparison of two contents."""
     return sha256(f"{content}\n{champion}".encode()).hexdigest()
 
 
 class ChainedAnswers:
-    """The answers of a service.
-
-    Parameters
-    ----------
-    ledger : SQLLedger
-        Where the entries are.
-    submissions, champions
-        What the service keeps beside it.
-    """
+    """The answers of a service."""
 
     def __init__(self, ledger: SQLLedger, submissions: Submissions, champions: Champions) -> None:
         self._ledger = ledger
@@ -96,7 +88,7 @@ class ChainedAnswers:
         return sum(self._restore(holdout, entry) for entry in self._all(holdout) if entry.query not in known)
 
     def _entries(self, holdout: HoldoutRow, asked: Sequence[int]) -> Iterable[Entry]:
-        """Return the entries of some numbers: all at once where they are near each other."""
+        """Return the entries of sorted numbers; read one range where they are close to each other."""
         if asked and asked[-1] - asked[0] < 4 * _SLICE:
             yield from self._ledger.entries(holdout.identity, asked[0], asked[-1] - asked[0] + 1)
             return
@@ -110,7 +102,7 @@ class ChainedAnswers:
             start += len(entries)
 
     def _told(self, holdout: HoldoutRow, row: SubmissionRow, entries: dict[int, Entry]) -> SubmissionRow:
-        """Return a submission as its entry says it."""
+        """Return a submission with the answer of its entry."""
         bare = replace(row, value=None, low=None, high=None, verdict=None)
         if row.state != "answered":
             return bare
@@ -128,7 +120,7 @@ class ChainedAnswers:
         return replace(bare, value=entry.value, low=entry.low, high=entry.high, verdict=verdict)
 
     def _is_key(self, holdout: HoldoutRow, row: SubmissionRow, key: str) -> bool:
-        """Whether a key is that of a submission, with the labels of any time."""
+        """Return whether a key belongs to a submission, with the labels of any time."""
         asked = row.content
         if row.kind == "comparison" and row.against is not None:
             champion = self._incumbents.find(holdout.number, row.team, row.against)
@@ -139,7 +131,7 @@ class ChainedAnswers:
         return key in (row.content, scoped_key(asked, row.team)) or key.endswith(corrected)
 
     def _restore(self, holdout: HoldoutRow, entry: Entry) -> bool:
-        """Give an entry a row again; nothing where it is nobody's, or may get its row yet."""
+        """Restore the row of an entry; do nothing where it is nobody's, or its row may still come."""
         if not entry.client or entry.source in _OF_NOBODY or (entry.time or 0.0) > time.time() - _SETTLED:
             return False
         compared = entry.name.endswith((", difference", ", difference)", ", proposal", ", proposal)"))
@@ -165,7 +157,7 @@ class ChainedAnswers:
 
 
 def _verdict(holdout: HoldoutRow, entry: Entry) -> Verdict:
-    """Return what an entry says about two submissions."""
+    """Return an entry's verdict on two submissions."""
     if holdout.settings.feedback == "verdict":
         return "better" if entry.source == "keep" else "not settled"
     if entry.low <= 0.0 <= entry.high:

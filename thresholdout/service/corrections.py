@@ -1,7 +1,7 @@
-"""Labels that were corrected since a guard was made, and records that were withdrawn: secret, in the guard's state.
+"""Corrected labels and withdrawn records of a guard: secret, in the guard's state.
 
-The holdout stays the same one, and what was told carries over. What the promise is worth afterwards depends on how the
-corrections came about, which whoever makes them has to say; PROOFS.md, "The remaining error budget" (B12).
+The holdout stays the same, and the information released carries over. The guarantee afterwards depends on the basis of
+the corrections, which the administrator declares; PROOFS.md, "The remaining error budget" (B12).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_CORRECTED", "Basis", "CorrectedLabels", "Corrections", "Labels"]
 
+# The basis of corrections. "public": their time and their records follow from public facts, and each record was judged
+# by itself. "labels": any other basis.
 Basis: TypeAlias = Literal["public", "labels"]
-"""What corrections rest on. "public": that they are made now, and of which records, follows from what is public, and
-each of these was judged by itself. "labels": anything else."""
 
+# Records with corrections that a guard keeps: they are a part of its state, which each answer writes.
 MOST_CORRECTED: Final = 10_000
-"""Records whose labels a guard keeps corrections of; they are a part of its state, which each answer writes."""
 
 _LABEL: Final = "label"
 _NEARLY_ALL: Final = 1.0 - 2.0**-53
@@ -51,16 +51,9 @@ Told = TypeVar("Told")
 
 @dataclass(frozen=True)
 class Corrections:
-    """What was corrected.
+    """Corrections by the place of the record in the holdout; ``None`` stands for a withdrawn record. Secret.
 
-    Attributes
-    ----------
-    rows : dict of int to label or None
-        New labels by the place of the record in the holdout; None for a record that was withdrawn. Secret.
-    public : bool
-        Whether all of them rest on what is public, record by record; see `Basis`.
-    notes : tuple of str
-        What the history calls each of them.
+    `public` says whether all of them have the basis "public"; see `Basis`.
 
     Examples
     --------
@@ -77,7 +70,7 @@ class Corrections:
 
     @classmethod
     def from_text(cls, text: str) -> Corrections:
-        """Return what `to_text` wrote; no corrections for no text."""
+        """Return the corrections that `to_text` wrote; none for an empty text."""
         if not text:
             return cls()
         try:
@@ -93,11 +86,11 @@ class Corrections:
         return base64.b64encode(zlib.compress(said.encode(), 9)).decode()
 
     def with_rows(self, rows: dict[int, Any], basis: Basis, note: str) -> Corrections:
-        """Return these and further ones, which come after them."""
+        """Return these corrections followed by further ones."""
         return Corrections({**self.rows, **rows}, self.public and basis == "public", (*self.notes, note))
 
     def labels(self, first: NDArray[Any]) -> NDArray[Any]:
-        """Return the labels as they are now, from those that the guard was made with."""
+        """Return the current labels, from those that the guard was made with."""
         if not self.rows:
             return first
         found = first.tolist()
@@ -107,7 +100,7 @@ class Corrections:
         return np.asarray(found)
 
     def counted(self, n: int) -> NDArray[np.bool_] | None:
-        """Return which of n records were not withdrawn; ``None`` for all of them."""
+        """Return which of n records are not withdrawn; ``None`` for all of them."""
         gone = [place for place, label in self.rows.items() if label is None]
         if not gone:
             return None
@@ -118,19 +111,7 @@ class Corrections:
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of a holdout as they are now. Secret.
-
-    Attributes
-    ----------
-    text : str
-        What a guard's state says of corrections; empty where there are none.
-    values : ndarray
-        Of all records; those that were withdrawn have any.
-    counted : ndarray of bool or None
-        Which records count, where some were withdrawn. Public.
-    corrections : Corrections
-        What was corrected.
-    """
+    """The current labels of a holdout. Secret, except `counted`: which records count, where some were withdrawn."""
 
     text: str
     values: NDArray[Any]
@@ -142,31 +123,23 @@ class Labels:
         return None if self.counted is None else described(self.counted, guard.dependence, training)
 
     def among(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the values of those records that count."""
+        """Return the values of the records that count."""
         return values if self.counted is None else values[self.counted]
 
     def key(self, key: str) -> str:
-        """Return the key of a query that is asked with these labels: with others it is another query."""
+        """Return the key of a query with these labels: with other labels it is another query."""
         if not self.text:
             return key
-        return f"labels {len(self.corrections.notes)}: {sha256(key.encode()).hexdigest()}"  # what nobody calls a key
+        return f"labels {len(self.corrections.notes)}: {sha256(key.encode()).hexdigest()}"  # no client's key has this form
 
     def asked(self, query: Query) -> Query:
-        """Say with which labels a query is computed; return it."""
+        """Mark a query with the corrections that it is computed with; return it."""
         query.corrected = self.text
         return query
 
 
 class CorrectedLabels:
-    """The labels behind a guard, and what was corrected of them.
-
-    Parameters
-    ----------
-    guard : Thresholdout
-        The guard itself.
-    records : LabelledRecords
-        What it was made with.
-    """
+    """The labels behind a guard, and their corrections."""
 
     def __init__(self, guard: Thresholdout, records: LabelledRecords) -> None:
         self._guard = guard
@@ -174,7 +147,7 @@ class CorrectedLabels:
         self._kept: Labels | None = None
 
     def now(self) -> Labels:
-        """Return the labels as they are now, whichever process has corrected them."""
+        """Return the current labels, whichever process corrected them."""
         text, kept = self._guard._engine.corrected(), self._kept
         if kept is None or kept.text != text:
             corrections = self._read(text)
@@ -183,15 +156,15 @@ class CorrectedLabels:
         return kept
 
     def with_these(self, ask: Callable[[Labels], Told]) -> Told:
-        """Ask with the labels as they are now; once more when they are corrected meanwhile."""
+        """Query with the current labels, and again if they are corrected meanwhile."""
         while True:
             try:
                 return ask(self.now())
             except LabelsCorrected:
-                continue  # nothing was told or charged
+                continue  # nothing was answered or charged
 
     def correct(self, corrections: pd.DataFrame, reason: str, basis: Basis) -> Entry:
-        """Put other labels in place; see `PredictionGuard.correct`."""
+        """Replace labels; see `PredictionGuard.correct`."""
         if basis not in ("public", "labels"):
             raise InputError("basis", repr(basis)[:80], "'public' or 'labels'")
         name = f"labels {'checked' if basis == 'public' else 'corrected in view of labels'}: {reason}"
@@ -252,7 +225,7 @@ class CorrectedLabels:
         return rows
 
     def _labels(self, column: pd.Series[Any]) -> NDArray[Any]:
-        """Return new labels in the type of the others."""
+        """Return new labels in the type of the original ones."""
         try:
             found = predicted_labels(column, self._first)
         except InputError as error:
@@ -265,7 +238,7 @@ class CorrectedLabels:
         return found
 
     def _check_withdrawn(self, rows: dict[int, Any], basis: Basis) -> None:
-        """Refuse records that are withdrawn where nothing is known of means over the others."""
+        """Refuse withdrawals where nothing is proved about means over the remaining records."""
         if all(label is not None for label in rows.values()):
             return
         guard = self._guard

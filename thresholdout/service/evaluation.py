@@ -1,8 +1,8 @@
-"""The holdout as a service, without HTTP: whoever asks, what is asked, and whether that may be done.
+"""The service without HTTP: holdouts, teams, submissions and their checks.
 
-Every interface (HTTP, pages, agents, the command line) calls these methods and nothing else. Each of them takes who
-asks first, and checks role, owner and phase before it does anything. Whatever fails inside is one refusal,
-"unavailable": neither its words nor its kind reach those who ask.
+Every interface (HTTP, pages, agents, the command line) calls these methods and nothing else. Each takes the caller
+first, and checks role, owner and phase before it does anything. An internal failure becomes the refusal "unavailable":
+neither its message nor its kind reaches a caller.
 """
 
 from __future__ import annotations
@@ -46,26 +46,26 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_NUMBER", "EvaluationService"]
 
+# Above the number of every submission.
 MOST_NUMBER: Final = 2**62
-"""Number that no submission has: all of them are before it."""
 
+# Submissions of a history that are read at once.
 _MOST_ROWS: Final = 1000
-"""Submissions of a history that are read at once."""
 
 _log: Final = logging.getLogger("thresholdout.service")
 
 
 class EvaluationService:
-    """Holdouts, teams, their submissions and leaderboards in one database; made by `open`.
+    """Holdouts, teams, submissions and leaderboards in one database; made by `open`.
 
     Attributes
     ----------
     ledger : SQLLedger
-        Where the answers are, and all else beside them.
+        The ledger with the answers and all other state.
     limits : Limits
-        How much is taken.
+        Limits of requests.
     sessions : Sessions
-        Of people who look at pages.
+        Sign-ins of people who use the pages.
 
     Examples
     --------
@@ -120,24 +120,29 @@ class EvaluationService:
         accept_rollback: str | None = None,
         answering: bool = True,
     ) -> Self:
-        """Find a service in its database again, or make one.
+        """Open the service in a database, or make one.
 
         Parameters
         ----------
         database : str or Path
             A file, or the address of a PostgreSQL server; see `SQLLedger`.
         key_file : str or Path, optional
-            The file with the ledger's key; that of a server always has one.
+            The file with the ledger's key. A server always has one.
         limits : Limits, optional
-            How much is taken; `Limits()` by default.
-        receipts : bool
+            Limits of requests; ``Limits()`` by default.
+        receipts : bool, default False
             Whether each answer comes with a signed receipt, which needs the library ``cryptography``.
         witness : Witness, optional
-            Is told each checkpoint; one that knows more than the ledger has refuses it here.
+            Keeps each checkpoint. A witness that knows more answers than the ledger refuses it here.
         accept_rollback : str, optional
-            Why a ledger is accepted nevertheless; every leaderboard says so.
-        answering : bool
-            Whether submissions are answered. Who only looks after tokens and holdouts needs no witness.
+            The reason for which a ledger is accepted nevertheless; every leaderboard shows it.
+        answering : bool, default True
+            Whether submissions are answered. Administration of tokens and holdouts needs no witness.
+
+        Returns
+        -------
+        EvaluationService
+            The open service; `close` ends it.
 
         Raises
         ------
@@ -159,16 +164,26 @@ class EvaluationService:
             raise
 
     def first_admin_token(self) -> str | None:
-        """Return the text of the first administrator's API token, once; None where there is or was one."""
+        """Return the text of the first administrator's API token once; ``None`` if there is or was one."""
         return self._tokens.first("the first token")
 
     def authenticate(self, text: str | None) -> Principal:
-        """Return who holds a token; a visitor, who sees public holdouts only, where there is none.
+        """Return the holder of a token; without a token, a visitor who sees public holdouts only.
+
+        Parameters
+        ----------
+        text : str or None
+            The text of the token.
+
+        Returns
+        -------
+        Principal
+            The holder.
 
         Raises
         ------
         ServiceRefused
-            "unknown_token": it is unknown, or was revoked.
+            "unknown_token": the token is unknown, or was revoked.
         """
         return Principal("", "viewer") if text is None else self._holder(text)
 
@@ -183,18 +198,25 @@ class EvaluationService:
 
     @checked
     def new_token(self, by: Principal, role: Role, team: str = "", note: str = "") -> tuple[str, Token]:
-        """Make an API token; return its text, which is shown this once, and the token as it is listed.
+        """Make an API token.
 
         Parameters
         ----------
         by : Principal
             An administrator.
         role : {"admin", "team", "viewer"}
-            What it is for.
-        team : str
-            Whose it is, for the role "team" alone: lower-case letters, digits and hyphens.
-        note : str
-            What it is for, in words.
+            Role of the holder.
+        team : str, default ""
+            The team, for the role "team" alone: lower-case letters, digits and hyphens.
+        note : str, default ""
+            Purpose of the token, in words.
+
+        Returns
+        -------
+        text : str
+            The token's text, which is shown this once.
+        token : Token
+            The token as it is listed.
         """
         if role not in get_args(Role):
             raise ServiceRefused("bad_request", argument="role", expected=list(get_args(Role)))
@@ -206,7 +228,7 @@ class EvaluationService:
 
     @checked
     def tokens(self, by: Principal) -> list[Token]:
-        """Return all API tokens, the oldest first; none of their texts."""
+        """Return all API tokens without their texts, the oldest first."""
         return self._tokens.all()
 
     @checked
@@ -243,36 +265,42 @@ class EvaluationService:
         prior_queries: int | None = None,
         allow_duplicates: bool = False,
     ) -> Holdout:
-        """Make a holdout from tables with labels; the same tables under the same name again change nothing.
+        """Make a holdout from labelled tables; the same tables under the same name again change nothing.
 
         Parameters
         ----------
         by : Principal
             An administrator.
         name : str
-            What addresses call it: lower-case letters, digits and hyphens.
+            Name in addresses: lower-case letters, digits and hyphens.
         train, holdout, label, id, groups, order, window, transition, graph
-            As for `PredictionGuard.create`; at least 20 records in the holdout.
-        confidence, prior_queries, allow_duplicates
-            As there.
-        title : str
-            What people call it.
-        metric : str
-            By which submissions are scored.
-        feedback : {"interval", "verdict", "best"}
-            What a submission is told.
-        phase : {"open", "blind", "closed"}
-            Whether it takes submissions, and tells what they are worth.
-        public : bool
+            As for `PredictionGuard.create`; the holdout has at least 20 records.
+        title : str, default ""
+            Displayed name.
+        metric : str, default "accuracy"
+            Metric that scores submissions.
+        feedback : {"interval", "verdict", "best"}, default "interval"
+            The answer that a submission gets.
+        phase : {"open", "blind", "closed"}, default "open"
+            Whether submissions are accepted and their answers shown.
+        public : bool, default False
             Whether visitors without a token see the leaderboard.
         quota, quota_days : optional
-            Submissions of each team in so many days, or at all.
+            Submissions of each team in so many days, or in all.
+        confidence, prior_queries, allow_duplicates
+            As for `PredictionGuard.create`.
+
+        Returns
+        -------
+        Holdout
+            The holdout as it is shown.
 
         Raises
         ------
         ServiceRefused
-            "bad_table" with what is wrong, "bad_name", "bad_request", or "name_taken": there is another holdout of this
-            name, or these records are behind another one already, whose answers would tell about them twice.
+            "bad_table" with its error, "bad_name", "bad_request", or "name_taken": another holdout has this name, or
+            another
+            holdout has these records already, whose budget would be spent twice.
         """
         check_name("name", name)
         chosen, settings = checked_settings(title, metric, public, feedback, quota, quota_days)
@@ -313,7 +341,7 @@ class EvaluationService:
 
     @checked
     def holdouts(self, by: Principal) -> list[Holdout]:
-        """Return the holdouts that may be seen, the oldest first."""
+        """Return the visible holdouts, the oldest first."""
         return [self._shown(found) for found in self._holdouts.all() if may_see(by, found)]
 
     @checked
@@ -325,8 +353,9 @@ class EvaluationService:
     def set_phase(self, by: Principal, name: str, phase: Phase) -> Holdout:
         """Begin another phase of a holdout.
 
-        A blind phase ends by closing; what was closed may be opened again. A blind phase that follows an open one hides
-        what is answered from then on.
+        A blind phase ends by closing. A closed holdout may be opened again. A blind phase after an open one hides the
+        answers
+        from then on.
         """
         found = self._find(by, name)
         if check_phase(phase) == "open" and found.phase == "blind":
@@ -335,14 +364,14 @@ class EvaluationService:
             shown = self.ledger.count(found.identity) if phase == "blind" else None
             self._holdouts.set_phase(found.number, phase, shown)
             self._keep_facts(found.name)
-            self._leaderboards.rows(self._find(by, name))  # what was hidden is read here, and not by the first visitor
+            self._leaderboards.rows(self._find(by, name))  # read hidden answers here, not on the first visit
         return self._shown(self._find(by, name))
 
     @checked
     def correct(
         self, by: Principal, name: str, corrections: pd.DataFrame, reason: str, *, basis: Basis = "labels"
     ) -> Holdout:
-        """Put other labels in place of those of some records, or withdraw records; what was told carries over.
+        """Replace the labels of some records, or withdraw records; the information released carries over.
 
         Parameters
         ----------
@@ -353,16 +382,21 @@ class EvaluationService:
         corrections, reason, basis
             As for `PredictionGuard.correct`; the history and the notes show the reason.
 
+        Returns
+        -------
+        Holdout
+            The holdout as it is shown.
+
         Raises
         ------
         ServiceRefused
-            "bad_table" with what is wrong, "bad_name" or "bad_request"; nothing is changed then.
+            "bad_table" with its error, "bad_name" or "bad_request"; nothing is changed then.
         """
         found = self._find(by, name)
         check_text("reason", reason)
         if basis not in get_args(Basis):
             raise ServiceRefused("bad_request", argument="basis", expected=list(get_args(Basis)))
-        self._holdouts.set_facts(found.number, None)  # whatever happens now, the promise is read from the guard
+        self._holdouts.set_facts(found.number, None)  # until the new facts are stored, the guarantee is read from the guard
         try:
             self._guards.get(found.identity).correct(corrections, reason, basis=basis)
         except InputError as error:
@@ -374,7 +408,7 @@ class EvaluationService:
 
     @checked
     def admit(self, by: Principal, name: str) -> Holdout:
-        """Return the holdout for which a team is about to send a table; refuse what would be refused with any table."""
+        """Return the holdout that a team is about to send a table for; refuse if every table would be refused."""
         found = self._find(by, name)
         self._failures.check(by)
         return self._shown(found)
@@ -406,15 +440,20 @@ class EvaluationService:
         name : str
             The holdout.
         predictions : DataFrame
-            As for `PredictionGuard.ask`; refused for what is wrong with it before anything is charged.
+            As for `PredictionGuard.ask`; checked before anything is charged.
         idempotency_key : str
-            Of this request: the same with the same content gives the same answer and charges nothing.
+            Key of this request: the same key with the same content gets the same answer and charges nothing.
         expected : float, optional
-            What the team expects of the score.
-        title : str
-            What the team calls it.
+            The team's anticipated score.
+        title : str, default ""
+            The team's name of the submission.
         wait : float, optional
-            Seconds after which it is said to be "running", and goes on; None waits for the answer.
+            Seconds after which the submission is returned as "running" and goes on; ``None`` waits for the answer.
+
+        Returns
+        -------
+        Submission
+            The submission with its answer, as far as the phase shows it.
 
         Raises
         ------
@@ -441,14 +480,21 @@ class EvaluationService:
         title: str = "",
         wait: float | None = None,
     ) -> Submission:
-        """Compare predictions with the team's champion, which a better one replaces; the first becomes it, free.
+        """Compare predictions with the team's champion.
+
+        Better predictions replace the champion. The first ones become it, free of charge.
 
         Parameters
         ----------
         by, name, predictions, idempotency_key, title, wait
             As for `submit`.
         expected : float, optional
-            What the team expects of the difference.
+            The team's anticipated difference.
+
+        Returns
+        -------
+        Submission
+            The submission with its verdict, as far as the phase shows it.
         """
         found = self._find_to_answer(by, name)
         if found.settings.feedback == "best":
@@ -460,7 +506,7 @@ class EvaluationService:
 
     @checked
     def submission(self, by: Principal, name: str, id: str) -> Submission:
-        """Return a submission: a team's own, an administrator's any."""
+        """Return a submission: one of the team's own, or any for an administrator."""
         found = self._find(by, name)
         row = self._submissions.find(id)
         if row is None or row.holdout != found.number or (by.role == "team" and row.team != by.team):
@@ -478,7 +524,7 @@ class EvaluationService:
         count: int = 100,
         team: str | None = None,
     ) -> list[Submission]:
-        """Return submissions, the oldest first: a team's own, or for an administrator everybody's or one team's.
+        """Return submissions, the oldest first: a team's own, or for an administrator all or one team's.
 
         Parameters
         ----------
@@ -486,15 +532,19 @@ class EvaluationService:
             A team, or an administrator.
         name : str
             The holdout.
-        after : int
-            `number` of the last one that is known already.
+        after : int, default 0
+            `number` of the last known submission.
         before : int, optional
-            `number` of the first one that is known already: those before it, the newest first, and `after` counts for
-            nothing.
-        count : int
-            How many, at most 1000.
+            `number` of the first known submission: return those before it, the newest first, and ignore `after`.
+        count : int, default 100
+            At most so many, up to 1000.
         team : str, optional
-            Whose, for an administrator.
+            The team, for an administrator.
+
+        Returns
+        -------
+        list of Submission
+            The submissions.
         """
         found = self._find(by, name)
         start = after if before is None else before
@@ -513,7 +563,7 @@ class EvaluationService:
 
     @checked
     def leaderboard(self, by: Principal, name: str) -> Leaderboard:
-        """Return who leads, as far as it is certified, and as far as it is shown in this phase."""
+        """Return the leaderboard, as far as it is certified and shown in this phase."""
         found = self._find(by, name)
         return Leaderboard(self._shown(found), self._leaderboards.rows(found), by.team)
 
@@ -525,7 +575,7 @@ class EvaluationService:
 
     @checked
     def export(self, by: Principal, name: str) -> Iterator[str]:
-        """Return the public history as lines of JSON, each with its end; see `export_history`."""
+        """Return the public history as lines of JSON; see `export_history`."""
         found = self._find(by, name)
         if found.shown is not None:
             raise ServiceRefused("hidden")
@@ -539,24 +589,25 @@ class EvaluationService:
         return _lines(folder, file)
 
     def health(self, *, writes: bool = False) -> dict[str, Any]:
-        """Return whether it can answer, and how far its holdouts are; see `thresholdout.service.readiness`."""
+        """Return whether the service can answer, and the state of its holdouts; see `thresholdout.service.readiness`.
+        """
         return readiness(self.ledger, self._holdouts, self._damaged, self._proofs.status, writes)
 
     def close(self) -> None:
-        """Take nothing any more, finish what was begun, and close the database."""
+        """Accept nothing further, finish running submissions, and close the database."""
         self._desk.close()
         self._proofs.close()
         self.ledger.close()
 
     def _find(self, by: Principal, name: str) -> HoldoutRow:
-        """Return a holdout that may be seen; one that may not is not there."""
+        """Return a visible holdout; an invisible one counts as not found."""
         found = self._holdouts.find(check_name("name", name))
         if found is None or not may_see(by, found):
             raise ServiceRefused("not_found")
         return found
 
     def _find_to_answer(self, by: Principal, name: str) -> HoldoutRow:
-        """Return a holdout whose guard may be asked here."""
+        """Return a holdout whose guard may be queried here."""
         if not self._answering:
             raise ServiceRefused("unavailable")
         found = self._find(by, name)
@@ -576,7 +627,7 @@ class EvaluationService:
         return holdout_shown(found, facts, self.ledger, since)
 
     def _keep_facts(self, name: str) -> None:
-        """Store what a guard says now; nothing where somebody else has changed it meanwhile."""
+        """Store the guard's current facts; nothing where another process changed them meanwhile."""
         found = self._holdouts.find(name)
         assert found is not None
         facts = self._facts(found)
@@ -589,6 +640,6 @@ class EvaluationService:
 
 
 def _lines(folder: tempfile.TemporaryDirectory[str], file: Path) -> Iterator[str]:
-    """Give the lines of a file, and remove its folder in the end."""
+    """Yield the lines of a file, and remove its folder in the end."""
     with folder, open(file, encoding="ascii") as lines:
         yield from lines

@@ -1,4 +1,4 @@
-"""What a holdout's answers are about, and what they are worth, in sentences for those who ask."""
+"""Sentences about a holdout's estimand and guarantee."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NOT_PROVED: Final = (
 
 
 def mechanism_for(feedback: Feedback, metric: Metric) -> Parameters | Literal["leaderboard"]:
-    """Return how queries are answered for a kind of feedback.
+    """Return the mechanism for a kind of feedback.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def mechanism_for(feedback: Feedback, metric: Metric) -> Parameters | Literal["l
 
 
 def estimand(guard: PredictionGuard) -> str:
-    """Return what the answers of a guard are about, in sentences.
+    """Return the estimand of a guard's answers, in sentences.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def estimand(guard: PredictionGuard) -> str:
 
 
 def promise(guard: PredictionGuard, feedback: Feedback, phase: Phase = "open") -> str:
-    """Return what the answers of a guard are worth, in sentences."""
+    """Return the guarantee of a guard's answers, in sentences."""
     certificate = guard.certificate
     if certificate.chosen is None:
         return f"Nothing is promised: {certificate.statement}"
@@ -110,7 +110,7 @@ def promise(guard: PredictionGuard, feedback: Feedback, phase: Phase = "open") -
 
 
 def corrected(corrections: Corrections, *, best: bool) -> tuple[str, ...]:
-    """Return what the promise is worth after corrections; nothing where there are none.
+    """Return the guarantee after corrections; nothing without corrections.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def corrected(corrections: Corrections, *, best: bool) -> tuple[str, ...]:
 
 
 def looked_at(ledger: Ledger, guard: str) -> tuple[str, ...]:
-    """Return what is said where the records were looked at in other private ways; nothing where they were not."""
+    """Return the note on other private releases about the records; nothing without releases."""
     number = len(release_names(ledger, guard))
     if not number:
         return ()

@@ -1,4 +1,4 @@
-"""Guards that are open: a service asks the same few again and again, and opening one reads all of its labels."""
+"""Open guards: opening one reads all of its labels, and a service queries the same few guards again and again."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from thresholdout.service.prediction_guard import PredictionGuard
 
 __all__ = ["MOST_BYTES", "GuardCache"]
 
+# Default of the memory that open guards may take.
 MOST_BYTES: Final = 1 << 30
-"""Memory that open guards may take, by default."""
 
 
 @dataclass(slots=True)
 class _Place:
-    """A guard in the cache; whoever wants it while it is being opened waits for its lock."""
+    """A guard in the cache; other threads wait for its lock while it is opened."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     guard: PredictionGuard | None = None
@@ -27,19 +27,14 @@ class _Place:
 
 
 class GuardCache:
-    """Open guards of one ledger, those that were used last; safe to use from several threads.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Where they are.
-    most_bytes : int, default 2**30
-        How much memory they may take together, about; the one that was used last stays in any case.
+    """Open guards of one ledger, the least recently used of which is dropped; safe to use from several threads.
 
     Notes
     -----
-    What a guard was made with never changes, and its state is read from the ledger for each query, so a guard that
-    is kept answers as one that is opened anew, whatever other processes ask meanwhile.
+    `most_bytes` limits the memory of all guards together, approximately; the last used one always stays. A guard's
+    definition never changes, and its state is read from the ledger for each query. So a cached guard answers as one
+    that
+    is opened anew, whatever other processes query meanwhile.
 
     Examples
     --------
@@ -61,7 +56,7 @@ class GuardCache:
         self._lock = threading.Lock()
 
     def get(self, identity: str) -> PredictionGuard:
-        """Return an open guard; opened by one thread where several want it at once."""
+        """Return an open guard; one thread opens it where several want it at once."""
         with self._lock:
             place = self._places.setdefault(identity, _Place())
             self._places.move_to_end(identity)
@@ -77,18 +72,18 @@ class GuardCache:
             return place.guard
 
     def forget(self, identity: str) -> None:
-        """Leave a guard, so that the next call opens it anew: as after a correction of its labels."""
+        """Drop a guard, so that the next call opens it anew, as after a correction of its labels."""
         with self._lock:
             self._places.pop(identity, None)
 
     @property
     def nbytes(self) -> int:
-        """How much memory the open guards take, about."""
+        """Approximate memory of the open guards."""
         with self._lock:
             return sum(place.size for place in self._places.values())
 
     def _make_room(self) -> None:
-        """Leave the guards that were not used for the longest time, until the others fit."""
+        """Drop the least recently used guards until the others fit."""
         with self._lock:
             total = sum(place.size for place in self._places.values())
             for identity in list(self._places)[:-1]:

@@ -1,9 +1,8 @@
-"""What a ledger keeps of the labels behind a guard, and how it is found again.
+"""Storage of the labels behind a guard in its ledger.
 
-One secret document says what there is, with a digest of each column; each column is a document of its own.
-
-Numbers are the bytes of an array in base64, little end first; integers take as few bytes as the largest needs. Texts
-are a list, or, where they repeat, a list of the different ones and the numbers of those that stand in each row.
+One secret document describes the records, with a digest of each column; each column is a document of its own.
+Numbers are the bytes of an array in base64, little-endian; integers take as few bytes as the largest needs. Texts
+are a list, or, where they repeat, a list of distinct texts and the index of each row.
 """
 
 from __future__ import annotations
@@ -116,26 +115,19 @@ def unpacked_texts(text: str) -> list[str]:
     return column
 
 
+# Bytes of one record: a text object and two references to it, an index entry, two labels, and hashes.
 _FOR_EACH_RECORD: Final = 160
-"""Bytes: a text object and two references to it, a place in an index, labels twice and hashes."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledRecords:
     """The records behind a guard that holds labels. Secret.
 
-    Attributes
-    ----------
-    id : str
-        Name of the column that identifies a record.
-    train_ids, holdout_ids : list of str
-        Ids of both parts.
-    train_labels, holdout_labels : ndarray
-        Labels of both parts: integers, floats or texts. Those of the training part are not protected.
-    dependence : dict
-        How the holdout's records depend on each other, as JSON values.
-    groups : list of str or None
-        Group of each holdout record, where they depend on each other in groups.
+    Notes
+    -----
+    `dependence` describes the dependence of the holdout's records as JSON values; `groups` are their groups, where it
+    has
+    some. Labels of the training part are not protected.
     """
 
     id: str
@@ -148,7 +140,7 @@ class LabelledRecords:
 
     @cached_property
     def classes(self) -> NDArray[Any]:
-        """The different labels of the training part."""
+        """The distinct labels of the training part."""
         return np.unique(self.train_labels)
 
     @cached_property
@@ -161,7 +153,7 @@ class LabelledRecords:
 
     @cached_property
     def integer_ids(self) -> pd.Index[Any] | None:
-        """The same as integers, where all of them are written as integers are; None otherwise."""
+        """The ids as integers, if all of them are written as integers; ``None`` otherwise."""
         import pandas as pd
 
         texts = [*self.train_ids, *self.holdout_ids]
@@ -172,7 +164,7 @@ class LabelledRecords:
             return None
 
     def places(self, column: pd.Series[Any]) -> NDArray[np.intp]:
-        """Return where in `ids` those of a column are, -1 for those that are not there."""
+        """Return the places in `ids` of the ids in a column, -1 for unknown ones."""
         import pandas as pd
 
         if column.dtype.kind == "i" and self.integer_ids is not None:
@@ -192,9 +184,9 @@ class LabelledRecords:
 
     @property
     def nbytes(self) -> int:
-        """How much memory an open guard takes for them, about."""
+        """Approximate memory of the records in an open guard."""
         texts = sum(map(len, self.train_ids)) + sum(map(len, self.holdout_ids))
-        return _FOR_EACH_RECORD * len(self.ids) + 5 * texts  # a byte for each character as text, four in an array
+        return _FOR_EACH_RECORD * len(self.ids) + 5 * texts  # a character takes one byte as text and four in an array
 
     def parts(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Return training part and holdout as pairs of ids and labels."""
@@ -204,7 +196,7 @@ class LabelledRecords:
         ]
 
     def model(self) -> DependenceModel:
-        """Return how the holdout's records depend on each other."""
+        """Return the dependence model of the holdout's records."""
         return model_of(self.dependence, len(self.holdout_ids), self.groups)
 
 
@@ -243,15 +235,15 @@ def labelled(
     return LabelledRecords(id, ids[0], ids[1], labels[0], labels[1], dependence, of_groups)
 
 
+# Name of the document that describes the labels; secret, as the columns are.
 DOCUMENT: Final = "labels"
-"""Name of the document that says which labels there are; secret, as the columns are."""
 
 _GROUPS: Final = "holdout/groups"
 _VERSION: Final = 1
 
 
 def chosen_guard(ledger: Ledger, start: str | None) -> str:
-    """Return the one guard with labels whose identity starts so."""
+    """Return the one guard with labels whose identity begins with `start`."""
     named = [identity for identity in ledger.guards() if identity.startswith(start or "")]
     found = [identity for identity in named if DOCUMENT in ledger.documents(identity)]
     if len(found) == 1:
@@ -266,13 +258,13 @@ def chosen_guard(ledger: Ledger, start: str | None) -> str:
 
 
 def documents_of(records: LabelledRecords) -> dict[str, str]:
-    """Return the texts that a ledger keeps of records."""
+    """Return the documents of records for a ledger."""
     columns = _columns_of(records)
     return {DOCUMENT: json.dumps(_described(records, columns))} | {_named(name): columns[name] for name in columns}
 
 
 def stored_records(ledger: Ledger, identity: str) -> LabelledRecords:
-    """Return what `PredictionGuard.create` has put into a ledger."""
+    """Return the records that `PredictionGuard.create` put into a ledger."""
     try:
         described: dict[str, Any] = json.loads(ledger.document(identity, DOCUMENT) or "")
         records = _of_columns(ledger, identity, described)
@@ -287,10 +279,7 @@ def stored_records(ledger: Ledger, identity: str) -> LabelledRecords:
 
 
 def known_records(ledger: Ledger, identity: str) -> tuple[str, str] | None:
-    """Return identity and order of the holdout, as the guard was made with them.
-
-    They belong to columns whose digests were found right.
-    """
+    """Return content and order of the holdout at creation, whose columns have their digests."""
     names = ledger.documents(identity)
     if _named("holdout/ids") not in names or ORDER not in names:
         return None
@@ -299,7 +288,7 @@ def known_records(ledger: Ledger, identity: str) -> tuple[str, str] | None:
 
 
 def check_stored(ledger: Ledger, identity: str, documents: dict[str, str]) -> None:
-    """Refuse a guard for this holdout that was made with something else besides; a new one has just got it."""
+    """Refuse another holdout's or other labels' guard; a new guard has just got these documents."""
     if DOCUMENT not in ledger.documents(identity):
         raise LedgerMismatch(ledger.location, "this holdout's guard was made without labels; give another file")
     if ledger.document(identity, DOCUMENT) == documents[DOCUMENT]:
@@ -316,7 +305,7 @@ def check_stored(ledger: Ledger, identity: str, documents: dict[str, str]) -> No
 
 
 def _named(column: str) -> str:
-    """Return what a ledger calls the document with a column."""
+    """Return the name of the document with a column."""
     return f"{DOCUMENT}/{column}"
 
 
@@ -334,7 +323,7 @@ def _columns_of(records: LabelledRecords) -> dict[str, str]:
 
 
 def _described(records: LabelledRecords, columns: dict[str, str]) -> dict[str, Any]:
-    """Return what there is, with digests of the columns."""
+    """Return the description of records, with digests of the columns."""
     digests = {name: sha256(text.encode()).hexdigest() for name, text in columns.items()}
     parts = {part: {name: digests[f"{part}/{name}"] for name in ("ids", "labels")} for part in ("train", "holdout")}
     groups = {} if records.groups is None else {"groups": digests[_GROUPS]}
@@ -342,7 +331,7 @@ def _described(records: LabelledRecords, columns: dict[str, str]) -> dict[str, A
 
 
 def _of_columns(ledger: Ledger, identity: str, described: dict[str, Any]) -> LabelledRecords:
-    """Return records of which a ledger keeps the columns; each has to have its digest."""
+    """Return records from a ledger's columns; each column must have its digest."""
     if described["columns"] != _VERSION:
         raise ValueError
     dependence = dict(described["dependence"])

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Leaderboards"]
 
+# Entries that are read at once.
 _SLICE: Final = 2000
-"""Entries that are read at once."""
 
 
 class _Kept:
-    """How far one leaderboard is."""
+    """One leaderboard and the number of entries it covers."""
 
     def __init__(self, tally: Tally, until: int | None) -> None:
         self.lock = threading.Lock()
@@ -29,13 +29,7 @@ class _Kept:
 
 
 class Leaderboards:
-    """The leaderboards of a service.
-
-    Parameters
-    ----------
-    ledger : SQLLedger
-        Where the histories are.
-    """
+    """The leaderboards of a service."""
 
     def __init__(self, ledger: SQLLedger) -> None:
         self._ledger = ledger
@@ -43,7 +37,7 @@ class Leaderboards:
         self._lock = threading.Lock()
 
     def rows(self, holdout: HoldoutRow) -> tuple[Standing, ...]:
-        """Return who leads, as far as that may be shown now."""
+        """Return the leaderboard as far as it may be shown now."""
         if holdout.settings.feedback != "interval":
             return ()
         ends = [end for end in (holdout.shown, proved_until(self._ledger, holdout.identity)) if end is not None]
@@ -55,12 +49,12 @@ class Leaderboards:
             return kept.rows[1]
 
     def follow(self, holdout: HoldoutRow, query: int | None) -> None:
-        """Read on from time to time while queries are answered, so that no leaderboard begins with a long history."""
+        """Read on from time to time while queries are answered, so that no first visit reads a long history."""
         if query is not None and query % _SLICE == 0:
             self.rows(holdout)
 
     def _of(self, holdout: HoldoutRow, until: int | None) -> _Kept:
-        """Return the kept part of a leaderboard that ends where a blind phase began, or nothing is proved any more."""
+        """Return the cached leaderboard, which ends where a blind phase began or the guarantee ended."""
         with self._lock:
             kept = self._kept.get(holdout.identity)
             if kept is None or kept.until != until:
@@ -70,7 +64,7 @@ class Leaderboards:
             return kept
 
     def _read_on(self, holdout: HoldoutRow, kept: _Kept) -> None:
-        """Add what was answered since."""
+        """Add the entries since the last call."""
         while True:
             count = _SLICE if kept.until is None else min(_SLICE, kept.until - kept.tally.last)
             entries = self._ledger.entries(holdout.identity, kept.tally.last + 1, count) if count else []

@@ -1,7 +1,7 @@
-"""How much the service takes: of one table, of one token, and at one moment.
+"""Limits of tables, tokens and concurrent work.
 
-All limits are public, and none depends on labels. Refused tables are free up to a rate for each token, so that nobody
-probes for nothing all day.
+All limits are public, and none depends on labels. Refused tables are free up to a rate for each token, which bounds
+probing at no cost.
 """
 
 from __future__ import annotations
@@ -29,15 +29,7 @@ _FORGET: Final = "DELETE FROM service_failures WHERE token = ? AND hour < ?"
 
 
 class Failures:
-    """How many tables of each token were refused in this hour.
-
-    Parameters
-    ----------
-    store : Store
-        Where they are counted, for all processes together.
-    most : int
-        Refused tables of one token in an hour, after which its requests wait for the next hour.
-    """
+    """Counter of the tables of each token that were refused in this hour, for all processes together."""
 
     def __init__(self, store: Store, most: int) -> None:
         self._store = store
@@ -59,7 +51,7 @@ class Failures:
             cursor.execute(store.statement(_FORGET), (by.token, hour))
             cursor.execute(store.statement(_ADD), (by.token, hour))
             if int(cursor.fetchone()[0]) > self._most:
-                raise self._refusal()  # which takes back the count
+                raise self._refusal()  # rolls the count back
 
         store.database.transact(add)
 
@@ -77,24 +69,15 @@ def _twice_the_cores() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a service takes.
+    """Limits of a service; the fields with "most" concern one table, unless they say otherwise.
 
-    Attributes
-    ----------
-    most_bytes : int
-        Of one table, as it is sent.
-    most_decompressed : int
-        Bytes of one table in memory, once it is decompressed.
-    most_rows, most_columns : int
-        Of one table.
-    failures_per_hour : int
-        Refused tables of one token that are free, in each hour; further requests wait.
-    wait : float
-        Seconds for which a submission waits for its answer, unless the request prefers another time.
-    at_once : int
-        Tables that are held in memory at the same time, and threads that work on them.
-    most_waiting : int
-        Further requests that wait for these; others are told that the service is busy.
+    Notes
+    -----
+    `most_bytes` bounds a table as sent, `most_decompressed` in memory. `failures_per_hour` refused tables of one token
+    are
+    free. A submission waits `wait` seconds for its answer, unless the request prefers another time. `at_once` tables
+    are
+    in memory, each with a thread; `most_waiting` further requests wait, and others are refused as busy.
 
     Examples
     --------
@@ -112,7 +95,8 @@ class Limits:
     most_waiting: int = 64
 
     def of_holdout(self, rows: int | None) -> Limits:
-        """Return the limits of a table for a holdout: some more rows than both parts have, so that what is wrong shows.
+        """Return the limits of a table for a holdout: more rows than both parts have, so that the error names the
+        mistake.
 
         Examples
         --------

@@ -1,10 +1,10 @@
 """A guard that holds the labels: predictions come in, answers go out.
 
-This is how a leaderboard or an evaluation service uses a guard. Labels are stored in the ledger once, when it is
-created; afterwards predictions are scored, and labels of the holdout come out through the guard's answers only.
+A leaderboard or an evaluation service uses a guard in this way. Labels are stored in the ledger once, at creation.
+Afterwards predictions are scored, and labels of the holdout are released through the guard's answers only.
 Labels of the training part are not protected: outside of a leaderboard the history shows the exact training value of
-every query, so two predictions that differ in one training record tell its label. Give a training part that may be
-known. Where whoever asks knows these labels, a training value is a claim and no evidence; a leaderboard uses none.
+every query, so two predictions that differ in one training record reveal its label. Pass a training part that may be
+public. A client who knows these labels can choose the training value, so it is no evidence; a leaderboard uses none.
 """
 
 from __future__ import annotations
@@ -60,19 +60,19 @@ if TYPE_CHECKING:
 
 __all__ = ["DOCUMENT", "PredictionGuard", "read_table"]
 
+# Dependence for which estimands can be given the features.
 _FIXED_FEATURES = ("independent", "groups")
-"""Dependence for which estimands can be given the features."""
 
 
 class PredictionGuard(DecidesAboutPredictions):
-    """A guard behind which labels are hidden; made by `create`, found again by `open`.
+    """A guard that holds the labels; made by `create`, opened again by `open`.
 
     Attributes
     ----------
     guard : Thresholdout
         The guard itself.
     queries : int or None
-        Queries that were declared; ``None`` for any number.
+        The declared number of queries; ``None`` for any number.
 
     Examples
     --------
@@ -114,62 +114,79 @@ class PredictionGuard(DecidesAboutPredictions):
         prior_queries: int | PriorQueries = 0,
         allow_duplicates: bool = False,
     ) -> PredictionGuard:
-        """Make a guard in a new file and put the labels there.
+        """Make a guard in a ledger, and store the labels there.
 
         Parameters
         ----------
         path : str, Path or Ledger
-            The ledger's file. If it exists it must hold the same guard already, with the same training part. Or the
-            address of a server, which may hold others beside it; `identity` then tells them apart.
+            A file, a ledger, or the address of a server. An existing file must hold the same guard, with the same
+            training
+            part. A server may hold other guards too; `identity` tells them apart.
         train, holdout : DataFrame
             One row per record, with the columns that the other arguments name.
         label : str
-            Column of the true labels: numbers, or names of classes. Text is taken as numbers only if all labels of
-            both tables are numbers and no two of them become one, so "01" and "1" are two classes.
+            Column of the true labels: numbers, or names of classes. Text is read as numbers only if all labels of both
+            tables
+            are numbers and no two of them are equal as numbers, so "01" and "1" are two classes.
         id : str, default="id"
             Column that identifies a record, unique in both tables together; compared as text.
         groups : str, optional
-            Column of the holdout that says which records may depend on each other arbitrarily: `graphs.Groups`.
+            Column of the holdout with groups, within which records may depend on each other arbitrarily:
+            `graphs.Groups`.
         order : str, optional
-            Column by which both tables are put in order, the holdout after the training part; beside it stands
-            ``window`` or ``transition``.
+            Column that orders both tables, the holdout after the training part; used with ``window`` or
+            ``transition``.
         window : int, optional
-            Rows of the holdout more than ``window`` apart are independent, in the order of ``order``, or as they stand
-            without it: `graphs.MovingWindow`.
+            Rows of the holdout more than ``window`` apart are independent, in the order of ``order`` or of the table:
+            `graphs.MovingWindow`.
         transition : DataFrame, optional
             The labels in the order of ``order`` form a Markov chain, and records depend on each other only through it:
-            `graphs.MarkovChain`, beginning after the last training label. Its law is known from elsewhere: a first
-            column of labels, and for each label a column with the probability that it comes next. One that is
-            estimated from the training labels is not their law.
+            `graphs.MarkovChain`, beginning after the last training label. The first column holds the labels, and each
+            further
+            column, named by a label, the probability that this label comes next. The law must be known: an estimate
+            from the
+            training labels is not their law.
         graph : DataFrame, optional
-            Pairs of ids, in the first two columns, of records that may depend on each other; records of the holdout
-            that are connected within it form a group. Edges that touch training records are left out: the
-            certificate is then about the holdout's expected values given the training records.
-        mechanism : str or object, default="leaderboard"
-            As for `Thresholdout`; by default the score that a client expects is a guess. Mechanisms that answer from a
-            part of the records are refused: a table of predictions by id is another function of every record.
-        sampling : {"fixed_features", "independent"}, optional
-            As for `Thresholdout`. For independent records or groups it is "fixed_features" by default, since whoever
-            sends predictions has the features: estimands are expectations over the labels of these records. With
-            "independent", for orders, and for Algorithm 1 by hand, estimands are about features and labels together,
-            and predictions for a record have to come from a rule that was chosen without the holdout's features.
+            Pairs of ids, in the first two columns, of records that may depend on each other. Connected records of the
+            holdout
+            form a group. Edges of training records are left out: the certificate is then about the holdout's expected
+            values
+            given the training records.
         queries, confidence, prior_queries, allow_duplicates
             As for `Thresholdout`.
+        mechanism : str or object, default="leaderboard"
+            As for `Thresholdout`; by default a client's anticipated score is not trusted. Mechanisms that answer from
+            a part
+            of the records are refused: a table of predictions by id is another function of every record.
+        sampling : {"fixed_features", "independent"}, optional
+            As for `Thresholdout`. The default for independent records or groups is "fixed_features", since clients
+            have the
+            features: estimands are expectations over the labels of these records. With "independent", for orders, and
+            for
+            Algorithm 1 by hand, estimands are about features and labels together, and the rule that predicts a record
+            must
+            have been chosen without the holdout's features.
+
+        Returns
+        -------
+        PredictionGuard
+            The guard.
 
         Raises
         ------
         InputError
-            When a column is missing, an id occurs twice, a label is missing or no label, an edge names an unknown
-            record, or more than one kind of dependence is named. Nothing has been written then.
+            When a column is missing, an id occurs twice, a label is missing or invalid, an edge names an unknown
+            record, or
+            more than one kind of dependence is named. Nothing has been written then.
         LedgerMismatch
-            When the file holds a guard for other data, or it or the server holds one for this holdout that was declared
-            otherwise; it is left as it is.
+            When the ledger holds a guard for other data, or a guard for this holdout with other declarations; it is
+            left as
+            it is.
 
         Warns
         -----
         LikelyMistakeWarning
-            A column of the training part says that records belong together, or stand in time, and no dependence is
-            declared.
+            A column of the training part suggests groups or an order in time, and no dependence is declared.
         """
         records = labelled(
             train,
@@ -202,14 +219,19 @@ class PredictionGuard(DecidesAboutPredictions):
 
     @classmethod
     def open(cls, path: str | Path | Ledger, guard: str | None = None) -> PredictionGuard:
-        """Find a guard in its file, or in a ledger that is open, again.
+        """Open a guard in its file, or in an open ledger.
 
         Parameters
         ----------
         path : str, Path or Ledger
-            Where it is; a server may hold many.
+            The ledger; a server may hold many guards.
         guard : str, optional
             First characters of its `identity`, when there are several with labels.
+
+        Returns
+        -------
+        PredictionGuard
+            The guard.
 
         Raises
         ------
@@ -227,17 +249,17 @@ class PredictionGuard(DecidesAboutPredictions):
 
     @property
     def rows(self) -> int:
-        """Records of both parts, of which a table of predictions has a row each at most."""
+        """Number of records of both parts: the largest number of rows in a table of predictions."""
         return self.guard.n + len(self._records.train_labels)
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes while it is open, about."""
+        """Approximate memory of the open guard."""
         return self._records.nbytes
 
     @property
     def identity(self) -> str:
-        """What its ledger calls the guard; the first characters are enough for `open`."""
+        """Identity of the guard in its ledger; the first characters are enough for `open`."""
         return self.guard._id
 
     @property
@@ -247,18 +269,18 @@ class PredictionGuard(DecidesAboutPredictions):
 
     @property
     def certificate(self) -> Certificate:
-        """What the answers are worth."""
+        """The certificate of the answers."""
         return self.guard.certificate
 
     @property
     def labels(self) -> str:
-        """How the labels were read, in words: as numbers, or as text."""
+        """The type of the labels, in words: numbers, or text."""
         kind = "text" if self._records.train_labels.dtype.kind == "U" else "numbers"
         return f"read as {kind}, {self._records.classes.size} different ones in the training part"
 
     @property
     def note(self) -> str:
-        """What the certificate is conditional on, in words; empty when there is nothing to say."""
+        """The condition of the certificate, in words; empty when there is none."""
         both = self._records.dependence.get("in_both", 0)
         if not both:
             return ""
@@ -268,36 +290,40 @@ class PredictionGuard(DecidesAboutPredictions):
 
     @property
     def corrections(self) -> Corrections:
-        """What was corrected of the labels since the guard was made; its representation shows no label."""
+        """Corrections of the labels since the guard was made; their representation shows no label."""
         return self._labels.now().corrections
 
     def correct(self, corrections: pd.DataFrame, reason: str, *, basis: Basis = "labels") -> Entry:
-        """Put other labels in place of those of some records, or withdraw records; what was told carries over.
+        """Replace the labels of some records, or withdraw records; the information released carries over.
 
-        The holdout stays the same one. Answers from now on are about the records and labels as they are then, earlier
-        ones about those of their time, and the history notes the correction, by its reason alone.
+        The holdout stays the same. Answers from now on are about the corrected records and labels, earlier ones about
+        those
+        of their time. The history notes the correction by its reason alone.
 
         Parameters
         ----------
         corrections : DataFrame
-            The id column, and ``label``: the new labels of some records of the holdout, written as in the tables of
-            `create`; a record without one is withdrawn. Records that were looked at and have the label that they had
-            may be among them.
+            The id column, and ``label``: new labels of some records of the holdout, in the form of `create`'s tables.
+            A
+            record without a label is withdrawn. Checked records whose label stays the same may be included.
         reason : str
-            Why, in words that everybody may read: no function of the labels.
-        basis : {"public", "labels"}
-            "public" says of the corrections that (i) they are made now, and of these records, whatever the labels turn
-            out to be: at a date that was fixed, or since somebody who does not know the holdout's labels disputed some,
-            and then with those that were found to be right; (ii) each record's new label depends on what is public and
-            on this record alone, and not on other labels. Then all that was promised holds, for earlier answers and for
-            later ones, and `standings` widens earlier intervals by the share of records in the table. With "labels"
-            nothing is proved about later answers, `standings` counts earlier ones alone, and the holdout's page says
-            so.
+            The reason, which everybody may read: no function of the labels.
+        basis : {"public", "labels"}, default "labels"
+            "public" declares that (i) the time of the corrections and the choice of records do not depend on the
+            labels: they
+            follow from a fixed date, or from a dispute raised by somebody who does not know the holdout's labels, and
+            then the
+            records found to be right are included; (ii) each record's new label depends on public facts and this
+            record alone,
+            not on other labels. The guarantee then holds for earlier and later answers, and `standings` widens earlier
+            intervals by the share of records in the table. With "labels" nothing is proved about later answers,
+            `standings`
+            counts earlier ones alone, and the holdout's page says so.
 
         Returns
         -------
         Entry
-            As the history has it.
+            The entry of the history.
 
         Raises
         ------
@@ -317,11 +343,13 @@ class PredictionGuard(DecidesAboutPredictions):
 
     @property
     def releases(self) -> Releases:
-        """Other private releases about the holdout, to be recorded before anything of them is seen.
+        """Other private releases about the holdout, to be recorded before any result of them is seen.
 
-        Whoever holds the ledger records them, also while a service answers from it: later submissions have wider
-        intervals, and everybody reads that there was a release. No client's allowance pays for it. Its computation must
-        be decided before the next submission is answered.
+        The holder of the ledger records them, also while a service answers from it. Later submissions have wider
+        intervals,
+        and the guarantee's text mentions the release. No client's allowance pays for it. Its computation must be
+        decided before
+        the next submission is answered.
 
         Examples
         --------
@@ -336,17 +364,22 @@ class PredictionGuard(DecidesAboutPredictions):
         return self.guard.releases
 
     def standings(self, metric: str | Metric = "accuracy") -> list[Standing]:
-        """Return who is certified to be how good, by the best submission of each client.
+        """Return the certified standings of the clients, by the best submission of each.
 
         Parameters
         ----------
         metric : str or Metric, default="accuracy"
-            Which submissions count.
+            The metric whose submissions count.
+
+        Returns
+        -------
+        list of Standing
+            The standings, the best first.
 
         Raises
         ------
         InputError
-            When the mechanism tells the best score of all only.
+            When the mechanism reports only the best score of all.
 
         Examples
         --------
@@ -369,7 +402,7 @@ class PredictionGuard(DecidesAboutPredictions):
 
 
 def _usual_sampling(mechanism: object, records: LabelledRecords) -> Sampling:
-    """Return how records are sampled where nobody declares it: with fixed features, where that is proved."""
+    """Return the default sampling: fixed features, where that is proved."""
     serves = mechanism.given_features if isinstance(mechanism, Parameters) else not isinstance(mechanism, SparseVector)
     if not serves or records.dependence["kind"] not in _FIXED_FEATURES or is_unlimited(records.model()):
         return "independent"

@@ -1,4 +1,4 @@
-"""Queries about tables of predictions, as a guard is asked them: scores, differences, and proposals for one bit."""
+"""Queries about tables of predictions: scores, differences, and proposals that release one bit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ __all__ = ["AsksAboutPredictions", "DecidesAboutPredictions"]
 
 
 class AsksAboutPredictions:
-    """The part of a guard that holds labels which is asked about predictions.
+    """Base class of the queries of a guard that holds labels.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class AsksAboutPredictions:
     _labels: CorrectedLabels
 
     def read(self, predictions: pd.DataFrame, metric: str | Metric = "accuracy") -> Reading:
-        """Check a table of predictions and put it in the order of the records; no label of the holdout is touched.
+        """Check a table of predictions and sort it by record, without touching a label of the holdout.
 
         Parameters
         ----------
@@ -73,13 +73,14 @@ class AsksAboutPredictions:
         Returns
         -------
         Reading
-            To be asked about in place of the table. Its ``digest`` says what the predictions are, and from its
-            ``encoded`` bytes `decoded` makes it again.
+            A replacement for the table in queries. ``digest`` identifies the predictions, and `decoded` restores a
+            reading from
+            its ``encoded`` bytes.
 
         Raises
         ------
         InputError
-            As in `ask`, for what depends on ids, format and training labels alone.
+            As in `ask`, for errors of ids, format and training labels alone.
 
         Examples
         --------
@@ -95,16 +96,26 @@ class AsksAboutPredictions:
         return self._reader.read(predictions, self._checked(metric))
 
     def stored(self, key: str, client: str = "") -> Entry | None:
-        """Return the answer that a key has with the labels as they are now; None where it has none."""
+        """Return the stored answer of a key with the current labels; ``None`` if there is none."""
         return self.guard._ledger.find(self.guard._id, self._labels.now().key(key), client)
 
     def decoded(self, encoded: bytes) -> Reading:
-        """Return the reading of which `Reading.encoded` was made.
+        """Return the reading in the bytes of `Reading.encoded`.
+
+        Parameters
+        ----------
+        encoded : bytes
+            The bytes.
+
+        Returns
+        -------
+        Reading
+            The reading.
 
         Raises
         ------
         InputError
-            When it is something else, or was read by another guard.
+            When the bytes are no reading, or another guard's.
         """
         return Reading.decoded(encoded, self.guard._id)
 
@@ -126,33 +137,44 @@ class AsksAboutPredictions:
         ----------
         predictions : DataFrame or Reading
             The id column of the tables, and either ``prediction`` or, for metrics of probabilities, one column
-            ``p_<class>`` for each class of the *training* labels (``p_0`` and ``p_1`` for labels 0 and 1). A class
-            that only the holdout has counts as one that was given no probability. Every record of the holdout once, in
-            any order; those of the training part too where nothing is `expected` outside of a leaderboard. Or what
-            `read` has made of such a table.
+            ``p_<class>`` for
+            each class of the *training* labels (``p_0`` and ``p_1`` for labels 0 and 1). A class that only the holdout
+            has gets
+            probability zero. Every record of the holdout has one row, in any order; records of the training part have
+            rows too,
+            unless `expected` is given or the guard is a leaderboard. Or the result of `read` for such a table.
         metric : str or Metric, default="accuracy"
             One of `thresholdout.scoring.metrics`.
         expected : float, optional
-            The score that the client expects, such as a cross-validated one. Left out, it is the score on the training
-            part. In a leaderboard a table may have no rows for that part: then the client's last answer is expected, or
-            for its first query the median of the first answers to others.
+            The client's anticipated score, such as a cross-validated one; by default the score on the training part.
+            In a
+            leaderboard a table may have no rows for that part: then the default is the client's last answer, or for
+            its first
+            query the median of the first answers to others.
         name : str, optional
-            What the history calls the query; the metric's name stands behind it.
+            Name of the query in the history, followed by the metric's name.
         key : str, optional
-            Identity of the query among those of this client. By default the content of the predictions, so that
-            sending the same predictions again gives the same answer, under its first name, and costs nothing.
+            Identity of the query among those of this client; by default the content of the predictions. The same
+            predictions
+            again get the same answer, under its first name, and cost nothing.
         client, quota, since : optional
-            As in `Thresholdout.ask`. The same predictions from somebody else are another query.
+            As in `Thresholdout.ask`. The same predictions of another client are another query.
+
+        Returns
+        -------
+        Answer
+            The answer.
 
         Raises
         ------
         InputError
-            When a row or column is missing or twice there, predictions are of another kind than the labels, no
-            prediction is a label, a number is not finite, or the metric does not suit the labels; nothing is spent, and
-            the message shows no label of the holdout. When a metric fails with the holdout's labels only; this is
-            charged.
+            When a row or column is missing or repeated, predictions are of another kind than the labels, no prediction
+            is a
+            label, a number is not finite, or the metric does not suit the labels; nothing is spent, and the message
+            shows no
+            label of the holdout. When a metric fails with the holdout's labels only; this is charged.
         BudgetExhausted
-            When the guard, or this client, may ask no more.
+            When the budget of the guard, or of this client, is used.
         """
         chosen = self._checked(metric)
         read = self._reader.read(predictions, chosen)
@@ -189,25 +211,27 @@ class AsksAboutPredictions:
         quota: int | None = None,
         since: float | None = None,
     ) -> Comparison:
-        """Say whether one table of predictions is better than another, and by how much.
+        """Return whether one table of predictions is better than another, and the difference of their scores.
 
         Parameters
         ----------
         b, a : DataFrame or Reading
             As in `ask`; the query is whether `b` is better.
-        expected : float, optional
-            The difference that is expected, of `b` less `a`. Left out, it is that on the training part; in a
-            leaderboard nothing, where one of the tables has no rows for that part.
         metric, name, client, quota, since : optional
             As in `ask`.
+        expected : float, optional
+            The anticipated difference of `b` less `a`; by default the difference on the training part. In a
+            leaderboard there
+            is no default where one of the tables has no rows for that part.
         key : str, optional
             As in `ask`; by default the content of both tables.
 
         Returns
         -------
         Comparison
-            About the difference, see `Thresholdout.compare`. A win rate is about records of one law, each of which
-            gets the same function of it, which predictions by id need not be.
+            The comparison of the difference, see `Thresholdout.compare`. There is no win rate: it needs one function
+            for
+            identically distributed records, which predictions by id need not be.
 
         Raises
         ------
@@ -248,7 +272,7 @@ class AsksAboutPredictions:
         return self._labels.with_these(ask)
 
     def _stands_in(self, metric: Metric, said: list[Reading], expected: float | None) -> Expected | None:
-        """Return what stands in for the difference on the training part, or `None` where that is used."""
+        """Return the substitute for the difference on the training part; ``None`` where that is used."""
         if expected is not None and as_real(expected) is None:
             raise InputTypeError("expected", repr(expected), "a number, or nothing")
         if expected is None and all(one.train is not None for one in said):
@@ -259,7 +283,12 @@ class AsksAboutPredictions:
         return Expected(expected, metric.name in OF_LABELS)
 
     def check_metric(self, metric: str | Metric) -> None:
-        """Refuse a metric that does not suit the training labels or the mechanism.
+        """Raise if a metric does not suit the training labels or the mechanism.
+
+        Parameters
+        ----------
+        metric : str or Metric
+            The metric.
 
         Raises
         ------
@@ -276,7 +305,7 @@ class AsksAboutPredictions:
         return chosen
 
     def _expected(self, metric: Metric, read: Reading, expected: float | None) -> tuple[float, Known]:
-        """Return what is expected of a score, in units of its range, and what is known of the values."""
+        """Return the anticipated score in units of its range, and the known properties of the values."""
         records, mechanism, guesses = self.guard._records, self.guard._mechanism, self.guard.parameters.anticipates
         known = Known(binary=metric.name in OF_LABELS)
         mean = 0.5
@@ -297,7 +326,9 @@ class AsksAboutPredictions:
         return mean, known
 
     def _on_holdout(self, metric: Metric, read: Reading, labels: Labels) -> NDArray[np.float64]:
-        """Return a metric's values on the holdout; after the training labels, so that the metric sees all classes."""
+        """Return a metric's values on the holdout; computed behind the training labels, so that the metric sees all
+        classes.
+        """
         known = self._records.train_labels
         output = read.output
         if read.train is None:  # then it sees training labels with predictions of the holdout, which are left out
@@ -306,7 +337,7 @@ class AsksAboutPredictions:
         return np.asarray(values, dtype=np.float64)[len(known) :]
 
     def _side(self, metric: Metric, read: Reading, labels: Labels) -> Side:
-        """Return a table of predictions as comparisons see it."""
+        """Return a table of predictions as a side of a comparison."""
         size = 0 if read.train is None else len(self._records.train_labels)
         said = (
             None
@@ -320,9 +351,9 @@ class AsksAboutPredictions:
     def _known_by(
         self, labels: Labels, key: str | None, asked: str, said: list[Reading], title: str, client: str
     ) -> tuple[str, str]:
-        """Return a key for these predictions, and the name under which this client sent them before, or the title.
+        """Return a key for these predictions, and the name under which this client sent them first, or the title.
 
-        With a key of the caller's own it is that one, and the title.
+        With the caller's own key, return that key and the title.
         """
         if key is not None:
             return labels.key(key), title
@@ -333,7 +364,7 @@ class AsksAboutPredictions:
 
 
 class DecidesAboutPredictions(AsksAboutPredictions):
-    """The part of a guard that holds labels which decides about proposals."""
+    """Queries of a guard that holds labels, with proposals."""
 
     def propose(
         self,
@@ -347,11 +378,13 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         quota: int | None = None,
         since: float | None = None,
     ) -> Decision:
-        """Say whether predictions are certified to be better than others, and nothing else.
+        """Return whether predictions are certified to be better than others, and release nothing else.
 
-        One bit is told, so the holdout lasts longer than where differences are, and a rejection costs hundredths of a
-        nat. No training value is used: whoever proposes knows the labels there. Predictions that differ on too few
-        records for any outcome to be certified are rejected without reading the holdout, at no cost.
+        Only one bit is released, so the holdout lasts longer than with differences, and a rejection costs hundredths
+        of a nat.
+        No training value is used, since clients know the labels there. Predictions that differ on too few records for
+        any
+        outcome to be certified are rejected without reading the holdout, at no cost.
 
         Parameters
         ----------
@@ -365,15 +398,15 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         Returns
         -------
         Decision
-            True if `new` is certified to be better; its ``gain`` says nothing here. A rejection says nothing about
-            which of both is better.
+            True if `new` is certified to be better; ``gain`` is always zero here. A rejection leaves open which is
+            better.
 
         Raises
         ------
         InputError
             As `ask`; or when the mechanism answers no comparisons.
         BudgetExhausted
-            When the guard, or this client, may ask no more.
+            When the budget of the guard, or of this client, is used.
 
         Examples
         --------
@@ -415,7 +448,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
     def _contest(
         self, metric: Metric, new: Reading, old: Reading, labels: Labels
     ) -> tuple[DifferenceTest, NDArray[np.bool_]]:
-        """Return how both are tested, and on which records: from what is public."""
+        """Return the test of both, and the records that it uses, from public values alone."""
         from graphs import Groups
 
         def group_index(groups: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -448,7 +481,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         which: NDArray[np.bool_],
         test: DifferenceTest,
     ) -> Callable[[NoiseSource], float]:
-        """Compute the differences on the holdout, and return what tests them."""
+        """Return the test on the differences on the holdout."""
         n, bounds = self.guard.n, metric.bounds
         worst, most = bounds[0 if metric.greater_is_better else 1], bounds[1] - bounds[0]
         values = [clipped(self._on_holdout(metric, one, labels), n, bounds, "metric", worst) for one in (new, old)]
@@ -457,7 +490,7 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         return lambda noise: test.log_p(found, noise)
 
     def _decided(self, entry: Entry, repeated: bool, test: DifferenceTest, name: str) -> Decision:
-        """Return the decision that an entry of the ledger stores."""
+        """Return the decision in an entry of the ledger."""
         assert entry.log_error_budget is not None
         charged = entry.source in ("keep", "reject") and not repeated
         before = self.guard._engine.log_error_budget_before(entry) if charged else entry.log_error_budget

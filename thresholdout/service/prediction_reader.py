@@ -1,6 +1,6 @@
-"""Reading tables of predictions: joined by id, checked by format and training labels alone.
+"""Reader of tables of predictions, which are joined by id and checked by format and training labels alone.
 
-Nothing here sees a label of the holdout, so that what is refused tells nothing about one.
+Nothing here sees a label of the holdout, so a refusal releases no information about one.
 """
 
 from __future__ import annotations
@@ -34,20 +34,12 @@ _WRONG: Final = "bytes that are no reading of this guard's"
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What a table of predictions says, checked and put in the order of the records; made by `PredictionGuard.read`.
+    """A checked table of predictions in the order of the records; made by `PredictionGuard.read`.
 
-    Attributes
-    ----------
-    guard : str
-        Identity of the guard that has read it.
-    metric : str
-        Name of the metric that it was read for.
-    output : ndarray
-        Of the holdout's records, behind those of the training part where the table has these.
-    classes : ndarray or None
-        What its columns stand for, where a metric needs probabilities.
-    train : ndarray or None
-        The metric's values on the training part, where the table has rows for it.
+    Notes
+    -----
+    `output` holds the training part's records first, where the table has them, then the holdout's. `classes` are the
+    classes of its columns, for metrics of probabilities. `train` are the metric's values on the training part.
     """
 
     guard: str
@@ -63,7 +55,7 @@ class Reading:
 
     @cached_property
     def digest(self) -> str:
-        """What the predictions say, for this metric: 64 hexadecimal digits, the same for the same predictions."""
+        """Digest of the predictions for this metric: 64 hexadecimal digits."""
         output = np.ascontiguousarray(self.output)
         about = f"{self.metric}\n{output.dtype.str}{output.shape}{self.train is not None}\n"
         digest = sha256(about.encode())
@@ -72,7 +64,7 @@ class Reading:
 
     @cached_property
     def encoded(self) -> bytes:
-        """All of it as bytes, from which `PredictionGuard.decoded` makes it again."""
+        """The reading as bytes, which `PredictionGuard.decoded` restores."""
         pieces = {"output": self.output, "classes": self.classes, "train": self.train}
         there = {name: piece for name, piece in pieces.items() if piece is not None}
         packed = io.BytesIO()
@@ -83,12 +75,7 @@ class Reading:
 
     @classmethod
     def decoded(cls, encoded: bytes, guard: str) -> Reading:
-        """Return what `encoded` was made of.
-
-        Notes
-        -----
-        `guard`: identity of the guard that must have read it.
-        """
+        """Return the reading in the bytes of `encoded`, which the given guard must have made."""
         try:
             if not encoded.startswith(_FORMAT):
                 raise ValueError
@@ -103,22 +90,14 @@ class Reading:
         return found
 
 
+# Metrics whose values are 0 or 1.
 OF_LABELS: Final = ("accuracy", "zero_one_loss")
-"""Metrics of which a value is 0 or 1."""
 
 _OF_NUMBERS: Final = ("squared_error", "absolute_error")
 
 
 class PredictionReader:
-    """Reads tables of predictions for the records of one guard.
-
-    Parameters
-    ----------
-    records : LabelledRecords
-        What predictions are about; of the labels those of the training part are used.
-    guard : str
-        Identity of the guard.
-    """
+    """Reader of tables of predictions for the records of one guard; it uses the labels of the training part alone."""
 
     def __init__(self, records: LabelledRecords, guard: str) -> None:
         self._records = records
@@ -130,7 +109,7 @@ class PredictionReader:
         metric: Metric,
         argument: str = "predictions",
     ) -> Reading:
-        """Return what a table says, with the metric's values on the training part where it has rows for that."""
+        """Return the reading of a table, with the metric's values on the training part where it has rows for that."""
         if isinstance(predictions, Reading):
             return self._again(predictions, metric, argument)
         try:
@@ -138,14 +117,14 @@ class PredictionReader:
             output, classes = self._output(table, metric)
             rehearsed = self._rehearsed(metric, output, classes)
             train = rehearsed[: len(self._records.train_labels)] if trains else None
-            return Reading(self._guard, metric.name, np.array(output), classes, train)  # nobody else can change it
+            return Reading(self._guard, metric.name, np.array(output), classes, train)  # a copy that no caller can change
         except InputError as error:
             if error.argument == "predictions" != argument:
                 raise type(error)(argument, error.seen, error.expected, error.advice) from None
             raise
 
     def _again(self, reading: Reading, metric: Metric, argument: str) -> Reading:
-        """Refuse what was read for something else."""
+        """Return a reading, or refuse another guard's or another metric's."""
         if reading.guard != self._guard:
             seen = f"what guard {reading.guard[:12]!r}... has read"
             raise InputError(argument, seen, f"a reading of guard {self._guard[:12]!r}...")
@@ -172,7 +151,8 @@ class PredictionReader:
             raise InputError("metric", seen, "labels that are classes; for numbers, squared_error or absolute_error")
 
     def _in_order(self, predictions: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
-        """Return the predictions in the order of the records, training part first, and whether that part is there."""
+        """Return the predictions in the order of the records, training part first, and whether that part is included.
+        """
         column = check_table(predictions, "predictions", [self._records.id])[self._records.id]
         places, size = self._records.places(column), len(self._records.train_ids)
         trains = bool(((places >= 0) & (places < size)).any())
@@ -189,7 +169,7 @@ class PredictionReader:
         return predictions.iloc[rows], trains
 
     def _output(self, table: pd.DataFrame, metric: Metric) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Take from a table of predictions what a metric needs, in the type of the labels."""
+        """Return the columns that a metric needs, in the type of the labels."""
         labels = self._records.train_labels
         if metric.response == "predict":
             check_table(table, "predictions", ["prediction"])
@@ -208,9 +188,9 @@ class PredictionReader:
         return np.stack([numbers(table[n], "predictions", n) for n in names], axis=1), classes
 
     def _rehearsed(self, metric: Metric, output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
-        """Compute a metric's values with training labels, again and again, in place of the holdout's.
+        """Compute a metric's values with repeated training labels in place of the holdout's.
 
-        What fails here tells nothing about the holdout, and is refused for nothing.
+        A failure here releases no information about the holdout, and the refusal is free of charge.
         """
         try:
             return np.asarray(metric.values(np.resize(self._records.train_labels, len(output)), output, classes))

@@ -1,4 +1,4 @@
-"""Whether a service can answer, and how far its holdouts are: for those who look after it."""
+"""Whether a service can answer, and the state of its holdouts, for operators."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _log: Final = logging.getLogger("thresholdout.service")
 def readiness(
     ledger: SQLLedger, holdouts: Holdouts, damaged: Collection[str], witness: Callable[[], dict[str, Any]], writes: bool
 ) -> dict[str, Any]:
-    """Return what was found.
+    """Return the state of the service.
 
     Notes
     -----
     ``status``: "ok", "damaged" with the names of these holdouts, or "unavailable". The number of ``holdouts``; with
-    `writes` also the number of ``answers``, the seconds of a ``commit``, and of the holdouts that show theirs the
+    `writes` also the number of ``answers``, the seconds of a ``commit``, and of the holdouts with visible answers the
     largest ``information_released`` in nats and the smallest ``error_budget_left``.
     """
     try:

@@ -1,7 +1,7 @@
-"""All that the service says when it refuses: one fixed text for each code, the same over HTTP, to agents and on pages.
+"""All refusals of the service: one fixed text for each code, the same over HTTP, to agents and on pages.
 
-A text depends on the code alone, and its details on identities, positions and the format of what was sent: nothing that
-is computed with labels reaches it. What this package's errors say stays inside of the service.
+A text depends on the code alone, and its details on identities, positions and the format of the request: no value that
+is computed with labels reaches it. Messages of this package's errors stay inside of the service.
 """
 
 from __future__ import annotations
@@ -17,15 +17,7 @@ __all__ = ["REFUSALS", "Refusal", "ServiceRefused", "details_of"]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a code stands for.
-
-    Attributes
-    ----------
-    status : int
-        Of HTTP.
-    text : str
-        What whoever asked is told.
-    """
+    """HTTP status and text of a code."""
 
     status: int
     text: str
@@ -58,20 +50,16 @@ REFUSALS: Final[dict[str, Refusal]] = {
     "damaged": Refusal(503, "The ledger of this holdout fails its check: nothing new is answered."),
     "unavailable": Refusal(503, "The store of answers cannot be used now. The same request again is charged once."),
 }
-"""By code."""
 
 
 class ServiceRefused(ThresholdoutError):
     """A request that the service refuses.
 
-    Parameters
-    ----------
-    code : str
-        One of `REFUSALS`.
-    retry_after : int, optional
-        Seconds after which the same request may be taken.
-    details : object
-        Positions, names of columns and limits, for programs; numbers and texts that depend on what was sent only.
+    Notes
+    -----
+    `code` is one of `REFUSALS`; after `retry_after` seconds the same request may be accepted. `details` are positions,
+    names
+    of columns and limits; they depend on the request alone.
 
     Examples
     --------
@@ -90,7 +78,7 @@ class ServiceRefused(ThresholdoutError):
 
     @property
     def status(self) -> int:
-        """Of HTTP."""
+        """HTTP status."""
         return REFUSALS[self.code].status
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
-"""What the service shows to those who ask: frozen values that HTTP, agents and pages put into their own words.
+"""Frozen values that the service shows; HTTP, agents and pages put them into their own words.
 
-Nothing in them is secret to whom they are shown; who may see which is decided where they are made.
+Nothing in them is secret from their recipients; the methods that make them decide who these are.
 """
 
 from __future__ import annotations
@@ -23,38 +23,23 @@ __all__ = [
     "Token",
 ]
 
+# Rights of an API token: all but submissions; submissions of one team; reading leaderboards that are not public.
 Role = Literal["admin", "team", "viewer"]
-"""Rights of an API token: all but submissions; submissions of one team; reading leaderboards that are not public."""
 
+# Answer of a submission: a certified interval, whether it beats the champion, or the best score so far.
 Feedback = Literal["interval", "verdict", "best"]
-"""What a submission is told: a certified interval, whether it is better than the champion, or the best so far."""
 
+# Answers at once; submissions now and answers when it is closed; no more submissions.
 Phase = Literal["open", "blind", "closed"]
-"""Answers at once; submissions now and answers when it is closed; no more submissions."""
 
+# State of a submission. A hidden one is answered, and shown when the blind phase ends. An interrupted one was cut off
+# by a stop of the service, and the same request again finishes it at no second charge.
 State = Literal["running", "answered", "hidden", "refused", "interrupted"]
-"""Of a submission. A hidden one is answered, and shown when the blind phase ends; an interrupted one was cut off by a
-stop of the service, and the same request again finishes it at no second charge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: the holder of an API token.
-
-    Attributes
-    ----------
-    token : str
-        Public identity of the token; empty for a visitor without one.
-    role : {"admin", "team", "viewer"}
-        Purpose of the token.
-    team : str
-        Whose it is; empty unless the role is "team".
-
-    Examples
-    --------
-    >>> Principal("k3", "team", "ann").team
-    'ann'
-    """
+    """The caller of a method: the holder of an API token, or a visitor, whose `token` is empty."""
 
     token: str
     role: Role
@@ -65,23 +50,9 @@ class Principal:
 class Token:
     """An API token as it is listed; its text is shown once, when it is made, and only its digest is kept.
 
-    Attributes
-    ----------
-    id : str
-        Public identity, the first characters of the token's text.
-    role, team : str
-        As of `Principal`.
-    note : str
-        What it is for, in words of who made it.
-    made : float
-        When, in POSIX seconds.
-    revoked : float or None
-        Since when it is refused, in POSIX seconds.
-
-    Examples
-    --------
-    >>> Token("k3", "team", "ann", "laptop", 1.7e9, None).revoked is None
-    True
+    Notes
+    -----
+    `id` is public: the first characters of the text. `made` and `revoked` are in POSIX seconds.
     """
 
     id: str
@@ -94,54 +65,20 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Holdout:
-    """A holdout, as its page says it.
+    """A holdout, as its page shows it.
 
-    Attributes
-    ----------
-    name : str
-        What addresses call it: lower-case letters, digits and hyphens.
-    title : str
-        What people call it.
-    identity : str
-        What the ledger calls its guard.
-    metric : str
-        What submissions are scored by.
-    greater_is_better : bool
-        Whether that is a score, and no loss.
-    lower, upper : float
-        Range of the metric.
-    feedback : {"interval", "verdict", "best"}
-        What a submission is told.
-    phase : {"open", "blind", "closed"}
-        Whether it takes submissions, and tells what they are worth.
-    public : bool
-        Whether the leaderboard is shown to visitors without a token.
-    records : int
-        Records of the holdout.
-    confidence : float
-        Probability that all intervals hold.
-    mechanism : str
-        How queries are answered.
-    estimand, promise : str
-        What the intervals are about, and what they are worth, in words.
-    asked : int
-        Queries so far.
-    remaining : int or None
-        Queries that are left; None for any number.
-    information_released : float or None
-        Nats that the answers so far can have released; None where no number is known, or nothing is shown.
-    quota : int or None
-        Submissions of each team in `quota_days` days, or at all; None for any number.
-    quota_days : float or None
-        Over how many days the quota counts; None for all of the time.
-    checkpoint : str
-        Digest of the last entry of its history.
-    made : float
-        When, in POSIX seconds.
-    notes : tuple of str
-        What happened to it since, such as labels that were corrected, and what the promise is worth then.
-    rows : int or None
-        Records of both parts: more rows than twice as many are read of no table.
+    Notes
+    -----
+    `name` is that of its address and `title` the displayed one. `lower` and `upper` are the range of the metric.
+    `confidence` is the probability that all intervals hold at once, `estimand` and `promise` the target and the
+    guarantee of
+    the intervals in words. `information_released` is in nats; ``None`` where unknown or hidden. `quota` submissions of
+    each
+    team are allowed in `quota_days` days, or in all. `checkpoint` is the digest of the last entry. `notes` are later
+    events,
+    such as corrections, with their effect on the guarantee. `rows` counts the records of both parts: a table of more
+    than
+    about twice as many rows is refused.
     """
 
     name: str
@@ -174,35 +111,17 @@ class Holdout:
 class Submission:
     """A submission or a comparison, as its team sees it.
 
-    Attributes
-    ----------
-    id : str
-        Its address; made from the holdout, the team and the Idempotency-Key.
-    holdout, team : str
-        Where, and whose.
-    name : str
-        What the team calls it.
-    kind : {"score", "comparison"}
-        Whether it is about a score, or about a difference to the team's champion.
-    state : {"running", "answered", "hidden", "refused", "interrupted"}
-        How far it is.
-    received : float
-        When, in POSIX seconds.
-    query : int or None
-        Number of its query in the holdout's history.
-    value, low, high : float or None
-        The answer and its certified interval; None where the feedback does not show them.
-    verdict : {"better", "worse", "not settled", "first"} or None
-        Of a comparison with the champion; "first" where there was none.
-    refusal : str or None
-        Code of the refusal, as in `thresholdout.service.refusals`.
-    repeated : bool
-        Whether the answer was stored before, and this request charged nothing.
-    receipt : str or None
-        The signed receipt, as text.
-    number : int
-        Which of the team's submissions to this holdout, from 1; in an administrator's list of all, which of these. A
-        history goes on after it.
+    Notes
+    -----
+    `id` is made from the holdout, the team and the Idempotency-Key; `query` is its number in the holdout's history.
+    `value`,
+    `low` and `high` are ``None`` where the feedback does not show them. The verdict is "first" where there was no
+    champion.
+    `refusal` is a code of `thresholdout.service.refusals`. `repeated`: the answer was stored before, and this request
+    charged
+    nothing. `number` counts the team's submissions from 1, and all submissions in an administrator's list; `after`
+    continues
+    a history behind it.
     """
 
     id: str
@@ -225,20 +144,13 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """How the intervals of a leaderboard will widen, for its administrator.
+    """Forecast of the intervals of a leaderboard, for its administrator.
 
-    Attributes
-    ----------
-    answers : int
-        Of which the price is known: the last ones.
-    nats : float
-        Information released by each of them, on the average.
-    half_width : float
-        Of the next team whose guess is right.
-    ahead : int
-        Further answers.
-    later, exact : float
-        The half-width after these at that price, and if all guesses were right.
+    Notes
+    -----
+    The last `answers` released `nats` each on average. `half_width` is that of the next team whose guess is right;
+    after
+    `ahead` further answers it is `later` at the same price, and `exact` if all guesses are right.
     """
 
     answers: int
@@ -251,17 +163,7 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """Who leads, as far as it is certified.
-
-    Attributes
-    ----------
-    holdout : Holdout
-        Which leaderboard.
-    rows : tuple of Standing
-        From the best certified on.
-    mine : str
-        The team that looks at it; empty for others.
-    """
+    """A leaderboard, as far as it is certified, the best first; `mine` is the viewer's team."""
 
     holdout: Holdout
     rows: tuple[Standing, ...]

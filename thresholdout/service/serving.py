@@ -35,12 +35,12 @@ from thresholdout.service.receipts.witness import witness_at
 __all__ = ["BoundedProtocol", "Serving", "leaderboard_app", "serve", "serving_here", "worker_app"]
 
 _LONGEST_HEAD: Final = 64 * 1024
+# Seconds within which a connection has to send the head of its first request.
 _PATIENCE: Final = 20.0
-"""Seconds in which a connection has to send the head of its first request."""
 
 
+# Connections of one address; a trusted proxy may have any number.
 _MOST_OF_ONE: Final = 100
-"""Connections of one address; a proxy that is believed has any number of them."""
 
 _TOO_MANY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -48,9 +48,9 @@ _TOO_MANY: Final = (
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Closes connections whose requests begin with more bytes, or more slowly, than any client needs.
+    """Protocol that closes connections whose heads are too long or too slow, and refuses too many of one address.
 
-    An address that has too many is told so; proxies that are believed are no clients.
+    Connections of trusted proxies are not counted.
     """
 
     _open: ClassVar[Counter[str]] = Counter()
@@ -61,7 +61,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Give the connection some seconds; close it where its address has too many."""
+        """Start the connection's timer; close it where its address has too many."""
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
@@ -77,7 +77,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(_PATIENCE, self._close_if_waiting)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Remove the connection from the counts."""
         if self._address is not None:
             self._open[self._address] -= 1
             if not self._open[self._address]:
@@ -88,7 +88,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read, and close the connection where the head has no end."""
+        """Read, and close a connection whose head is too long."""
         super().data_received(data)
         if self._in_head:
             self._bytes_of_head += len(data)
@@ -96,12 +96,12 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.transport.close()
 
     def on_message_begin(self) -> None:
-        """Count anew."""
+        """Count the bytes of a new head."""
         self._in_head, self._bytes_of_head = True, 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Count no more."""
+        """Stop counting at the end of a head."""
         self._in_head = False
         super().on_headers_complete()
 
@@ -110,44 +110,31 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
+# Environment variable with the configuration for workers; it has no secret.
 _VARIABLE: Final = "THRESHOLDOUT_SERVING"
-"""Environment variable by which a process tells its workers what to serve; there is no secret in it."""
 
+# Seconds for running requests when the server stops.
 _GRACE: Final = 30
-"""Seconds that requests have to end in when the server stops."""
 
+# Seconds without a sign of life after which a worker is replaced. Imports take many on a busy machine.
 _SILENCE: Final = 120
-"""Seconds without a sign of life after which a worker is replaced. Imports take many on a busy machine."""
 
 _CONNECTIONS: Final = 1000
+# Seconds after which a computing thread yields to the event loop.
 _SWITCH: Final = 0.001
-"""Seconds after which a thread that computes lets the loop of events go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What is served, and where.
+    """Configuration of a server.
 
-    Attributes
-    ----------
-    database : str
-        A file, or the address of a PostgreSQL server.
-    key_file : str or None
-        File with the key of the ledger.
-    host, port : str, int
-        Where it listens; port 0 is any that is free.
-    workers : int
-        Processes; more than one need a server.
-    proxies : str
-        Addresses of proxies that are believed about where a request comes from, with commas.
-    receipts : bool
-        Whether answers are signed.
-    witness : str or None
-        File or address that keeps the checkpoints of histories.
-    accept_rollback : str or None
-        Why a database is served that its witness does not confirm.
-    limits : Limits
-        Of uploads.
+    Notes
+    -----
+    More than one worker needs a database server. Port 0 is any free port. `proxies` are the addresses, with commas,
+    whose
+    statements about a request's origin are trusted. `accept_rollback` is the reason to serve a database that its
+    witness
+    does not confirm.
     """
 
     database: str
@@ -173,12 +160,12 @@ class Serving:
         )
 
     def text(self) -> str:
-        """Return it as text, for `read`."""
+        """Return the configuration as text, for `read`."""
         return json.dumps(asdict(self))
 
     @classmethod
     def read(cls, text: str) -> Serving:
-        """Return what a text says.
+        """Return the configuration in a text.
 
         Examples
         --------
@@ -209,7 +196,7 @@ def worker_app() -> FastAPI:
 
 
 def serve(serving: Serving, started: Callable[[str, EvaluationService], None]) -> None:
-    """Serve until a signal ends it; what was begun is finished first."""
+    """Serve until a signal ends it, and finish running requests first."""
     service = serving.opened()
     try:
         if serving.workers > 1 and not service.ledger.database.on_server:
@@ -232,7 +219,7 @@ def serve(serving: Serving, started: Callable[[str, EvaluationService], None]) -
 def serving_here(
     service: EvaluationService, *, host: str = "127.0.0.1", port: int = 0, proxies: str = "127.0.0.1"
 ) -> Iterator[str]:
-    """Serve in a thread of this process while a block runs; give the address, and close the service in the end."""
+    """Serve in a thread of this process while a block runs; yield the address, and close the service in the end."""
     with _listen(host, port) as listening:
         config = _config(
             Serving(service.ledger.location, host=host, port=port, proxies=proxies), leaderboard_app(service)
@@ -272,7 +259,7 @@ def _serve_by_workers(serving: Serving, listening: socket.socket) -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens, so that an address that is taken is said before anything begins."""
+    """Return a listening socket, so that an address in use is reported before anything begins."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)

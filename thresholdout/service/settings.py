@@ -1,4 +1,4 @@
-"""Declarations about a holdout, and names and texts that are shown: checked before anything is made."""
+"""Checks of a holdout's settings, and of names and texts that are shown."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["check_name", "check_phase", "check_request_key", "check_size", "chec
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _ALLOWED: Final = "1 to 63 lower-case letters, digits and hyphens, a letter or digit first"
 _MOST: Final = 100
+# Categories of characters that are invisible, or change the display of others.
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Categories of characters that show nothing, or change how others are shown."""
 
 
 def check_name(argument: str, name: object) -> str:
@@ -63,8 +63,8 @@ def check_request_key(text: object) -> str:
     return text
 
 
+# Least number of records: with fewer, an interval at confidence 0.95 covers at least half of the range.
 _FEWEST: Final = 20
-"""Records of a holdout: of fewer, an interval at confidence 0.95 is half of the range at least."""
 
 
 def checked_settings(
@@ -102,7 +102,7 @@ def _metric(metric: object) -> Metric:
 
 
 def check_size(records: int) -> None:
-    """Refuse a holdout that is too small for any answer to say something.
+    """Refuse a holdout that is too small for a useful answer.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""Who leads a leaderboard, as far as it is certified: ranks from intervals, and ties that are called so.
+"""Certified ranks of a leaderboard: ranks and ties from intervals.
 
 All intervals of a guard hold at once, so of two teams whose intervals do not overlap one is better than the other, and
-nothing certified separates teams whose intervals do. A value inside an interval depends on what its team expected, so
-no rank does.
+nothing certified separates teams whose intervals do. A value inside an interval depends on its team's anticipated
+score,
+so ranks do not use it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _EXPECTED: Final = (
 
 
 def served_metric(text: object) -> Metric:
-    """Return the metric of a name, with the largest loss of one record behind it where it needs one.
+    """Return the metric of a name, with its largest loss of one record in brackets where it needs one.
 
     Examples
     --------
@@ -60,23 +61,15 @@ _ANSWERS: Final = frozenset(get_args(AnswerSource))
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one team stands.
+    """The standing of one team.
 
-    Attributes
-    ----------
-    team : str
-        Who.
-    first, last : int
-        The ranks that are possible: ``first - 1`` others are certified to be better, and all from the one after
-        ``last`` on to be worse. Equal ones are shared.
-    low, high : float
-        Between which numbers the truth of the client's best submission is.
-    submissions : int
-        How many were answered.
-    best : str
-        What the history calls the submission that is certified to be the best of this client's.
-    since : int
-        Number of its query.
+    Notes
+    -----
+    ``first - 1`` other teams are certified to be better, and all from the one after ``last`` on to be worse; equal
+    ranks are
+    shared. The true score of the team's best submission is between `low` and `high`. `best` is the name in the history
+    of
+    the submission certified to be the team's best, and `since` the number of its query.
 
     Examples
     --------
@@ -95,12 +88,12 @@ class Standing:
 
     @property
     def ranks(self) -> str:
-        """The possible ranks, as people write them."""
+        """The possible ranks as text."""
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 
 def standings(entries: Iterable[Entry], metric: str, *, greater_is_better: bool) -> list[Standing]:
-    """Return how clients stand, from the best certified on; those that are tied in the order of their best submissions.
+    """Return the standings of clients, the best first; ties are in the order of their best submissions.
 
     Examples
     --------
@@ -117,17 +110,7 @@ def standings(entries: Iterable[Entry], metric: str, *, greater_is_better: bool)
 
 
 class Tally:
-    """The best of each client so far, to which entries are added as they come.
-
-    Parameters
-    ----------
-    metric, greater_is_better
-        As for `standings`.
-
-    Attributes
-    ----------
-    last : int
-        Number of the last query that was added.
+    """The best submission of each client so far; `last` is the number of the last added query.
 
     Examples
     --------
@@ -147,11 +130,11 @@ class Tally:
         self._found: dict[str, Standing] = {}
 
     def add(self, entry: Entry) -> None:
-        """Count an entry, which follows all that were added before.
+        """Add the next entry.
 
-        A note says by which part of the range corrected labels can have moved a score: what was answered before is
-        about the labels as they are now when it is widened by as much. Behind a note that says the whole range, nothing
-        is certified, and no answer counts.
+        A note gives the part of the range by which corrected labels can have moved a score: earlier intervals widened
+        by it are
+        about the current labels. After a note with the whole range nothing is certified, and no answer counts.
         """
         self.last = entry.query
         if entry.source == "note":
@@ -183,7 +166,7 @@ class Tally:
             }
 
     def standings(self) -> list[Standing]:
-        """Return how clients stand; see `standings`."""
+        """Return the standings of clients; see `standings`."""
         found = list(self._found.values())
         ends = np.array([(one.low, one.high) if self._greater else (-one.high, -one.low) for one in found])
         lows, highs = ends.reshape(-1, 2).T

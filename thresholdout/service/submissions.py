@@ -1,9 +1,11 @@
-"""What happens to a submission: read, known again or asked, stored, and shown.
+"""The steps of a submission: read, query or recognise, store, and show.
 
-That nothing is charged twice rests on the ledger: a submission is asked with a key made of its content, for its team,
-so whoever sends it again, after whatever interruption, finds the same entry. The service's row says under which
-Idempotency-Key it came and how far it is. It is stored before the query where the answer depends on what else the
-service has (a champion; the count of a blind phase), or where the request does not wait for the answer.
+The ledger ensures that nothing is charged twice: the key of a query is made of its content, for its team, so a
+repeated
+request finds the same entry after any interruption. The service's row holds the Idempotency-Key and the state. It is
+stored before the query where the answer depends on other state of the service (a champion; the count of a blind
+phase),
+or where the request does not wait for the answer.
 """
 
 from __future__ import annotations
@@ -45,21 +47,15 @@ if TYPE_CHECKING:
 
 __all__ = ["LEASE", "Desk", "Running", "WorkerPool"]
 
+# Seconds for which a running row is valid.
 LEASE: Final = 10.0
-"""Seconds for which a row is believed."""
 
+# Seconds after which it is extended.
 _AGAIN: Final = 3.0
-"""Seconds after which it is said again."""
 
 
 class Running:
-    """The submissions on which this process works while nobody waits for them.
-
-    Parameters
-    ----------
-    submissions : Submissions
-        Where it is said.
-    """
+    """The submissions that this process works on while no request waits for them."""
 
     def __init__(self, submissions: Submissions) -> None:
         self._submissions = submissions
@@ -69,7 +65,7 @@ class Running:
         self._stopped = threading.Event()
 
     def add(self, id: str, work: Future[Any]) -> None:
-        """Say that a submission is worked on until its work is done."""
+        """Extend a submission's row until its work is done."""
         with self._lock:
             self._work[id] = work
             if self._thread is None and not self._stopped.is_set():
@@ -77,14 +73,14 @@ class Running:
                 self._thread.start()
 
     def stop(self) -> None:
-        """Say nothing any more."""
+        """Stop extending rows."""
         self._stopped.set()
         thread = self._thread
         if thread is not None:
             thread.join()
 
     def _repeat(self) -> None:
-        """Say it again and again until nothing is left."""
+        """Extend rows again and again until none is left."""
         while not self._stopped.wait(_AGAIN):
             with self._lock:
                 self._work = {id: work for id, work in self._work.items() if not work.done()}
@@ -102,14 +98,7 @@ Result = TypeVar("Result")
 
 
 class WorkerPool:
-    """Threads that do jobs.
-
-    Parameters
-    ----------
-    at_once : int
-        How many jobs are done at the same time.
-    most_waiting : int
-        How many more may wait.
+    """Threads for at most `at_once` jobs at the same time; `most_waiting` more may wait.
 
     Examples
     --------
@@ -125,7 +114,7 @@ class WorkerPool:
         self._stopping = False
 
     def start(self, job: Callable[[], Result]) -> Future[Result]:
-        """Let a thread do a job as soon as one is free."""
+        """Run a job as soon as a thread is free."""
         if self._stopping:
             raise ServiceRefused("stopping", retry_after=5)
         if not self._room.acquire(blocking=False):
@@ -139,13 +128,13 @@ class WorkerPool:
         return future
 
     def stop(self) -> None:
-        """Begin nothing any more, and wait for what was begun; what waits for a thread is dropped."""
+        """Start no further job, and wait for running ones; drop waiting ones."""
         self._stopping = True
         self._threads.shutdown(wait=True, cancel_futures=True)
 
 
+# Seconds after which a program may repeat a request that is refused permanently.
 _EXHAUSTED: Final = 86400
-"""Seconds after which a program may ask again what is refused permanently."""
 
 _DAY: Final = 86400.0
 
@@ -156,7 +145,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a team sends, checked as far as that needs no guard."""
+    """A team's request, checked as far as that needs no guard."""
 
     by: Principal
     holdout: HoldoutRow
@@ -170,7 +159,7 @@ class _Request:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A request whose table was read and joined, whom to ask, and what is stored of it."""
+    """A request with its joined table, its guard, and the row to store."""
 
     request: _Request
     guard: PredictionGuard
@@ -180,25 +169,7 @@ class _Read:
 
 
 class Desk:
-    """Takes submissions.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Where answers are.
-    guards : GuardCache
-        Whom to ask.
-    holdouts, submissions, champions
-        What the service keeps.
-    failures : Failures
-        Counts refused tables.
-    answers : ChainedAnswers
-        Says what submissions were answered.
-    proofs : Receipts
-        Signs what is told.
-    limits : Limits
-        How much is taken at once.
-    """
+    """Intake of submissions."""
 
     def __init__(
         self,
@@ -235,7 +206,7 @@ class Desk:
         title: str,
         wait: float | None,
     ) -> Submission:
-        """Answer a submission, or say that it is running when that takes longer than `wait` seconds."""
+        """Answer a submission, or return it as running after `wait` seconds."""
         key = check_request_key(idempotency_key)
         id = submission_id(holdout.number, by.team, key)
         name = check_text("title", title)
@@ -246,7 +217,7 @@ class Desk:
         table = [predictions]
         del predictions
         answer = self._pool.start(lambda: self._work(request, table, read))
-        answer.add_done_callback(lambda _: read.cancel())  # where nobody began it
+        answer.add_done_callback(lambda _: read.cancel())  # in case no thread begins it
         try:
             row = read.result().row
             try:
@@ -257,21 +228,21 @@ class Desk:
             raise ServiceRefused("stopping", retry_after=5) from None
 
     def close(self) -> None:
-        """Take nothing any more, and finish what was begun."""
+        """Accept nothing further, and finish running submissions."""
         self._pool.stop()
         self._running.stop()
 
     def _later(self, request: _Request, row: SubmissionRow, answer: Future[Submission]) -> Submission:
-        """Store that a submission is running, for a request that does not wait any longer."""
+        """Store that a submission is running, for a request that no longer waits."""
         self._running.add(row.id, answer)
         return self._shown(request, self._stored(replace(row, state="running", until=time.time() + LEASE)))
 
     def _stored(self, row: SubmissionRow) -> SubmissionRow:
-        """Store how far a submission is; refuse one whose key somebody else has stored for other content meanwhile."""
+        """Store the state of a submission; refuse it if its key was stored for other content meanwhile."""
         return _own(row, self._submissions.put(row))
 
     def _work(self, request: _Request, table: list[pd.DataFrame], told: Future[_Read]) -> Submission:
-        """Do all of a submission, and tell as soon as it is read."""
+        """Process a submission, and report its reading as soon as it is done."""
         try:
             read = self._read(request, table.pop())  # no frame of this function holds it
         except BaseException as error:
@@ -293,7 +264,7 @@ class Desk:
             raise
 
     def _read(self, request: _Request, predictions: pd.DataFrame) -> _Read:
-        """Check and join a table; what is refused here depends on identities and format alone."""
+        """Check and join a table; a refusal here depends on identities and format alone."""
         guard = self._guards.get(request.holdout.identity)
         metric = served_metric(request.holdout.settings.metric)
         try:
@@ -318,7 +289,7 @@ class Desk:
         return _Read(request, guard, metric, reading, row if known is None else replace(known, until=row.until))
 
     def _answer(self, read: _Read) -> Submission:
-        """Answer a submission that was read."""
+        """Answer a submission with its reading."""
         request, row = read.request, read.row
         settled = row.state == "answered" or (row.state == "refused" and not self._now(request).shows(None))
         if settled:
@@ -329,7 +300,7 @@ class Desk:
         return replace(found, repeated=repeated and found.state == "answered")
 
     def _scored(self, read: _Read) -> tuple[SubmissionRow, bool]:
-        """Ask about a score; return the row with its answer, and whether that was stored before."""
+        """Query a score; return the row with its answer, and whether that was stored before."""
         request, metric = read.request, read.metric
         known = self._known(read, read.row.content)
         row = self._counted(self._check_open(read, known), read.row)
@@ -365,7 +336,7 @@ class Desk:
         champion = self._incumbents.find(row.holdout, row.team, row.against)
         assert champion is not None
         is_the_same = champion.content == read.reading.digest
-        if is_the_same and champion.submission == row.id:  # this request was cut off when it had become the first
+        if is_the_same and champion.submission == row.id:  # this request was cut off after it became the first
             return replace(row, state="answered", verdict="first", refusal=None), True
         if is_the_same:
             same = replace(row, state="answered", value=0.0, low=0.0, high=0.0, verdict="not settled", refusal=None)
@@ -373,13 +344,13 @@ class Desk:
         return self._compared_with(read, row, champion)
 
     def _compared_with(self, read: _Read, row: SubmissionRow, champion: Champion) -> tuple[SubmissionRow, bool]:
-        """Ask whether predictions are better than a champion, which they replace then."""
+        """Query whether predictions are better than a champion, and replace it then."""
         decides = read.request.holdout.settings.feedback == "verdict"
         key = comparison_key(row.content, champion.content)
         known = self._known(read, key)
         self._check_open(read, known)
         stored = self._stored(row)
-        if stored.against != row.against:  # the same request, sent twice, has been given its champion meanwhile
+        if stored.against != row.against:  # the same request, sent twice, got its champion meanwhile
             return self._compared(replace(read, row=stored))
         row = stored
         ask = self._decided if decides else self._differed
@@ -391,7 +362,7 @@ class Desk:
     def _differed(
         self, read: _Read, row: SubmissionRow, champion: Champion, key: str, known: Entry | None
     ) -> tuple[SubmissionRow, bool]:
-        """Ask by how much predictions are better than a champion."""
+        """Query the difference to a champion."""
         metric = read.metric
         found = self._asked(
             read.request,
@@ -414,7 +385,7 @@ class Desk:
     def _decided(
         self, read: _Read, row: SubmissionRow, champion: Champion, key: str, known: Entry | None
     ) -> tuple[SubmissionRow, bool]:
-        """Ask for the one bit whether predictions are certified to be better than a champion."""
+        """Query the one bit whether predictions are certified to be better than a champion."""
         metric = read.metric
         found = self._asked(
             read.request,
@@ -433,7 +404,7 @@ class Desk:
         return replace(row, state="answered", query=found.query, verdict=verdict, refusal=None), found.repeated
 
     def _succeed(self, read: _Read, row: SubmissionRow) -> bool:
-        """Make a submission the champion behind the one that it was compared with, unless another one is that."""
+        """Make a submission the champion after the one that it was compared with; return False if another one is."""
         assert row.against is not None
         champion = Champion(row.against + 1, row.id, read.reading.digest)
         text = base64.b64encode(read.reading.encoded).decode()
@@ -444,16 +415,16 @@ class Desk:
         return self._incumbents.add(row.holdout, row.team, champion)
 
     def _known(self, read: _Read, key: str) -> Entry | None:
-        """Return what the ledger has of a query, for whoever was cut off, or sends the same once more."""
+        """Return the ledger's entry of a query, for an interrupted or repeated request."""
         return read.guard.stored(key, read.row.team)
 
     def _decoded(self, read: _Read, champion: Champion) -> Reading:
-        """Return what a champion predicts."""
+        """Return the predictions of a champion."""
         text = self._ledger.document(read.guard.identity, _document(champion.content))
         return read.guard.decoded(base64.b64decode(text or ""))
 
     def _counted(self, holdout: HoldoutRow, row: SubmissionRow) -> SubmissionRow:
-        """Return a submission; in a blind phase stored and counted, before anything that depends on answers is done."""
+        """Return a submission; in a blind phase store and count it first, before any step that depends on answers."""
         if holdout.shown is None:
             return row
         settings = holdout.settings
@@ -463,14 +434,14 @@ class Desk:
         return _own(row, stored)
 
     def _check_open(self, read: _Read, known: Entry | None = None) -> HoldoutRow:
-        """Return the holdout as it is now; refuse what is new to one that is closed."""
+        """Return the current holdout; refuse new queries to a closed one."""
         holdout = self._now(read.request)
         if holdout.phase == "closed" and known is None:
             raise ServiceRefused("closed")
         return holdout
 
     def _asked(self, request: _Request, ask: Callable[[int | None, float | None], Found]) -> Found:
-        """Ask a guard; what it refuses becomes the service's words."""
+        """Query a guard; translate its refusals into the service's."""
         settings = request.holdout.settings
         try:
             return ask(settings.quota, _since(settings.quota_days))
@@ -484,7 +455,7 @@ class Desk:
         raise _exhausted()
 
     def _beyond_quota(self, holdout: HoldoutRow, team: str) -> ServiceRefused:
-        """Return the refusal of a team that has used its submissions, with the time when there is one again."""
+        """Return the refusal of a team that has used its quota, with the time of its next submission."""
         quota, days = holdout.settings.quota, holdout.settings.quota_days
         if days is None:
             return ServiceRefused("quota", retry_after=_EXHAUSTED, limit=quota, permanent=True)
@@ -493,24 +464,24 @@ class Desk:
         return ServiceRefused("quota", retry_after=max(1, math.ceil(wait)), limit=quota, days=days)
 
     def _now(self, request: _Request) -> HoldoutRow:
-        """Return a request's holdout as it is now."""
+        """Return the current row of a request's holdout."""
         return self._holdouts.find(request.holdout.name) or request.holdout
 
     def _shown(self, request: _Request, row: SubmissionRow) -> Submission:
-        """Return what the team is shown now."""
+        """Return the submission as its team may see it now."""
         told = self._answers.of(request.holdout, [row])[0]
         return shown(self._now(request), self._proofs.current(request.holdout, told))
 
 
 def _own(row: SubmissionRow, stored: SubmissionRow) -> SubmissionRow:
-    """Return what is stored of a submission; refuse it where that is of other content."""
+    """Return the stored row of a submission; refuse other content."""
     if stored.content != row.content:
         raise ServiceRefused("key_used")
     return stored
 
 
 def _exhausted() -> ServiceRefused:
-    """Return the refusal of a holdout that answers no more."""
+    """Return the refusal of a holdout whose budget is used."""
     return ServiceRefused("exhausted", retry_after=_EXHAUSTED, permanent=True)
 
 
@@ -520,14 +491,14 @@ def _since(days: float | None) -> float | None:
 
 
 def _title(read: _Read, known: Entry | None, asked: str) -> str:
-    """Return what a query is called: its name of the first time, if it was asked before."""
+    """Return the name of a query: its first name, if it was asked before."""
     if known is None:
         return read.request.name
     return "" if known.name == asked else known.name.removesuffix(f" ({asked})")
 
 
 def _document(content: str) -> str:
-    """Return what the ledger calls predictions that it keeps."""
+    """Return the ledger's name of stored predictions."""
     return f"predictions {content}"
 
 
@@ -536,7 +507,7 @@ def _digest(*parts: str) -> str:
 
 
 def _expected(read: _Read, expected: float | None) -> float | None:
-    """Return what is expected, where a mechanism that looks at no guess has to be told something."""
+    """Return the anticipated score, or the middle of the range for a mechanism that ignores it."""
     if expected is not None or read.guard.guard.parameters.anticipates:
         return expected
     lower, upper = read.metric.bounds
@@ -544,7 +515,7 @@ def _expected(read: _Read, expected: float | None) -> float | None:
 
 
 def _check_expected(holdout: HoldoutRow, kind: Kind, expected: object) -> float | None:
-    """Return what a team expects; refuse what no score can be, or no difference of two."""
+    """Return a team's anticipated score or difference; refuse one outside its range."""
     if expected is None:
         return None
     lower, upper = served_metric(holdout.settings.metric).bounds

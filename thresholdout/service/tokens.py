@@ -1,8 +1,9 @@
 """API tokens of the service, and sessions of people who signed in with one.
 
-A token is public first characters, by which it is listed and found, and 256 random bits. A session is 256 random bits
-for a day: a browser never keeps a token. Only digests are kept; plain ones, since 256 random bits are guessed through
-no digest. A session ends with its token, and by signing out, also where its text was copied.
+A token consists of public first characters, which list and find it, and of 256 random bits. A session has 256 random
+bits and lasts a day: a browser never keeps a token. Only plain digests are stored, since 256 random bits cannot be
+found
+by trial. A session ends with its token and by signing out, also for copies of its text.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_OF_A_TOKEN", "SESSION_SECONDS", "Sessions", "Tokens"]
 
+# Duration of a session in seconds.
 SESSION_SECONDS: Final = 24 * 3600
-"""How long a session lasts."""
 
+# Sessions of one API token at the same time; the oldest end first.
 MOST_OF_A_TOKEN: Final = 50
-"""Sessions of one API token at the same time; the oldest end first."""
 
 _SESSION_FORM: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -54,7 +55,7 @@ Result = TypeVar("Result")
 
 
 def _closed(method: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Let nothing but refusals out."""
+    """Replace every error by a refusal."""
 
     @functools.wraps(method)
     def checked(*given: Given.args, **named: Given.kwargs) -> Result:
@@ -70,15 +71,7 @@ def _closed(method: Callable[Given, Result]) -> Callable[Given, Result]:
 
 
 class Sessions:
-    """The sessions of a service.
-
-    Parameters
-    ----------
-    store : Store
-        Where they are kept.
-    tokens : Tokens
-        Whose holders may begin one.
-    """
+    """The sessions of a service."""
 
     def __init__(self, store: Store, tokens: Tokens) -> None:
         self._store = store
@@ -86,7 +79,7 @@ class Sessions:
 
     @_closed
     def begin(self, token: str) -> str:
-        """Begin a session of who holds a token, given its text; return the session's text, which is not kept."""
+        """Begin a session for the holder of a token's text; return the session's text, which is not kept."""
         holder = self._tokens.holder(token)
         text, now = secrets.token_urlsafe(32), time.time()
         self._store.write("DELETE FROM service_sessions WHERE until <= ?", (now,))
@@ -97,7 +90,7 @@ class Sessions:
 
     @_closed
     def holder(self, text: str) -> Principal:
-        """Return whose session it is."""
+        """Return the holder of a session."""
         known = _SESSION_FORM.fullmatch(text) is not None
         rows = self._store.read(_HOLDER, (_digest(text), time.time())) if known else []
         if not rows:
@@ -107,7 +100,7 @@ class Sessions:
 
     @_closed
     def end(self, text: str) -> None:
-        """End a session; nothing happens where there is none."""
+        """End a session; do nothing where there is none."""
         self._store.write("DELETE FROM service_sessions WHERE digest = ?", (_digest(text),))
 
 
@@ -115,25 +108,19 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+# Prefix by which scanners of published source recognise an API token.
 _PREFIX: Final = "tho_"
-"""By which scanners of published source recognise an API token."""
 
 _FORM: Final = re.compile(r"tho_[0-9a-f]{12}_[A-Za-z0-9_-]{43}")
 _PUBLIC: Final = len(_PREFIX) + 12
+# Stands for an unknown API token, as a revoked one.
 _NOBODY: Final[tuple[str, Role, str, float | None]] = (hashlib.sha256(b"").hexdigest(), "viewer", "", 0.0)
-"""What stands for an API token that is not there: it was revoked."""
 
 _FIELDS: Final = "id, role, team, note, made, revoked"
 
 
 class Tokens:
-    """The API tokens of a service.
-
-    Parameters
-    ----------
-    store : Store
-        Where they are kept.
-    """
+    """The API tokens of a service."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -145,7 +132,7 @@ class Tokens:
         return text, token
 
     def first(self, note: str) -> str | None:
-        """Make an API token for an administrator where there was never one; return its text, or None."""
+        """Make an administrator's API token where there was never one; return its text, or None."""
         if self._store.read(_ADMIN):
             return None
         text, token = _made("admin", "", note)
@@ -167,13 +154,13 @@ class Tokens:
         return [Token(*row) for row in self._store.read(f"SELECT {_FIELDS} FROM service_tokens ORDER BY made, id")]
 
     def revoke(self, id: str) -> Token | None:
-        """Revoke an API token and return it, or None where there is none. A second time changes nothing."""
+        """Revoke an API token and return it; ``None`` where there is none. A second time changes nothing."""
         self._store.write("UPDATE service_tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", (time.time(), id))
         rows = self._store.read(f"SELECT {_FIELDS} FROM service_tokens WHERE id = ?", (id,))
         return Token(*rows[0]) if rows else None
 
     def holder(self, text: str) -> Principal:
-        """Return who holds a token."""
+        """Return the holder of a token."""
         known = _FORM.fullmatch(text) is not None
         id = text[:_PUBLIC] if known else ""
         rows = self._store.read("SELECT digest, role, team, revoked FROM service_tokens WHERE id = ?", (id,))

@@ -1,4 +1,4 @@
-"""What is shown of holdouts and submissions, by the phase and the feedback of the holdout."""
+"""Views of holdouts and submissions, by the phase and the feedback of the holdout."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["facts_of", "holdout_shown", "outlook_of", "shown", "told_of"]
 
+# Last answers whose price forecasts that of further ones.
 _RECENT: Final = 50
-"""Answers whose price says what further ones cost."""
 
+# Further answers of a forecast.
 _AHEAD: Final = 200
-"""Answers that are looked ahead."""
 
 
 def shown(holdout: HoldoutRow, row: SubmissionRow, number: int | None = None) -> Submission:
@@ -53,14 +53,14 @@ def shown(holdout: HoldoutRow, row: SubmissionRow, number: int | None = None) ->
 
 
 def told_of(holdout: HoldoutRow, row: SubmissionRow) -> tuple[float | None, float | None, float | None]:
-    """Return value and interval of an answer, as far as the feedback tells them at all."""
+    """Return value and interval of an answer, as far as the feedback shows them."""
     if holdout.settings.feedback == "verdict":
         return None, None, None
     return row.value, row.low, row.high
 
 
 def facts_of(guard: PredictionGuard, feedback: Feedback, phase: Phase) -> Facts:
-    """Return what is true of a guard until its labels are corrected or the phase changes."""
+    """Return the facts of a guard until its labels are corrected or the phase changes."""
     parameters, confidence = guard.guard.parameters, guard.certificate.confidence
     untouched = guard.guard._mechanism.start(guard.guard._noise)
     return Facts(
@@ -79,7 +79,7 @@ def facts_of(guard: PredictionGuard, feedback: Feedback, phase: Phase) -> Facts:
 
 
 def outlook_of(served: PredictionGuard, ledger: Ledger) -> Outlook | None:
-    """Return how intervals will widen at the price of the last answers; ``None`` where that has no answer yet."""
+    """Return how intervals will widen at the price of the last answers; ``None`` before any answer."""
     guard, count = served.guard, ledger.count(served.identity)
     mechanism: Any = guard._mechanism
     if not guard.parameters.anticipates or not count:
@@ -101,7 +101,7 @@ def outlook_of(served: PredictionGuard, ledger: Ledger) -> Outlook | None:
 
 
 def holdout_shown(row: HoldoutRow, facts: Facts, ledger: Ledger, notes: tuple[str, ...]) -> Holdout:
-    """Return a holdout as everybody who may see it does; in a blind phase as it was when that began."""
+    """Return a holdout as visitors may see it; in a blind phase as at its beginning."""
     settings, metric = row.settings, served_metric(row.settings.metric)
     asked = ledger.count(row.identity) if row.shown is None else row.shown
     remaining, information_released, checkpoint = None, None, ""

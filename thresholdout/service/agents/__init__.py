@@ -1,1 +1,1 @@
-"""What agents and optimisers of programs ask a service, in the protocols that they speak."""
+"""Access to a service for agents and program optimisers, in the protocols that they speak."""

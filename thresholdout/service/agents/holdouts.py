@@ -1,4 +1,4 @@
-"""Holdouts as agents ask about them: of a service in this process, or of one elsewhere through the client."""
+"""Holdouts as agents query them: of a service in this process, or of a remote service through the client."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Holdouts", "RemoteHoldouts", "Service", "ServiceHoldouts"]
 
+# Seconds for which a tool waits for an answer before it reports "running".
 _WAIT: Final = 20.0
-"""Seconds for which a tool waits for an answer."""
 
 
 class Service(Protocol):
-    """What agents need of a service in this process."""
+    """The methods that agents use of a service in this process."""
 
     def authenticate(self, text: str | None) -> Principal:
-        """Return who holds an API token."""
+        """Return the holder of an API token."""
 
     def holdouts(self, by: Principal) -> Sequence[Holdout]:
-        """Return the holdouts that somebody may see."""
+        """Return the holdouts that a principal may see."""
 
     def holdout(self, by: Principal, name: str) -> Holdout:
-        """Return one of them."""
+        """Return one holdout."""
 
     def admit(self, by: Principal, name: str) -> Holdout:
-        """Refuse what would be refused with any table."""
+        """Raise if no table could be accepted now, whatever it contains."""
 
     def submit(
         self,
@@ -53,7 +53,7 @@ class Service(Protocol):
         title: str = "",
         wait: float | None = None,
     ) -> Submission:
-        """Ask about a score."""
+        """Query a score."""
 
     def compare(
         self,
@@ -66,48 +66,38 @@ class Service(Protocol):
         title: str = "",
         wait: float | None = None,
     ) -> Submission:
-        """Ask whether predictions are better than the champion."""
+        """Query whether predictions are better than the champion."""
 
     def history(self, by: Principal, name: str, *, after: int = 0, count: int = 100) -> Sequence[Submission]:
-        """Return own submissions."""
+        """Return the team's own submissions."""
 
     def failed(self, by: Principal, name: str) -> None:
         """Count a table that was refused."""
 
 
 class Holdouts(Protocol):
-    """What an agent may ask for; everything that is refused is a `ServiceRefused`."""
+    """The queries of an agent; every refusal is a `ServiceRefused`."""
 
     def all(self) -> Sequence[Holdout | Received]:
-        """Return the holdouts that may be seen."""
+        """Return the visible holdouts."""
 
     def one(self, name: str) -> Holdout | Received:
-        """Return one of them."""
+        """Return one holdout."""
 
     def submit(self, name: str, table: Table, *, expected: float | None, title: str) -> Submission | ReceivedSubmission:
-        """Ask about a score."""
+        """Query a score."""
 
     def compare(
         self, name: str, table: Table, *, expected: float | None, title: str
     ) -> Submission | ReceivedSubmission:
-        """Ask whether predictions are better than the champion."""
+        """Query whether predictions are better than the champion."""
 
     def history(self, name: str, after: int, count: int) -> Sequence[Submission | ReceivedSubmission]:
-        """Return own submissions."""
+        """Return the team's own submissions."""
 
 
 class ServiceHoldouts:
-    """The holdouts of a service in this process.
-
-    Parameters
-    ----------
-    service : Service
-        The service.
-    who : callable
-        Returns who asks, in the thread that asks.
-    read : callable
-        Makes a table of a file's bytes and its content type, or refuses it.
-    """
+    """The holdouts of a service in this process; `who` returns the caller and runs in the caller's thread."""
 
     def __init__(
         self,
@@ -120,33 +110,33 @@ class ServiceHoldouts:
         self._read = read
 
     def all(self) -> Sequence[Holdout]:
-        """Return the holdouts that may be seen."""
+        """Return the visible holdouts."""
         return self._service.holdouts(self._who())
 
     def one(self, name: str) -> Holdout:
-        """Return one of them."""
+        """Return one holdout."""
         return self._service.holdout(self._who(), name)
 
     def submit(self, name: str, table: Table, *, expected: float | None, title: str) -> Submission:
-        """Ask about a score."""
+        """Query a score."""
         by = self._who()
         read, key = self._taken(by, "submissions", name, table, expected, title)
         return self._service.submit(by, name, read, idempotency_key=key, expected=expected, title=title, wait=_WAIT)
 
     def compare(self, name: str, table: Table, *, expected: float | None, title: str) -> Submission:
-        """Ask whether predictions are better than the champion."""
+        """Query whether predictions are better than the champion."""
         by = self._who()
         read, key = self._taken(by, "comparisons", name, table, expected, title)
         return self._service.compare(by, name, read, idempotency_key=key, expected=expected, title=title, wait=_WAIT)
 
     def history(self, name: str, after: int, count: int) -> Sequence[Submission]:
-        """Return own submissions."""
+        """Return the team's own submissions."""
         return self._service.history(self._who(), name, after=after, count=count)
 
     def _taken(
         self, by: Principal, kind: str, name: str, table: Table, expected: float | None, title: str
     ) -> tuple[pd.DataFrame, str]:
-        """Return a table that was read, and the key of its content; count one that cannot be."""
+        """Return a table and the key of its content; count a table that cannot be read."""
         self._service.admit(by, name)
         try:
             predictions = self._read(table.body, table.content_type)
@@ -157,46 +147,40 @@ class ServiceHoldouts:
 
 
 class RemoteHoldouts:
-    """The holdouts of a service elsewhere.
-
-    Parameters
-    ----------
-    client : Client
-        Who asks there.
-    """
+    """The holdouts of a remote service."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def all(self) -> Sequence[Received]:
-        """Return the holdouts that may be seen."""
+        """Return the visible holdouts."""
         with _refusals():
             return self._client.holdouts()
 
     def one(self, name: str) -> Received:
-        """Return one of them."""
+        """Return one holdout."""
         with _refusals():
             return self._client.status(name)
 
     def submit(self, name: str, table: Table, *, expected: float | None, title: str) -> ReceivedSubmission:
-        """Ask about a score."""
+        """Query a score."""
         with _refusals():
             return self._client.submit(name, table, expected=expected, title=title)
 
     def compare(self, name: str, table: Table, *, expected: float | None, title: str) -> ReceivedSubmission:
-        """Ask whether predictions are better than the champion."""
+        """Query whether predictions are better than the champion."""
         with _refusals():
             return self._client.compare(name, table, expected=expected, title=title)
 
     def history(self, name: str, after: int, count: int) -> Sequence[ReceivedSubmission]:
-        """Return own submissions."""
+        """Return the team's own submissions."""
         with _refusals():
             return self._client.history(name, after=after, count=count)
 
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Say what another service refuses in the words that belong to its code."""
+    """Translate refusals of the remote service into the texts of this one."""
     try:
         yield
     except ServiceError as error:

@@ -1,4 +1,4 @@
-"""The server of the Model Context Protocol: its tools, and nothing said but answers and the texts of refusals."""
+"""Server of the Model Context Protocol. Its tools return answers and the texts of refusals, and nothing else."""
 
 from __future__ import annotations
 
@@ -61,29 +61,23 @@ __all__ = [
     "status_of",
 ]
 
+# Name of a holdout, and the open records beside it.
 Development: TypeAlias = tuple[str, OpenRecords]
-"""Name of a holdout, and the open records beside it."""
 
 _KINDS = {".csv": CSV, ".parquet": PARQUET}
 
 
 class Folder:
-    """A folder, and what is in it.
-
-    Parameters
-    ----------
-    path : Path
-        The folder.
-    most_bytes : int
-        Of one file.
-    """
+    """A folder of tables; files of more than `most_bytes` are refused."""
 
     def __init__(self, path: Path, most_bytes: int) -> None:
         self._root = path.resolve(strict=True)
         self._most = most_bytes
 
     def read(self, name: str) -> Table:
-        """Read a table of the folder; links that lead out of it, and what is no file, are not there."""
+        """Read a table of the folder. Links that lead out of the folder, and other than regular files, count as not
+        found.
+        """
         try:
             path = (self._root / name).resolve(strict=True)
             if not path.is_relative_to(self._root):
@@ -121,7 +115,7 @@ class HoldoutLine:
 
 @dataclass(frozen=True)
 class HoldoutStatus:
-    """A holdout, what its answers are worth, and what is left of it."""
+    """A holdout: its guarantee and its remaining budget."""
 
     name: str
     title: str
@@ -142,7 +136,7 @@ class HoldoutStatus:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a submission; `says` is the same in words."""
+    """The outcome of a submission; `says` is the same in words."""
 
     id: str
     number: int
@@ -158,7 +152,7 @@ class Outcome:
 
 
 def line_of(holdout: Holdout | Received) -> HoldoutLine:
-    """Return a holdout as it is listed."""
+    """Return the list entry of a holdout."""
     return HoldoutLine(
         holdout.name,
         holdout.title,
@@ -171,7 +165,7 @@ def line_of(holdout: Holdout | Received) -> HoldoutLine:
 
 
 def status_of(holdout: Holdout | Received) -> HoldoutStatus:
-    """Return all that an agent needs to know of a holdout."""
+    """Return the status of a holdout."""
     return HoldoutStatus(
         holdout.name,
         holdout.title,
@@ -192,7 +186,7 @@ def status_of(holdout: Holdout | Received) -> HoldoutStatus:
 
 
 def outcome_of(submission: Submission | ReceivedSubmission) -> Outcome:
-    """Return what came of a submission.
+    """Return the outcome of a submission.
 
     Examples
     --------
@@ -251,7 +245,7 @@ def _says(submission: Submission | ReceivedSubmission) -> str:
 
 
 def refusal_of(refused: ServiceRefused) -> dict[str, Any]:
-    """Return a refusal as an agent reads it: the text that belongs to its code, and details that are short.
+    """Return a refusal as an agent reads it: the text of its code, and its short details.
 
     Examples
     --------
@@ -266,7 +260,7 @@ def refusal_of(refused: ServiceRefused) -> dict[str, Any]:
 
 
 def _is_short(value: object) -> bool:
-    """Whether a detail is a number, or a text of one short line."""
+    """Return whether a detail is a number or one short line of text."""
     if isinstance(value, str):
         return len(value) <= 200 and value.isprintable()
     return value is None or isinstance(value, bool | int | float)
@@ -306,10 +300,10 @@ _ASKS: Final = ToolAnnotations(
 
 
 class _Server(MCPServer[Any]):
-    """A server whose tools say nothing of an error but the refusal that stands for it."""
+    """A server whose tools report errors as refusals alone."""
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None) -> Any:
-        """Call a tool, and put what it raises into the words of a refusal."""
+        """Call a tool, and replace an error that it raises by a refusal."""
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -325,7 +319,7 @@ class _Server(MCPServer[Any]):
 
 
 def _refused(name: str, error: ToolError) -> ServiceRefused:
-    """Return what stands for an error; one that nobody foresaw is logged by its kind and place, without its words."""
+    """Return the refusal for an error; log the kind and place of an unexpected one, without its message."""
     cause = error.__cause__
     if isinstance(cause, ServiceRefused):
         return cause
@@ -394,7 +388,7 @@ def _opened(development: Development | None, holdout: str, table: Table) -> tupl
 def _submitted(
     holdouts: Holdouts, development: Development | None, holdout: str, table: Table, expected: float | None, title: str
 ) -> Outcome:
-    """Submit; the development score is what is expected, and the holdout accepts or corrects it."""
+    """Submit predictions; the development score is the anticipated score that the holdout accepts or corrects."""
     score, table = _opened(development, holdout, table)
     found = holdouts.submit(holdout, table, expected=score if expected is None else expected, title=title)
     outcome = outcome_of(found)
@@ -473,40 +467,32 @@ def _taken(predictions: str, file: str, read_file: Callable[[str], Table]) -> Ta
 
 PATH: Final = "/mcp"
 
+# Bytes of one call; larger tables come over HTTP.
 MOST_BYTES: Final = 4 * 2**20
-"""Of one call; larger tables come over HTTP."""
 
+# Seconds within which a call has to arrive.
 _PATIENCE: Final = 60.0
-"""Seconds in which a call has to be here."""
 
+# One API token has at most this part of all concurrent calls.
 _PART_OF_ONE: Final = 4
-"""One API token has at most this part of all calls at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class MountedServer:
-    """What a HTTP application needs.
-
-    Attributes
-    ----------
-    route : Route
-        The address.
-    running : callable
-        A context in which calls are answered, to be entered once, while the application runs.
-    """
+    """The route of the server, and the context that an HTTP application enters once while it runs."""
 
     route: Route
     running: Callable[[], AbstractAsyncContextManager[None]]
 
 
 class _Tokens:
-    """API tokens of the service, as the protocol's library asks about them."""
+    """Adapter of the service's API tokens to the protocol's library."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return who holds an API token; the token itself goes no further."""
+        """Return the holder of an API token; the token's text is not passed on."""
         try:
             by = await anyio.to_thread.run_sync(self._service.authenticate, token)
         except ServiceRefused:
@@ -515,7 +501,7 @@ class _Tokens:
 
 
 def _who() -> Principal:
-    """Return who calls, from within a tool."""
+    """Return the caller of a tool."""
     token = get_access_token()
     if token is None or token.claims is None:
         raise ServiceRefused("no_token")
@@ -523,15 +509,7 @@ def _who() -> Principal:
 
 
 class _Bounded:
-    """As many calls at once as there is memory for, a part of them with one API token; others are told that it is busy.
-
-    Parameters
-    ----------
-    application : ASGI application
-        What is called.
-    most : int
-        How many calls at once.
-    """
+    """Limit concurrent calls to `most`, and those of one API token to a part of them; refuse others as busy."""
 
     def __init__(self, application: ASGIApp, most: int) -> None:
         self._application = application
@@ -556,7 +534,7 @@ class _Bounded:
 
 
 def _in_time(receive: Receive) -> Receive:
-    """Return how a body is received that has to be complete in time; one that is not is as one that was cut off."""
+    """Return a receiver for a body that has to arrive in time; a late one counts as disconnected."""
     end = asyncio.get_running_loop().time() + _PATIENCE
     complete = False
 
@@ -580,9 +558,8 @@ def mounted_server(
 ) -> MountedServer:
     """Return the address ``/mcp`` of a service.
 
-    No state is kept between calls, so any process of several may answer any of them, and there is no stream to listen
-    to. Every call needs a token, so pages of other sites that reach this address by a name of their own (DNS rebinding)
-    get nothing.
+    No state is kept between calls, so any of several processes may answer, and there is no stream to listen to.
+    Every call needs a token, so pages of other sites that reach this address by DNS rebinding get nothing.
     """
     auth = AuthSettings(issuer_url=AnyHttpUrl("http://127.0.0.1"), resource_server_url=None)
     server: Any = make_server(ServiceHoldouts(service, _who, read), auth=auth, verifier=_Tokens(service))

@@ -1,4 +1,4 @@
-"""The service over HTTP: addresses, uploads within limits, logs and numbers without secrets, and a server that runs it.
+"""The service over HTTP: addresses, bounded uploads, logs and metrics without secrets, and the server.
 
-Whatever is here needs the extra, ``pip install 'thresholdout[service]'``.
+This package needs the extra ``pip install 'thresholdout[service]'``.
 """

@@ -1,4 +1,4 @@
-"""What every address needs: the service, who asks, and refusals as responses of fixed text."""
+"""The parameters that every address needs: the service, the caller, and refusals as responses of fixed text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LONGEST: Final = 100
 
 
 def refusal(refused: ServiceRefused, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Return the response that says a refusal.
+    """Return the response of a refusal.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def said(*codes: str) -> dict[int | str, dict[str, Any]]:
 
 
 def answer_refusals(app: FastAPI) -> None:
-    """Let an application answer every refusal and every error of a request so, and note its code at the request."""
+    """Answer every refusal and every request error of an application in this form, and note its code at the request."""
 
     async def refused(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, ServiceRefused)
@@ -90,7 +90,7 @@ def answer_refusals(app: FastAPI) -> None:
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Clear the frames in which an error was raised: they hold tables, until garbage is collected some day."""
+    """Clear the frames of an error, which would keep tables in memory until garbage collection."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error.__traceback__ = None
@@ -99,7 +99,7 @@ def _let_go(error: BaseException | None) -> None:
 
 
 def _places(error: RequestValidationError) -> list[dict[str, str]]:
-    """Return where a request is not as documented, and which rule says so; nothing of what was sent."""
+    """Return the places and rules at which a request is not as documented, without any of its content."""
     return [
         {"where": ".".join(str(part)[:_LONGEST] for part in one["loc"]), "rule": str(one["type"])}
         for one in error.errors()[:_MOST_ERRORS]
@@ -113,17 +113,7 @@ _bearer = HTTPBearer(auto_error=False, scheme_name="token", description="An API 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What an application serves.
-
-    Attributes
-    ----------
-    service : EvaluationService
-        The service without HTTP.
-    admission : Admission
-        Room and threads of this process.
-    limits : Limits
-        Of uploads.
-    """
+    """The service, the admission control and the limits of an application."""
 
     service: EvaluationService
     admission: Admission
@@ -140,7 +130,7 @@ async def _principal(
     has: Annotated[Served, Depends(_served)],
     sent: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> Principal:
-    """Return who holds the API token of a request; a visitor where it has none."""
+    """Return the holder of a request's API token; a visitor where it has none."""
     if sent is None and "authorization" not in request.headers:
         by = await has.admission.read(has.service.authenticate, None)
     elif sent is None or not 0 < len(sent.credentials) <= _LONGEST_KEY:
@@ -151,8 +141,8 @@ async def _principal(
     return by
 
 
+# Parameter of an address that uses the service.
 Has = Annotated[Served, Depends(_served)]
-"""The parameter of an address that uses the service."""
 
+# Parameter of an address that depends on the caller.
 By = Annotated[Principal, Depends(_principal)]
-"""The parameter of an address that depends on who asks."""

@@ -1,8 +1,8 @@
-"""Admission control: how much is held and worked on at once, whoever asks, and how bodies are received.
+"""Admission control: bounds on memory and concurrent work, and the reception of bodies.
 
-The event loop only receives and sends. Memory is bounded by the limits of the service, and not by the number of its
-clients: submissions come into files without a name, and are read when there is room for them. An administrator's
-tables, which have labels, are received when there is room. Tables are made by as many threads as limits say.
+The event loop only receives and sends. Memory is bounded by the limits of the service, not by the number of its
+clients: submissions are spooled to unnamed files, and are read when there is room for them. An administrator's
+tables have labels and are received only when there is room in memory. A fixed number of threads parses tables.
 """
 
 from __future__ import annotations
@@ -33,31 +33,25 @@ __all__ = ["Admission", "Spooled", "announced", "check_is_form", "parsed_form", 
 _log: Final = logging.getLogger("thresholdout.service.http")
 
 _PATIENCE: Final = 30.0
+# Bytes a second that a body has to reach beyond the first seconds.
 _SLOWEST: Final = 256 * 1024
-"""Bytes a second, beyond the first seconds."""
 
+# Bytes of an incoming body in memory before it goes to a file: for all places together, a few megabytes.
 _IN_MEMORY: Final = 64 * 1024
-"""Bytes of a body that comes, before it goes to a file: times all places, a few megabytes."""
 
 _LONGEST_FIELD: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """A body that came, and its size."""
+    """A received body and its size."""
 
     file: IO[bytes]
     size: int
 
 
 def announced(request: Request, most: int) -> int:
-    """Return how many bytes a request announces, or the most that it may have where it announces nothing.
-
-    Raises
-    ------
-    ServiceRefused
-        "too_large" where it announces more, "unsupported" where it is compressed.
-    """
+    """Return the number of bytes that a request announces, or `most` where it announces none; refuse a larger one."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding != "identity":
         raise ServiceRefused("unsupported", seen=f"Content-Encoding {encoding[:40]}")
@@ -72,20 +66,7 @@ def announced(request: Request, most: int) -> int:
 
 
 async def receive(request: Request, most: int) -> bytes:
-    """Read a body.
-
-    Parameters
-    ----------
-    request : Request
-        Whose body is read.
-    most : int
-        Bytes that it may have, whatever it announces.
-
-    Raises
-    ------
-    ServiceRefused
-        "too_large" as soon as there are more, "too_slow" when they do not come.
-    """
+    """Read a body of at most so many bytes, whatever it announces; refuse a larger or too slow one."""
     content = io.BytesIO()
     await _receive_into(content, request, most)
     return content.getvalue()
@@ -93,7 +74,7 @@ async def receive(request: Request, most: int) -> bytes:
 
 @asynccontextmanager
 async def spooled(request: Request, most: int) -> AsyncIterator[Spooled]:
-    """Read a body into a file without a name, so that a slow one holds no memory; see `receive`."""
+    """Spool a body to an unnamed file, so that a slow one holds no memory; see `receive`."""
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
         await _receive_into(file, request, most)
         size = file.tell()
@@ -111,7 +92,7 @@ async def _receive_into(file: IO[bytes], request: Request, most: int) -> None:
                 if held > most:
                     raise ServiceRefused("too_large", what="bytes", most=most)
                 file.write(chunk)
-                patience.reschedule(begun + _PATIENCE + held / _SLOWEST)  # for what came, not for what was announced
+                patience.reschedule(begun + _PATIENCE + held / _SLOWEST)  # time for received bytes, not for announced ones
     except TimeoutError:
         raise ServiceRefused("too_slow", bytes_a_second=_SLOWEST) from None
     except OSError as error:
@@ -122,40 +103,25 @@ async def _receive_into(file: IO[bytes], request: Request, most: int) -> None:
 
 
 class _InMemory(MultiPartParser):
-    """Keeps files where they are counted: labels are written to no temporary file of this machine."""
+    """Keeps files in memory, where they are counted: labels never reach a temporary file."""
 
     spool_max_size = 2**62
 
 
 async def receive_form(request: Request, most: int, *, files: int, fields: int) -> FormData:
-    """Read a form; names of files in it mean nothing, and none is opened by them.
-
-    Parameters
-    ----------
-    request : Request
-        Whose body is ``multipart/form-data``.
-    most : int
-        Bytes that it may have.
-    files, fields : int
-        How many of both.
-
-    Raises
-    ------
-    ServiceRefused
-        As `receive`; "unsupported" for another kind of body, "bad_request" for one that is no form.
-    """
+    """Read a form; file names in it are ignored."""
     check_is_form(request)
     return await parsed_form(request, await receive(request, most), files=files, fields=fields)
 
 
 def check_is_form(request: Request) -> None:
-    """Refuse a body of another kind."""
+    """Refuse a body that is not ``multipart/form-data``."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "multipart/form-data":
         raise ServiceRefused("unsupported", seen=request.headers.get("content-type", "")[:100])
 
 
 async def parsed_form(request: Request, content: bytes, *, files: int, fields: int) -> FormData:
-    """Return the form that a body is; see `receive_form`."""
+    """Parse the form in a body; see `receive_form`."""
 
     async def again() -> AsyncGenerator[bytes, None]:
         yield content
@@ -170,11 +136,11 @@ async def parsed_form(request: Request, content: bytes, *, files: int, fields: i
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
+# Threads for reads: leaderboards, histories, API tokens.
 _READERS: Final = 4
-"""Threads for what is shown: leaderleaderboards, histories, API tokens."""
 
+# One API token has at most this part of all places and of all bytes: its slow uploads leave room for others.
 _PART_OF_ONE: Final = 4
-"""Largest part of all places, and of all bytes, for one API token: slow uploads with it leave room for others."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -189,17 +155,10 @@ class _Turn:
 class Admission:
     """Places, bytes and threads of one process.
 
-    Parameters
-    ----------
-    limits : Limits
-        ``at_once`` tables in memory and threads for them, ``most_waiting`` more requests.
-
-    Attributes
-    ----------
-    bytes_held : int
-        Of bodies, at this moment.
-    places_taken : int
-        Requests with a table, at this moment.
+    Notes
+    -----
+    ``at_once`` tables are in memory with a thread for each; ``most_waiting`` more requests wait. `bytes_held` and
+    `places_taken` count bodies and requests at this moment.
 
     Examples
     --------
@@ -228,13 +187,7 @@ class Admission:
 
     @asynccontextmanager
     async def place(self, token: str) -> AsyncIterator[None]:
-        """Take a place for a request with a table.
-
-        Raises
-        ------
-        ServiceRefused
-            "busy" when there is none, or none for this token; "stopping" when nothing new is taken.
-        """
+        """Take a place for a request with a table; refuse as "busy", or as "stopping" when nothing new is accepted."""
         self._check_running()
         of_one = max(1, self._places // _PART_OF_ONE)
         if self.places_taken >= self._places or self._of_tokens[token] >= of_one:
@@ -251,14 +204,9 @@ class Admission:
 
     @asynccontextmanager
     async def room(self, token: str, size: int) -> AsyncIterator[None]:
-        """Wait until there is room for so many bytes: of the token, and of all, in the order of requests.
+        """Wait until the token and the process have room for so many bytes, in the order of requests.
 
-        A request that waits for earlier ones of its own token is overtaken by those of others.
-
-        Raises
-        ------
-        ServiceRefused
-            "stopping" when the service stops meanwhile.
+        A request that waits for earlier ones of its own token is overtaken by those of other tokens.
         """
         turn = _Turn(token, min(size, self._most_bytes), asyncio.get_running_loop().create_future())
         self._waiting.append(turn)
@@ -268,7 +216,7 @@ class Admission:
         except BaseException:
             if turn in self._waiting:
                 self._waiting.remove(turn)
-            elif turn.came.done() and not turn.came.cancelled():  # it came at the same moment
+            elif turn.came.done() and not turn.came.cancelled():  # granted at the same moment
                 self._give_back(turn)
             self._wake()
             raise
@@ -280,7 +228,7 @@ class Admission:
             self._wake()
 
     def _wake(self) -> None:
-        """Give room to those who wait, as far as there is some."""
+        """Give room to waiting requests, as far as there is some."""
         for turn in list(self._waiting):
             held = self._bytes_of_tokens.get(turn.token, 0)
             if held and held + turn.size > self._most_of_one:
@@ -304,11 +252,11 @@ class Admission:
             raise ServiceRefused("stopping", retry_after=5)
 
     async def work(self, job: Callable[Arguments, Result], *given: Arguments.args, **named: Arguments.kwargs) -> Result:
-        """Do what takes a table in one of the threads for it."""
+        """Run a job with a table in a worker thread."""
         return await self._in(self._workers, job, *given, **named)
 
     async def read(self, job: Callable[Arguments, Result], *given: Arguments.args, **named: Arguments.kwargs) -> Result:
-        """Do what only shows something in another thread."""
+        """Run a job that only reads in another thread."""
         return await self._in(self._readers, job, *given, **named)
 
     async def _in(
@@ -323,11 +271,11 @@ class Admission:
         return await asyncio.get_running_loop().run_in_executor(threads, partial(job, *given, **named))
 
     def stop(self) -> None:
-        """Take nothing new; what was begun goes on."""
+        """Accept nothing new; running jobs go on."""
         self._stopping = True
 
     def close(self) -> None:
-        """Take nothing new, and wait for what was begun."""
+        """Accept nothing new, and wait for running jobs."""
         self.stop()
         self._workers.shutdown()
         self._readers.shutdown()

@@ -1,4 +1,4 @@
-"""The application: all addresses of a service, what stands around them, and how it begins and ends."""
+"""The application: the addresses of a service, its middleware, and its start and end."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _tokens = APIRouter(prefix="/v1/tokens", tags=["tokens"])
 
 @_tokens.get("", response_model=TokenList, responses=said(*_REFUSALS))
 async def tokens(has: Has, by: By) -> Any:
-    """Return all API tokens, the oldest first; none of their texts is kept."""
+    """Return all API tokens without their texts, the oldest first."""
     return {"tokens": await has.admission.read(has.service.tokens, by)}
 
 
 @_tokens.post("", status_code=201, response_model=TokenMade, responses=said(*_REFUSALS, "bad_request", "bad_name"))
 async def new_token(has: Has, by: By, new: Annotated[NewToken, Body()]) -> Any:
-    """Make an API token; its text is in this answer, and nowhere else."""
+    """Make an API token; its text is in this response alone."""
     text, token = await has.admission.read(has.service.new_token, by, new.role, new.team, new.note)
     return {"text": text, "token": token}
 
@@ -71,7 +71,7 @@ _operation = APIRouter(tags=["operation"])
 
 @_operation.get("/live", response_model=Live)
 async def live() -> Any:
-    """Return that this process runs, whatever its database does: an orchestrator starts another one otherwise."""
+    """Return that this process runs, whatever the state of its database: an orchestrator restarts it otherwise."""
     return {"status": "ok"}
 
 
@@ -82,10 +82,11 @@ async def live() -> Any:
     responses={503: {"model": Ready, "description": "It does not answer."}},
 )
 async def ready(request: Request, response: Response) -> Any:
-    """Return whether answers can be stored, as it was found within the last seconds; nothing waits for that.
+    """Return whether answers can be stored, as found within the last seconds.
 
-    "unavailable" where the database can be neither read nor written (a full disk), "damaged" where a holdout failed its
-    check when the service started.
+    "unavailable": the database can be neither read nor written (a full disk). "damaged": a holdout failed its check
+    when
+    the service started.
     """
     found: Ready = request.app.state.health.ready()
     response.status_code = 503 if found.status == "unavailable" else 200
@@ -124,14 +125,14 @@ _ABOUT: Final = """A holdout that is asked many adaptive queries, and says what 
 Tables are sent as they are, as `text/csv` or `application/vnd.apache.parquet`. A refused request is
 `{"code", "text", "details"}`; it costs nothing."""
 
+# Addresses that visitors may see without an API token, where a holdout is public.
 _VISITORS: Final = frozenset({"holdouts", "holdout", "certificate", "remaining", "checkpoint", "leaderboard"})
-"""Addresses that visitors may see without an API token, where a holdout is public."""
 
 _OF_FASTAPI: Final = ("HTTPValidationError", "ValidationError")
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """Return the document of an application; it is made once."""
+    """Return the OpenAPI document of an application; it is made once."""
     if app.openapi_schema is None:
         made = get_openapi(title=app.title, version=app.version, description=_ABOUT, routes=app.routes)
         for methods in made["paths"].values():
@@ -148,7 +149,7 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 
 def _mend(operation: dict[str, Any]) -> None:
-    """Leave out the status that this service never has, and say where no API token is needed, and where to wait."""
+    """Remove the status 422, which this service never returns, and add optional security and Retry-After."""
     operation["responses"].pop("422", None)
     if operation["operationId"] in _VISITORS:
         operation["security"] = [{}, *operation["security"]]
@@ -175,18 +176,8 @@ def make_app(
 ) -> FastAPI:
     """Make the application of a service, which closes the service when it ends.
 
-    Parameters
-    ----------
-    service : EvaluationService
-        What it serves.
-    limits : Limits, optional
-        Of uploads; those of the service by default.
-    routers : sequence of APIRouter
-        Further addresses, such as pages.
-    routes : sequence of BaseRoute
-        Further applications at their own addresses, such as tools for agents.
-    running : sequence of callables
-        Contexts that are entered while it runs.
+    `routers` and `routes` add addresses, such as pages and tools for agents; `running` are contexts that are entered
+    while the application runs.
     """
     limits = service.limits if limits is None else limits
     admission = Admission(limits)
@@ -241,6 +232,6 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
 
 
 def _close(admission: Admission, service: EvaluationService) -> None:
-    """Finish what was begun, and close the store."""
+    """Finish running work, and close the store."""
     admission.close()
     service.close()

@@ -1,4 +1,4 @@
-"""Whether the service answers, and its numbers for Prometheus: by address and status, never by team or holdout."""
+"""Health of the service, and its metrics for Prometheus: by address and status, never by team or holdout."""
 
 from __future__ import annotations
 
@@ -20,21 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["CONTENT_TYPE_LATEST", "SHARED", "Health", "Metrics"]
 
 _PERIOD: Final = 1.0
+# Seconds after which the last observation no longer counts.
 _STALE: Final = 10.0
-"""Seconds after which what was found says nothing any more."""
 
+# Seconds between test writes: a full disk can still be read.
 _WRITES: Final = 5.0
-"""Seconds after which something is written again: a full disk can be read."""
 
 
 class Health:
-    """What was found when the service was last looked at.
-
-    Parameters
-    ----------
-    service : EvaluationService
-        What is looked at.
-    """
+    """The state of a service at its last check."""
 
     def __init__(self, service: EvaluationService) -> None:
         self._service = service
@@ -42,15 +36,15 @@ class Health:
         self._at = -_STALE
         self._written = -_WRITES
         self.answers, self.information_released, self.error_budget_left, self.commit = 0.0, 0.0, 1.0, 0.0
-        """As of `readiness`, when something was last written."""
+        """As of `readiness`, at the last write."""
 
     def ready(self) -> Ready:
-        """Return it."""
+        """Return the last observation; "unavailable" once it is stale."""
         fresh = time.monotonic() - self._at < _STALE
         return self._found if fresh else self._found.model_copy(update={"status": "unavailable"})
 
     async def look(self) -> None:
-        """Look once; now and then something is written, too."""
+        """Check once, from time to time with a write."""
         now = time.monotonic()
         writes = now - self._written >= _WRITES
         found = await asyncio.to_thread(self._service.health, writes=writes)
@@ -68,28 +62,20 @@ class Health:
         self._at = time.monotonic()
 
     async def keep_looking(self) -> None:
-        """Look again and again, until it is cancelled."""
+        """Check again and again, until it is cancelled."""
         while True:
             await asyncio.sleep(_PERIOD)
             await self.look()
 
 
+# Environment variable that names the folder in which several processes share their metrics.
 SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"
-"""Environment variable that names the folder in which several processes share their numbers."""
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class Metrics:
-    """What is counted in one process.
-
-    Parameters
-    ----------
-    admission : Admission
-        Whose places and bytes are shown.
-    health : Health
-        Knows how far the holdouts are.
-    """
+    """Metrics of one process."""
 
     def __init__(self, admission: Admission, health: Health) -> None:
         self._registry = registry = CollectorRegistry()
@@ -124,14 +110,14 @@ class Metrics:
         )
 
     def count(self, method: str, route: str, status: int, seconds: float, refused: str | None = None) -> None:
-        """Count a request that was answered, and the code with which it was refused."""
+        """Count an answered request, and the code of its refusal."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
         if refused is not None:
             self._refusals.labels(refused).inc()
 
     def text(self) -> bytes:
-        """Return all numbers in the form of Prometheus; those of all processes where they share a folder."""
+        """Return all metrics in the format of Prometheus; of all processes where they share a folder."""
         for gauge, value in self._gauges:
             gauge.set(value())
         if SHARED not in os.environ:

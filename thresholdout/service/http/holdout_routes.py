@@ -1,4 +1,4 @@
-"""Addresses of holdouts: what they promise, who leads, and what only administrators do."""
+"""Addresses of holdouts: guarantees, leaderboards, and administration."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from thresholdout.service.schemas import Holdout, Principal
 __all__ = ["router"]
 
 _PARQUET_BEGINS: Final = b"PAR1"
+# Bytes of a form beside its files.
 _AROUND: Final = 2**17
-"""Bytes of a form beside its files."""
 
 _PARTS: Final = ("train", "holdout", "transition", "graph")
 _FORM: Final[dict[str, Any]] = {
@@ -103,7 +103,7 @@ async def create_holdout(request: Request, has: Has, by: By, response: Response)
 
 
 def _parts(form: dict[str, list[Any]]) -> tuple[HoldoutSettings, dict[str, bytes]]:
-    """Return the settings and the files of a form; what a file is called there means nothing."""
+    """Return the settings and the files of a form; file names are ignored."""
     files: dict[str, bytes] = {}
     for name, sent in form.items():
         if name not in (*_PARTS, "settings") or len(sent) > 1:
@@ -127,7 +127,7 @@ def _parts(form: dict[str, list[Any]]) -> tuple[HoldoutSettings, dict[str, bytes
 def _create(has: Served, by: Principal, settings: HoldoutSettings, files: dict[str, bytes]) -> Holdout:
     tables: dict[str, Any] = {}
     for name in list(files):
-        content = files.pop(name)  # no file is held longer than its table
+        content = files.pop(name)  # no file is kept longer than its table
         kind = PARQUET if content.startswith(_PARQUET_BEGINS) else CSV
         try:
             tables[name] = read_upload(content, kind, has.limits)
@@ -142,19 +142,19 @@ def _create(has: Served, by: Principal, settings: HoldoutSettings, files: dict[s
 
 @router.get("/{name}", response_model=HoldoutView, responses=said(*_SEEN))
 async def holdout(has: Has, by: By, name: Name) -> Any:
-    """Return a holdout: what it promises, and what is left of it."""
+    """Return a holdout with its guarantee and its remaining budget."""
     return await has.admission.read(has.service.holdout, by, name)
 
 
 @router.get("/{name}/certificate", response_model=Certificate, responses=said(*_SEEN))
 async def certificate(has: Has, by: By, name: Name) -> Any:
-    """Return what a holdout's answers are worth, in words."""
+    """Return the guarantee of a holdout's answers, in words."""
     return await has.admission.read(has.service.holdout, by, name)
 
 
 @router.get("/{name}/remaining", response_model=Remaining, responses=said(*_SEEN))
 async def remaining(has: Has, by: By, name: Name) -> Any:
-    """Return what is left of a holdout."""
+    """Return the remaining budget of a holdout."""
     return await has.admission.read(has.service.holdout, by, name)
 
 
@@ -166,7 +166,7 @@ async def checkpoint(has: Has, by: By, name: Name) -> Any:
 
 @router.get("/{name}/leaderboard", response_model=LeaderboardView, responses=said(*_SEEN))
 async def leaderboard(has: Has, by: By, name: Name) -> Any:
-    """Return who leads, as far as it is certified: teams whose intervals overlap are tied."""
+    """Return the leaderboard, as far as it is certified: teams whose intervals overlap are tied."""
     return await has.admission.read(has.service.leaderboard, by, name)
 
 
@@ -179,7 +179,8 @@ async def correct(
     reason: Annotated[str, Query(max_length=100, description="Why: everybody sees it, and it must tell no label.")],
     basis: Annotated[Basis, Query(description="What the corrections rest on, see the documentation.")] = "labels",
 ) -> Any:
-    """Correct labels by a table of ids and labels, or withdraw records without one; what was told carries over."""
+    """Correct labels by a table of ids and labels; an empty label withdraws a record. Released information carries over.
+    """
     check_role(by, "correct")
     await has.admission.read(has.service.holdout, by, name)
     content_type = request.headers.get("content-type", "")
@@ -205,7 +206,7 @@ async def set_phase(has: Has, by: By, name: Name, new: Annotated[NewPhase, Body(
     | {200: {"description": "Lines of JSON.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}},
 )
 async def export(has: Has, by: By, name: Name) -> Response:
-    """Return the public history, an entry a line, for `thresholdout ledger import` and for those who verify it."""
+    """Return the public history, one entry a line, for `thresholdout ledger import` and for verification."""
     lines = await has.admission.read(has.service.export, by, name)
     first = await has.admission.read(next, lines, "")
     return StreamingResponse(_all(first, lines), media_type="application/jsonl")

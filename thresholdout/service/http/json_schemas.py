@@ -1,4 +1,4 @@
-"""What is sent as JSON, as the OpenAPI document describes it; times are of RFC 3339."""
+"""JSON schemas of requests and responses, as in the OpenAPI document; times are of RFC 3339."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def _finite(value: Any) -> Any:
 
 
 Time = Annotated[datetime, BeforeValidator(_time)]
+# A finite number; infinity and hidden values are null.
 Number = Annotated[float | None, BeforeValidator(_finite)]
-"""A finite number; infinity and what is not shown are null."""
 
 
 class _Shown(BaseModel):
@@ -50,7 +50,7 @@ class _Shown(BaseModel):
 
 
 class Refused(BaseModel):
-    """Why a request was refused: a fixed text for each code."""
+    """The reason for a refusal: a fixed text for each code."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -77,7 +77,7 @@ class WitnessHealth(BaseModel):
 
 
 class Live(BaseModel):
-    """That the process runs."""
+    """Sign that the process runs."""
 
     status: Literal["ok"]
 
@@ -93,7 +93,7 @@ class Ready(BaseModel):
 
 
 class HoldoutView(_Shown):
-    """A holdout: what it promises, and what is left of it."""
+    """A holdout with its guarantee and its remaining budget."""
 
     name: str = Field(examples=["digits"])
     title: str
@@ -128,7 +128,7 @@ class HoldoutList(BaseModel):
 
 
 class Certificate(_Shown):
-    """What a holdout's answers are worth."""
+    """The guarantee of a holdout's answers."""
 
     name: str
     records: int
@@ -140,7 +140,7 @@ class Certificate(_Shown):
 
 
 class Remaining(_Shown):
-    """What is left of a holdout; null is any number, or what is not shown in this phase."""
+    """The remaining budget of a holdout; null is unlimited, or hidden in this phase."""
 
     asked: int
     remaining: int | None
@@ -157,7 +157,7 @@ class Checkpoint(_Shown):
 
 
 class HoldoutSettings(BaseModel):
-    """How a holdout is made from two tables with labels."""
+    """Settings of a holdout that is made from two labelled tables."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "digits", "label": "y"}]})
 
@@ -227,7 +227,7 @@ class SubmissionList(BaseModel):
 
 
 class StandingView(_Shown):
-    """How a team stands."""
+    """The standing of a team."""
 
     team: str
     first: int
@@ -240,7 +240,7 @@ class StandingView(_Shown):
 
 
 class LeaderboardView(_Shown):
-    """Who leads, as far as it is certified: ranks from first to last are possible for a team."""
+    """The leaderboard, as far as it is certified: ranks from first to last are possible for a team."""
 
     holdout: HoldoutView
     rows: list[StandingView]

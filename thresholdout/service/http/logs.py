@@ -1,4 +1,4 @@
-"""What happens around every request: headers that browsers obey, a line of the log, counts, no error that leaks."""
+"""Middleware around every request: security headers, a line of the log, metrics, and errors without content."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_PLACES: Final = 12
 
 
 def places_of(error: BaseException) -> list[str]:
-    """Return where an error was raised, the innermost place last.
+    """Return the places at which an error was raised, the innermost last.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_to(stream: TextIO = sys.stderr, level: str = "INFO") -> None:
-    """Let this process, its server included, log to a stream in this form."""
+    """Make this process, its server included, log to a stream in this form."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
     for name in LOGGERS:
@@ -80,6 +80,7 @@ def log_to(stream: TextIO = sys.stderr, level: str = "INFO") -> None:
     logging.getLogger("uvicorn.access").propagate = False
 
 
+# Default headers of every response.
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -90,7 +91,6 @@ HEADERS: Final = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
-"""What every response has unless it says otherwise itself."""
 
 _ENCRYPTED: Final = ("Strict-Transport-Security", "max-age=31536000")
 
@@ -98,15 +98,7 @@ _log = logging.getLogger("thresholdout.service.http")
 
 
 class Observed:
-    """An application around which every request is timed, counted and logged.
-
-    Parameters
-    ----------
-    app : callable
-        The application inside.
-    metrics : Metrics
-        Where requests are counted.
-    """
+    """Middleware that times, counts and logs every request."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -165,7 +157,7 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 
 
 def _add_headers(headers: MutableHeaders, scope: Scope, identity: str) -> None:
-    """Add to a response what it does not say itself."""
+    """Add the headers that a response does not set itself."""
     for name, value in HEADERS.items():
         headers.setdefault(name, value)
     if scope.get("scheme") == "https":

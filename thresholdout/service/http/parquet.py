@@ -1,8 +1,8 @@
-"""Parquet files as they are sent: their summary and their pages are checked before anything is decompressed.
+"""Parquet uploads: the footer and the pages are checked before anything is decompressed.
 
-What a few bytes can become is bounded: by what pages say they decompress to, by the number of values, by the longest
-text of a dictionary times the records that may use it, and by encodings, of which the one that can repeat a long text
-for nothing is not read.
+The decompressed size is bounded by the sizes that pages declare, by the number of values, by the longest text of a
+dictionary times the records that may use it, and by encodings: the encoding that can repeat a long text at no cost is
+refused.
 """
 
 from __future__ import annotations
@@ -23,34 +23,26 @@ if TYPE_CHECKING:
 
 __all__ = ["DICTIONARY", "Chunk", "Group", "Page", "Unreadable", "groups", "pages", "read_parquet"]
 
+# Type of a page that holds a dictionary.
 DICTIONARY: Final = 2
-"""Type of a page that holds a dictionary."""
 
 _DATA, _INDEX, _DATA_V2 = 0, 1, 3
+# By type of page: the field with its details, and in these the number of values and their encoding.
 _DETAILS: Final = {_DATA: (5, 1, 2), DICTIONARY: (7, 1, 2), _DATA_V2: (8, 1, 4)}
-"""By type of page: the field with its details, and in these the number of values and their encoding."""
 
 _DEEPEST: Final = 8
 _MOST_FIELDS: Final = 32
+# Structures and list elements of one footer, or of one page header.
 _MOST_ELEMENTS: Final = 1_000_000
-"""Of the structures and lists of one summary, or of one header."""
 
 
 class Unreadable(Exception):
-    """Bytes that are no summary, or no header of a page."""
+    """Bytes that are no footer, or no header of a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Where the pages of one column in one row group are.
-
-    Attributes
-    ----------
-    column : str
-        Its name; of a nested one the names from the outermost on, with dots.
-    start, length : int
-        Place of its bytes in the file.
-    """
+    """The place of a column's pages in one row group; a nested column is named by its path, with dots."""
 
     column: str
     start: int
@@ -59,15 +51,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A row group.
-
-    Attributes
-    ----------
-    rows : int
-        How many it says it has.
-    chunks : tuple of Chunk
-        One for each column.
-    """
+    """A row group: its declared number of rows, and one chunk for each column."""
 
     rows: int
     chunks: tuple[Chunk, ...]
@@ -75,18 +59,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one page says about itself.
+    """The declared properties of one page.
 
-    Attributes
-    ----------
-    type : int
-        0 and 3 for data, 2 for a dictionary, 1 for an index.
-    size : int
-        Bytes that it says it has when it is decompressed.
-    values : int
-        How many it says it has.
-    encoding : int
-        Of its values, a number of parquet.thrift.
+    Notes
+    -----
+    `type` is 0 or 3 for data, 2 for a dictionary, 1 for an index; `size` is in bytes after decompression; `encoding`
+    is a
+    number of parquet.thrift.
     """
 
     type: int
@@ -96,18 +75,7 @@ class Page:
 
 
 def groups(content: bytes) -> list[Group]:
-    """Read the summary at the end of a file.
-
-    Parameters
-    ----------
-    content : bytes
-        The file.
-
-    Raises
-    ------
-    Unreadable
-        When it has none, or its columns are not the same in all row groups.
-    """
+    """Read the footer of a file; raise `Unreadable` if row groups differ in their columns."""
     end = len(content) - 8
     start = end - int.from_bytes(content[-8:-4], "little")
     if start < 4:
@@ -128,7 +96,7 @@ def _group(group: Any) -> Group:
 
 
 def _chunk(chunk: Any) -> Chunk:
-    """Return where a chunk begins, as readers find it."""
+    """Return the place of a chunk, as readers find it."""
     details = chunk.get(3) if isinstance(chunk, dict) else None
     if not isinstance(details, dict) or 1 in chunk:  # 1: the name of another file
         raise Unreadable
@@ -142,20 +110,7 @@ def _chunk(chunk: Any) -> Chunk:
 
 
 def pages(content: bytes, start: int, length: int) -> Iterator[Page]:
-    """Walk the pages of one column chunk.
-
-    Parameters
-    ----------
-    content : bytes
-        The file.
-    start, length : int
-        Where the chunk's bytes are.
-
-    Raises
-    ------
-    Unreadable
-        When what stands there are no pages.
-    """
+    """Yield the pages of one column chunk."""
     end = start + length
     if start < 0 or length < 0 or end > len(content):
         raise Unreadable
@@ -193,7 +148,7 @@ def _list(fields: dict[int, Any], field: int) -> list[Any]:
 
 
 class _Compact:
-    """Reads structures of Thrift's compact protocol from some bytes of a file."""
+    """Reader of structures in Thrift's compact protocol."""
 
     def __init__(self, content: bytes, place: int, end: int) -> None:
         self.place = place
@@ -202,7 +157,7 @@ class _Compact:
         self._left = _MOST_ELEMENTS
 
     def structure(self, depth: int = 0) -> dict[int, Any]:
-        """Return its fields by number."""
+        """Return the fields of a structure by number."""
         fields: dict[int, Any] = {}
         number = 0
         for _ in range(_MOST_FIELDS):
@@ -268,29 +223,27 @@ class _Compact:
 
 _MAGIC: Final = b"PAR1"
 _LONGEST_FOOTER: Final = 2**24
+# Columns times row groups.
 _MOST_CHUNKS: Final = 20_000
-"""Columns times row groups."""
 
 _MOST_PAGES: Final = 100_000
+# Bytes in memory of one value that is no text.
 _WIDEST: Final = 16
-"""Bytes of one value in memory, where it is no text."""
 
+# Of parquet.thrift: all but DELTA_BYTE_ARRAY (7), in which a text can repeat the one before it for one byte.
 _ENCODINGS: Final = {0, 2, 3, 4, 5, 6, 8, 9}
-"""Of parquet.thrift: all but DELTA_BYTE_ARRAY (7), in which a text can repeat the one before it for one byte."""
 
 _TEXT_TYPES: Final = "text, numbers, truth values or dates"
 
 
 def read_parquet(content: bytes, limits: Limits) -> pd.DataFrame:
-    """Read a Parquet file, after it was checked against the limits.
+    """Read a Parquet file after its check against the limits.
 
-    Decimals and dates become the text that a CSV file has for them, and dictionaries what they stand for; nested
-    columns, times and binary ones are refused.
-
-    Raises
-    ------
-    ServiceRefused
-        "too_large" for what is beyond a limit, and "bad_table" for what is no such table.
+    Notes
+    -----
+    Decimals and dates become their text in a CSV file, and dictionaries their values; nested, time and binary columns
+    are
+    refused.
 
     Examples
     --------
@@ -319,7 +272,7 @@ def _not_parquet() -> ServiceRefused:
 
 
 def _summary(content: bytes) -> list[Group]:
-    """Read the summary at the end of the file, and nothing else."""
+    """Read the footer of the file, and nothing else."""
     if len(content) < 12 or not content.startswith(_MAGIC) or not content.endswith(_MAGIC):
         raise _not_parquet()
     if int.from_bytes(content[-8:-4], "little") > _LONGEST_FOOTER:
@@ -331,14 +284,14 @@ def _summary(content: bytes) -> list[Group]:
 
 
 def _file(content: bytes, texts: Sequence[str] = ()) -> pyarrow.parquet.ParquetFile:
-    """Open a file; of columns in `texts` the dictionaries are read as they are."""
+    """Open a file; keep the dictionaries of the columns in `texts`."""
     return pyarrow.parquet.ParquetFile(
         pa.BufferReader(content), read_dictionary=list(texts), pre_buffer=False, arrow_extensions_enabled=False
     )
 
 
 def _check_columns(schema: pa.Schema) -> None:
-    """Refuse columns without a name, with the same one, or of a type that a table of records does not have."""
+    """Refuse columns without a name, with a repeated name, or of a type that a table of records does not have."""
     names = set()
     for place, field in enumerate(schema):
         if not field.name:
@@ -362,13 +315,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _check_size(content: bytes, summary: list[Group], limits: Limits) -> bool:
-    """Refuse a file that says, in its summary or in any page, that it is larger than it may be.
-
-    Returns
-    -------
-    bool
-        Whether that bounds the table, whatever its dictionaries hold.
-    """
+    """Refuse a file whose footer or pages declare too large a size; return whether that bounds the table in memory."""
     rows = sum(group.rows for group in summary)
     if not rows:
         raise ServiceRefused("bad_table", seen="no rows", expected="at least one record")

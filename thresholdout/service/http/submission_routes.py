@@ -1,4 +1,4 @@
-"""The address at which optimisers evaluate candidates: predictions in, ``{score, info, budget}`` out."""
+"""Addresses of submissions, and of optimisers: predictions in, ``{score, info, budget}`` out."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ _OPTIONS: Final = frozenset({"expected", "title"})
 _MOST_NAMED: Final = 10
 _LONGEST_NAME: Final = 100
 _LONGEST_WAIT: Final = 60.0
+# Seconds after which a client polls a running submission.
 _POLL: Final = "1"
-"""Seconds after which to look again at a submission that is running."""
 
 _WAIT: Final = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?\s*(?:$|[,;])", re.IGNORECASE)
 
@@ -125,7 +125,8 @@ async def compare(
     title: Title = "",
     prefer: Prefer = None,
 ) -> Response:
-    """Compare predictions with the team's champion, which better ones replace; the first ones become it, free."""
+    """Compare predictions with the team's champion. Better ones replace it; the first ones become it, free of charge.
+    """
     return await _take(request, has, by, "compare", name, idempotency_key, expected, title, prefer)
 
 
@@ -140,7 +141,7 @@ async def _take(
     title: str,
     prefer: str | None,
 ) -> Response:
-    """Take a table when there is room for it, and answer as far as the client waits."""
+    """Accept a table when there is room for it, and answer as far as the client waits."""
     waits = _wait(prefer, has.limits.wait)
     _check_options(request)
     limits = has.limits.of_holdout((await has.admission.read(has.service.admit, by, name)).rows)
@@ -164,7 +165,7 @@ async def _take(
 
 
 def _check_options(request: Request) -> None:
-    """Refuse an option that there is not, such as a misspelled `expected`: without it the query is another one."""
+    """Refuse unknown options, such as a misspelled `expected`, without which the query would be another one."""
     unknown = sorted(set(request.query_params) - _OPTIONS)[:_MOST_NAMED]
     if unknown:
         errors = [{"where": f"query.{name[:_LONGEST_NAME]}", "rule": "extra_forbidden"} for name in unknown]
@@ -172,12 +173,12 @@ def _check_options(request: Request) -> None:
 
 
 def is_of_format(refused: ServiceRefused) -> bool:
-    """Whether a table was refused here; what the service itself refuses it has counted."""
+    """Return whether a table was refused for its format, which the service itself has not counted."""
     return refused.code == "bad_table" and "argument" not in refused.details
 
 
 def _wait(prefer: str | None, otherwise: float) -> float:
-    """Return how many seconds a client waits.
+    """Return the number of seconds that a client waits.
 
     Examples
     --------
@@ -226,7 +227,7 @@ async def history(
     responses=said("bad_request", "no_token", "unknown_token", "forbidden", "not_found", "stopping", "unavailable"),
 )
 async def submission(has: Has, by: By, name: Name, id: Identity, response: Response) -> Any:
-    """Return one submission, as far as it is; one that still runs has Retry-After."""
+    """Return one submission; a running one has the header Retry-After."""
     found = await has.admission.read(has.service.submission, by, name, id)
     if found.state == "running":
         response.headers["Retry-After"] = _POLL
@@ -255,7 +256,8 @@ _REFUSALS: Final = (
 
 
 class Evaluation(BaseModel):
-    """What a candidate is worth: more is better. Of intervals it is the certified end, of verdicts see the guide."""
+    """Score of a candidate, of which more is better: the certified end of its interval, or see the guide for verdicts.
+    """
 
     score: float | None = Field(examples=[0.86])
     info: dict[str, Any] = Field(examples=[{"state": "answered", "low": 0.86, "high": 0.91, "repeated": False}])

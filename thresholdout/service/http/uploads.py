@@ -1,7 +1,7 @@
-"""Tables as they are sent: checked before they are parsed, so that none takes more memory than it may.
+"""Uploaded tables, checked before they are parsed, so that none takes more memory than its limit.
 
-Bytes, rows, columns and what a table becomes in memory are counted first; a file that is wrong is refused with the row
-and the column that is wrong, in words that depend on the file alone.
+Bytes, rows, columns and the size in memory are bounded first. A wrong file is refused with its row and column, in
+words that depend on the file alone.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ __all__ = ["CSV", "PARQUET", "media_type", "read_upload"]
 CSV: Final = "text/csv"
 PARQUET: Final = "application/vnd.apache.parquet"
 
+# First bytes of compressed files; spreadsheets are zip files.
 _COMPRESSED: Final = {
     b"\x1f\x8b": "gzip",
     b"PK": "zip",
@@ -36,10 +37,9 @@ _COMPRESSED: Final = {
     b"\xfd7zXZ\x00": "xz",
     b"\x04\x22\x4d\x18": "lz4",
 }
-"""How compressed files begin; spreadsheets are zip files."""
 
+# Bytes of one line.
 _LONGEST_LINE: Final = 2**20
-"""Bytes of one line."""
 
 _CHUNK: Final = 2**20
 _UTF8: Final = {"", "utf-8", "utf8", "us-ascii"}
@@ -47,12 +47,7 @@ _WRONG_WIDTH = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
 def media_type(content_type: str) -> str:
-    """Return which of the two kinds of table a Content-Type names.
-
-    Raises
-    ------
-    ServiceRefused
-        When it names another one, or an encoding of text that is not UTF-8.
+    """Return the kind of table that a Content-Type names; refuse other kinds, and text that is not UTF-8.
 
     Examples
     --------
@@ -70,28 +65,13 @@ def media_type(content_type: str) -> str:
 
 
 def read_upload(content: bytes, content_type: str, limits: Limits) -> pd.DataFrame:
-    r"""Read a table that was sent, after it was checked against the limits.
+    r"""Read an uploaded table after its check against the limits.
 
-    Parameters
-    ----------
-    content : bytes
-        The file.
-    content_type : str
-        ``text/csv`` or ``application/vnd.apache.parquet``.
-    limits : Limits
-        How large it may be.
-
-    Returns
-    -------
-    DataFrame
-        Of a CSV file text alone, as `thresholdout.data.tables.read_table` reads it; of a Parquet file numbers, truth
-        values and text.
-
-    Raises
-    ------
-    ServiceRefused
-        "unsupported" for compressed files and other kinds, "too_large" for what is beyond a limit, and "bad_table"
-        for what is no table; the details name what was seen, and row and column where there is one.
+    Notes
+    -----
+    A CSV file becomes text alone, as `thresholdout.data.tables.read_table` reads it; a Parquet file numbers, truth
+    values
+    and text.
 
     Examples
     --------
@@ -125,7 +105,7 @@ def _read_csv(content: bytes, limits: Limits) -> pd.DataFrame:
 
 
 def _check_text(content: bytes) -> None:
-    """Refuse characters that are no text, with the line where the first one is."""
+    """Refuse bytes that are no text, with the line of the first one."""
     zero = content.find(b"\0")
     if zero >= 0:
         raise ServiceRefused("bad_table", seen="a NUL character", line=content.count(b"\n", 0, zero) + 1)
@@ -141,7 +121,7 @@ def _check_text(content: bytes) -> None:
 
 
 def _header(content: bytes, limits: Limits) -> list[str]:
-    """Return the names of the columns, which stand in the first line that is not empty."""
+    """Return the names of the columns in the first line that is not empty."""
     start = content[: 2 * _LONGEST_LINE].lstrip(b"\r\n")
     if not start:
         raise ServiceRefused("bad_table", seen="an empty file", expected="a header in the first line")
@@ -188,7 +168,7 @@ def _cells(content: bytes, names: list[str]) -> pa.Table:
 
 
 def _not_parsed(reason: str) -> ServiceRefused:
-    """Say in fixed words why a file is no CSV file."""
+    """Return a fixed text for a file that is no CSV file."""
     wrong = _WRONG_WIDTH.search(reason)
     if wrong is not None:
         row, expected, seen = map(int, wrong.groups())

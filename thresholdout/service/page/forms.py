@@ -13,8 +13,8 @@ from thresholdout.service.refusals import ServiceRefused
 
 __all__ = ["FORM_BYTES", "MOST_FIELDS", "Sent", "sent_in"]
 
+# Bytes of a form beside its file.
 FORM_BYTES: Final = 64 * 1024
-"""Of a form beside its file."""
 
 MOST_FIELDS: Final = 8
 
@@ -23,30 +23,17 @@ _PARQUET: Final = b"PAR1"
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A form.
-
-    Attributes
-    ----------
-    fields : dict
-        Texts by name.
-    content : bytes or None
-        The file, if there is one.
-    """
+    """A form: texts by name, and the file if there is one."""
 
     fields: dict[str, str]
     content: bytes | None = None
 
     def text(self, name: str) -> str:
-        """Return a field without blanks around it; empty where it is missing."""
+        """Return a field without surrounding blanks; empty where it is missing."""
         return self.fields.get(name, "").strip()
 
     def number(self, name: str) -> float | None:
-        """Return a field as a number; None where it is empty.
-
-        Raises
-        ------
-        ServiceRefused
-            It is no finite number.
+        """Return a field as a finite number; ``None`` where it is empty.
 
         Examples
         --------
@@ -66,20 +53,14 @@ class Sent:
 
     @property
     def table(self) -> tuple[bytes, str]:
-        """The file and what it is, as its first bytes say: names and types that browsers send say little.
-
-        Raises
-        ------
-        ServiceRefused
-            There is none.
-        """
+        """The file and its kind by its first bytes, since browsers' names and types are unreliable."""
         if not self.content:
             raise ServiceRefused("bad_table", seen="no file", expected="CSV or Parquet")
         parquet = self.content.startswith(_PARQUET)
         return self.content, "application/vnd.apache.parquet" if parquet else "text/csv"
 
     def idempotency_key(self) -> str:
-        """Return a key made of all that was sent, so that sending it again is the same request."""
+        """Return a key of the whole content, so that sending it again is the same request."""
         told = hashlib.sha256()
         for name in ("kind", "title", "expected"):
             told.update(f"{len(self.text(name))}:".encode() + self.text(name).encode("utf-8", "surrogatepass"))
@@ -88,13 +69,7 @@ class Sent:
 
 
 async def sent_in(form: FormData) -> Sent:
-    """Return what a form has; its file as bytes, whatever it was called.
-
-    Parameters
-    ----------
-    form : FormData
-        As the browser sent it; nothing of it is held any more.
-    """
+    """Return the fields and the file of a form, and close it."""
     fields: dict[str, str] = {}
     content = None
     for name, value in form.multi_items():

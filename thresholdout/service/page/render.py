@@ -1,4 +1,4 @@
-"""Templates, and the headers that let a browser load nothing but this service's own style."""
+"""Templates, and the headers that restrict a browser to this service's own style."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["HEADERS", "STATIC", "render", "static"]
 
+# Headers of every page, beside those of all responses: no script, no foreign address, no frame around it.
 HEADERS: Final[dict[str, str]] = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
         "frame-ancestors 'none'"
     ),
 }
-"""Of every page, beside those of all responses: no script, no address of anybody else, no frame around it."""
 
+# Static files and their media types; pages load no others.
 STATIC: Final[dict[str, str]] = {"page.css": "text/css; charset=utf-8", "mark.svg": "image/svg+xml"}
-"""The files that pages load, and what they are; there are no others."""
 
 
 @cache
@@ -35,15 +35,7 @@ def static(name: str) -> bytes:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a page; all that it is given is escaped.
-
-    Parameters
-    ----------
-    template : str
-        Name of its template.
-    values : object
-        What is in it.
-    """
+    """Return a page; all values are escaped."""
     return _templates().get_template(template).render(**values)
 
 

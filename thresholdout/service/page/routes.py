@@ -1,4 +1,4 @@
-"""The pages of the service: their addresses, and the answers of each, for people and not for programs."""
+"""Addresses and responses of the service's pages, for people."""
 
 from __future__ import annotations
 
@@ -48,17 +48,7 @@ _UNITS: Final = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 @dataclass(frozen=True, slots=True)
 class RefusedView:
-    """A refusal as a page shows it.
-
-    Attributes
-    ----------
-    title, text : str
-        In short, and the fixed text of the code.
-    details : list of str
-        Positions, names and limits.
-    later : str
-        After which time the same request may be taken; empty where none is known.
-    """
+    """A refusal as a page shows it: title, fixed text of the code, details, and the wait in words if it is known."""
 
     title: str
     text: str
@@ -84,7 +74,7 @@ def refused_view(refused: ServiceRefused) -> RefusedView:
 
 
 def _said(value: Any) -> str:
-    """Return a detail as people read it."""
+    """Return a detail in words."""
     return ", ".join(map(_said, value)) if isinstance(value, list | tuple) else str(value)
 
 
@@ -96,8 +86,8 @@ def _duration(seconds: int) -> str:
 
 
 _ROWS: Final = 50
+# Seconds for which a form waits for its answer; afterwards the submission's page waits.
 _WAIT: Final = 3.0
-"""Seconds for which a form waits for its answer; the submission's page waits for it afterwards."""
 
 _NUMBER: Final = re.compile("[0-9]{1,18}")
 _PHASES: Final[dict[str, Phase]] = {"open": "open", "blind": "blind", "closed": "closed"}
@@ -105,13 +95,7 @@ _ROLES: Final[dict[str, Role]] = {"admin": "admin", "team": "team", "viewer": "v
 
 
 class Pages:
-    """The pages of a service. Each method takes a request and a visit, and what was sent where it is a form's.
-
-    Parameters
-    ----------
-    served : Served
-        The service, room for what is sent to it, and limits of tables.
-    """
+    """The pages of a service; each method takes a request and its session, and a form's content."""
 
     def __init__(self, served: Served) -> None:
         self.served = served
@@ -132,12 +116,12 @@ class Pages:
         return _page(request, visit, "leaderboard.html", here="leaderboard", outlook=outlook, **view)
 
     def certificate(self, request: Request, visit: PageSession) -> Response:
-        """Answer what the intervals of a holdout are worth, in words."""
+        """Answer the guarantee of a holdout, in words."""
         holdout = self.service.holdout(visit.principal, request.path_params["name"])
         return _page(request, visit, "certificate.html", here="certificate", holdout=holdout)
 
     def history(self, request: Request, visit: PageSession) -> Response:
-        """Answer a team's own submissions, and the form for the next one; an administrator's are all."""
+        """Answer a team's own submissions and the form for the next one; for an administrator all submissions."""
         before = request.query_params.get("before", "")
         start = int(before) if _NUMBER.fullmatch(before) else MOST_NUMBER
         return self._history(
@@ -164,7 +148,7 @@ class Pages:
         )
 
     def submit(self, request: Request, visit: PageSession, sent: Sent, holdout: Holdout) -> Response:
-        """Take predictions; answer with the address of the submission, or the form again and what is wrong."""
+        """Accept predictions; answer with the submission's address, or with the form and its error."""
         try:
             made = self._ask(visit, holdout, sent)
         except ServiceRefused as refused:
@@ -186,7 +170,7 @@ class Pages:
         return self._tokens(request, visit)
 
     def make_token(self, request: Request, visit: PageSession, sent: Sent) -> Response:
-        """Make an API token; this page alone has its text."""
+        """Make an API token; only this page has its text."""
         role = _ROLES.get(sent.text("role"))
         if role is None:
             raise ServiceRefused("bad_request", field="role", expected=", ".join(_ROLES))
@@ -210,7 +194,7 @@ class Pages:
         return _to(request, back) if visit.session else self._sign_in(request, visit, back)
 
     def sign_in(self, request: Request, visit: PageSession, sent: Sent) -> Response:
-        """Begin a session, and go where the visitor wanted to."""
+        """Begin a session, and return to the requested page."""
         back = visits.safe_address(sent.text("next"))
         visits.check_sign_in(request, sent.text("token"))
         try:
@@ -233,7 +217,7 @@ class Pages:
         return response
 
     def refused(self, request: Request, visit: PageSession, refused: ServiceRefused) -> Response:
-        """Answer a refusal; who has no API token may sign in with one."""
+        """Answer a refusal; offer to sign in where an API token is missing."""
         back = visits.safe_address(_path(request))
         if refused.code == "no_token" and request.method in ("GET", "HEAD"):
             return _to(request, f"/sign-in?next={quote(back, safe='')}")
@@ -244,7 +228,7 @@ class Pages:
         return response
 
     def _ask(self, visit: PageSession, holdout: Holdout, sent: Sent) -> Submission:
-        """Ask the service about a form's table; what is no table counts against the public rate of the API token."""
+        """Query with a form's table; a table that cannot be read counts against the public rate of the API token."""
         comparison = sent.text("kind") == "comparison" or holdout.feedback == "verdict"
         expected = sent.number("expected") if comparison == (holdout.feedback == "verdict") else None
         try:
@@ -333,17 +317,17 @@ def _page(request: Request, visit: PageSession, template: str, status: int = 200
 
 
 def _to(request: Request, address: str) -> Response:
-    """Answer where to go now, by a new request that reads."""
+    """Redirect to a page by a new request that reads."""
     return RedirectResponse(_root(request) + address, 303, headers=HEADERS)
 
 
 def _root(request: Request) -> str:
-    """Return where this service is below its host."""
+    """Return the path prefix of this service on its host."""
     return str(request.scope.get("root_path", "")).rstrip("/")
 
 
 def _path(request: Request) -> str:
-    """Return the address of a request within this service."""
+    """Return the path of a request within this service."""
     return request.url.path.removeprefix(_root(request))
 
 
@@ -355,7 +339,7 @@ _HOLDOUT: Final = "/holdouts/{name}"
 
 
 def routes() -> APIRouter:
-    """Return the pages of the service that an application has as its state ``served``."""
+    """Return the pages of the service in the application's state ``served``."""
     found = APIRouter()
     endpoints = _Endpoints()
     for path, page in (
@@ -382,10 +366,10 @@ def routes() -> APIRouter:
 
 
 class _Endpoints:
-    """What answers requests: who makes them, what they send, and what is refused, as a page."""
+    """Endpoints: sessions, received forms, and refusals as pages."""
 
     def showing(self, page: _Reading) -> Callable[[Request], Awaitable[Response]]:
-        """Return what answers requests that change nothing."""
+        """Return the endpoint of a page that changes nothing."""
 
         async def answering(pages: Pages, request: Request, who: PageSession) -> Response:
             return await pages.served.admission.read(page, pages, request, who)
@@ -396,7 +380,7 @@ class _Endpoints:
         return endpoint
 
     def taking(self, page: _Writing) -> Callable[[Request], Awaitable[Response]]:
-        """Return what takes small forms, of a session and with its token."""
+        """Return the endpoint of a small form, which needs a session and its token."""
 
         async def answering(pages: Pages, request: Request, who: PageSession) -> Response:
             who.check_session()
@@ -410,7 +394,7 @@ class _Endpoints:
         return endpoint
 
     async def submit(self, request: Request) -> Response:
-        """Take a form with predictions when there is room for it."""
+        """Accept a form with predictions when there is room for it."""
 
         async def answering(pages: Pages, request: Request, who: PageSession) -> Response:
             who.check_session()
@@ -430,7 +414,7 @@ class _Endpoints:
         return await self._answer(request, answering)
 
     async def sign_in(self, request: Request) -> Response:
-        """Take an API token; who sends it has no session yet."""
+        """Accept an API token; its sender has no session yet."""
 
         async def answering(pages: Pages, request: Request, who: PageSession) -> Response:
             return await pages.served.admission.read(pages.sign_in, request, who, await self._sent(request))
@@ -438,7 +422,7 @@ class _Endpoints:
         return await self._answer(request, answering)
 
     async def static(self, request: Request) -> Response:
-        """Answer one of the files that pages load; their addresses change with them, so browsers may keep them."""
+        """Answer a static file. Its address changes with its content, so browsers may keep it."""
         name = request.path_params["name"]
         if name not in STATIC:
             refused = ServiceRefused("not_found")
@@ -451,7 +435,7 @@ class _Endpoints:
         return await sent_in(await bodies.receive_form(request, FORM_BYTES, files=0, fields=MOST_FIELDS))
 
     async def _answer(self, request: Request, answering: _Answering) -> Response:
-        """Answer a request of whoever makes it, and what is refused as a page."""
+        """Answer a request for its session, and a refusal as a page."""
         served: Served = request.app.state.served
         pages, who = Pages(served), NOBODY
         try:

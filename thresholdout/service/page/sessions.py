@@ -1,6 +1,7 @@
-"""Who looks at a page: sessions in cookies, and tokens by which forms are known to be this service's own.
+"""Sessions in cookies, and tokens that show that a form comes from this service.
 
-A cookie holds the text of a session, never an API token. No script can read it, no other site's request carries it, and
+A cookie holds the text of a session, never an API token. No script can read it, no other site's request carries it,
+and
 where pages come over https no other connection does.
 """
 
@@ -43,37 +44,23 @@ _SAFE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PageSession:
-    """Somebody's look at a page.
-
-    Attributes
-    ----------
-    principal : Principal
-        By whom.
-    session : str
-        Text of the session; empty for a visitor.
-    """
+    """The principal of a request and the text of its session, which is empty for a visitor."""
 
     principal: Principal
     session: str
 
     @property
     def token(self) -> str:
-        """What the forms of this session send back; empty without a session."""
+        """The token in the forms of this session; empty without a session."""
         return token_of(self.session) if self.session else ""
 
     def check_session(self) -> None:
-        """Refuse visitors, before anything of what they send is read."""
+        """Refuse visitors, before any content is read."""
         if not self.session:
             raise ServiceRefused("no_token")
 
     def check(self, token: str) -> None:
-        """Refuse a form that this service did not give to this session.
-
-        Raises
-        ------
-        ServiceRefused
-            "no_token" without a session, "forbidden" for another token.
-        """
+        """Refuse a form that this service did not give to this session."""
         self.check_session()
         if not _same(self.token, token):
             raise ServiceRefused("forbidden")
@@ -83,7 +70,7 @@ NOBODY: Final = PageSession(Principal("", "viewer"), "")
 
 
 def visit(request: Request, service: EvaluationService) -> PageSession:
-    """Return who looks at a page; a session that is over is no session."""
+    """Return the session of a request; an expired one counts as none."""
     text = request.cookies.get(_name(request, "session"), "")
     if not text:
         return NOBODY
@@ -96,40 +83,37 @@ def visit(request: Request, service: EvaluationService) -> PageSession:
 
 
 def begin(request: Request, response: Response, session: str) -> None:
-    """Let the browser keep a session, and forget the sign-in form's cookie."""
+    """Set the session's cookie, and delete the sign-in form's cookie."""
     _keep(request, response, "session", session, SESSION_SECONDS)
     _forget(request, response, "form")
 
 
 def end(request: Request, response: Response) -> None:
-    """Let the browser forget its session."""
+    """Delete the session's cookie."""
     _forget(request, response, "session")
 
 
 def form_text(request: Request) -> str:
-    """Return what the token of the sign-in form is made from, since there is no session yet."""
+    """Return the secret of the sign-in form's token, since there is no session yet."""
     return request.cookies.get(_name(request, "form"), "") or secrets.token_urlsafe(32)
 
 
 def keep_form(request: Request, response: Response, text: str) -> None:
-    """Let the browser keep what the sign-in form's token is made from."""
+    """Set the cookie with the secret of the sign-in form's token."""
     _keep(request, response, "form", text, SESSION_SECONDS)
 
 
 def check_sign_in(request: Request, token: str) -> None:
     """Refuse a sign-in form that this service did not give to this browser.
 
-    Raises
-    ------
-    ServiceRefused
-        "forbidden", since another site may want people to be signed in with its own API token.
+    Another site could sign people in with its own API token otherwise.
     """
     if not _same(token_of(form_text(request)), token):
         raise ServiceRefused("forbidden")
 
 
 def safe_address(text: str) -> str:
-    """Return an address of this service's pages as it is, and the first page for any other.
+    """Return an address of this service's pages, and the first page for any other address.
 
     Examples
     --------
@@ -140,17 +124,17 @@ def safe_address(text: str) -> str:
 
 
 def token_of(text: str) -> str:
-    """Return the token of forms that belong to the text of a cookie."""
+    """Return the form token for the text of a cookie."""
     return hmac.new(text.encode("utf-8", "surrogatepass"), b"form", hashlib.sha256).hexdigest()
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two texts are equal, in a time that does not say where they differ."""
+    """Return whether two texts are equal, in constant time."""
     return hmac.compare_digest(one.encode(), other.encode("utf-8", "surrogatepass"))
 
 
 def _name(request: Request, what: str) -> str:
-    """Return the name of a cookie; over https one that only this host can have set, for all of its paths."""
+    """Return the name of a cookie; over https a name that only this host can set, for all of its paths."""
     name = f"thresholdout-{what}"  # other services of this host, at other ports, share its cookies
     return f"__Host-{name}" if request.url.scheme == "https" else name
 

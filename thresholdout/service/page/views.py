@@ -1,4 +1,4 @@
-"""Pages from values: what the templates need beside what is shown."""
+"""Values that the templates need beside the service's answers."""
 
 from __future__ import annotations
 
@@ -27,23 +27,16 @@ __all__ = [
     "written_low",
 ]
 
-_ROOM: Final = 0.06  # of what is shown, beyond the outermost ends
-_LEAST: Final = 1e-4  # of the range, on both sides
-_WHOLE: Final = 0.7  # of the range: if the intervals reach over so much, all of it is shown
+_ROOM: Final = 0.06  # margin beyond the outermost ends, as a part of their distance
+_LEAST: Final = 1e-4  # least margin on both sides, as a part of the range
+_WHOLE: Final = 0.7  # intervals that cover more of the range than this part are drawn on the whole range
 _TICKS: Final = 8
 _MOST_DECIMALS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A part of the number line, and the marks on it.
-
-    Attributes
-    ----------
-    low, high : float
-        Its ends.
-    ticks : tuple of float
-        Round numbers between them.
+    """A part of the number line, with ticks at round numbers.
 
     Examples
     --------
@@ -57,16 +50,16 @@ class Axis:
     ticks: tuple[float, ...]
 
     def left(self, value: float) -> float:
-        """Return where a number is, in percent of the axis, rounded to the left."""
+        """Return a number's position in percent of the axis, rounded down."""
         return math.floor(self._place(value) * 100.0) / 100.0
 
     def right(self, value: float) -> float:
-        """Return where a number is, in percent of the axis, rounded to the right."""
+        """Return a number's position in percent of the axis, rounded up."""
         return math.ceil(self._place(value) * 100.0) / 100.0
 
     @property
     def marks(self) -> list[tuple[float, str]]:
-        """Return where the ticks are, in percent, and what is written there."""
+        """Return the ticks' positions in percent, and their labels."""
         step = self.ticks[1] - self.ticks[0] if len(self.ticks) > 1 else self.high - self.low
         decimals = max(0, -math.floor(math.log10(step) + 1e-9))
         return [(round(self._place(tick), 2), f"{tick:.{decimals}f}") for tick in self.ticks]
@@ -76,14 +69,7 @@ class Axis:
 
 
 def axis_around(intervals: Iterable[tuple[float, float]], lower: float, upper: float) -> Axis:
-    """Return an axis on which intervals can be told apart.
-
-    Parameters
-    ----------
-    intervals : iterable of pairs of float
-        What is drawn on it; none for the whole range.
-    lower, upper : float
-        The range of the metric, which the axis does not leave.
+    """Return an axis that separates intervals, within the range of the metric; the whole range for no intervals.
 
     Examples
     --------
@@ -103,7 +89,7 @@ def axis_around(intervals: Iterable[tuple[float, float]], lower: float, upper: f
 
 
 def _round_numbers(low: float, high: float) -> tuple[float, ...]:
-    """Return multiples of 1, 2 or 5 times a power of ten that lie between two numbers."""
+    """Return the multiples of 1, 2 or 5 times a power of ten between two numbers."""
     rough = (high - low) / _TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
@@ -112,7 +98,7 @@ def _round_numbers(low: float, high: float) -> tuple[float, ...]:
 
 
 def decimals_for(widths: Sequence[float]) -> int:
-    """Return how many decimals show two digits of the narrowest interval.
+    """Return the number of decimals that show two digits of the narrowest interval.
 
     Examples
     --------
@@ -124,7 +110,7 @@ def decimals_for(widths: Sequence[float]) -> int:
 
 
 def written_low(value: float, decimals: int) -> str:
-    """Return a lower end as text, never more than it is.
+    """Return a lower end as text, rounded down.
 
     Examples
     --------
@@ -135,7 +121,7 @@ def written_low(value: float, decimals: int) -> str:
 
 
 def written_high(value: float, decimals: int) -> str:
-    """Return an upper end as text, never less than it is.
+    """Return an upper end as text, rounded up.
 
     Examples
     --------
@@ -146,23 +132,18 @@ def written_high(value: float, decimals: int) -> str:
 
 
 def _written(value: float, decimals: int, rounding: str) -> str:
-    """Return a number as text, from its shortest text that says which number it is: no shorter one lies in between."""
+    """Return a number as text, rounded from its shortest exact text, so that no shorter text lies in between."""
     rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), rounding=rounding)
     return str(abs(rounded) if rounded.is_zero() else rounded).replace("-", "\N{MINUS SIGN}")
 
 
+# Standing of a team relative to the one that it is compared with.
 Relation = Literal["self", "better", "worse", "tied"]
-"""How a team stands to the one that is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Teams that no certified gap separates from each other as a whole.
-
-    Attributes
-    ----------
-    rows : tuple of Standing
-        At least one.
+    """Teams that no certified gap divides.
 
     Examples
     --------
@@ -174,27 +155,22 @@ class Tier:
 
     @property
     def first(self) -> int:
-        """The best rank that is possible in it."""
+        """The best possible rank in the tier."""
         return min(row.first for row in self.rows)
 
     @property
     def last(self) -> int:
-        """The worst rank that is possible in it."""
+        """The worst possible rank in the tier."""
         return max(row.last for row in self.rows)
 
     @property
     def tied(self) -> bool:
-        """Whether everybody in it is tied with everybody else, rather than with some."""
+        """Whether all teams are tied with each other, rather than with some."""
         return all((row.first, row.last) == (self.first, self.last) for row in self.rows)
 
 
 def tiers(rows: Sequence[Standing]) -> list[Tier]:
-    """Return the tiers of a leaderboard, from the best on.
-
-    Parameters
-    ----------
-    rows : sequence of Standing
-        In the order of the leaderboard.
+    """Return the tiers of a sorted leaderboard, the best first.
 
     Examples
     --------
@@ -214,14 +190,7 @@ def tiers(rows: Sequence[Standing]) -> list[Tier]:
 
 
 def relation(row: Standing, other: Standing, *, greater_is_better: bool) -> Relation:
-    """Return what is certified about one team and another.
-
-    Parameters
-    ----------
-    row, other : Standing
-        The team, and the one that it is compared with.
-    greater_is_better : bool
-        Whether the metric is a score, and no loss.
+    """Return the certified relation of one team to another.
 
     Examples
     --------
@@ -239,14 +208,14 @@ def relation(row: Standing, other: Standing, *, greater_is_better: bool) -> Rela
     return "tied"
 
 
+# An axis of the nearest intervals is offered only if it is shorter than this part of the axis of all.
 _CLOSER: Final = 0.6
-"""Part of the axis from which on a close look is none."""
 
 
 def leaderboard_view(leaderboard: Leaderboard, *, close: bool) -> Mapping[str, Any]:
-    """Return the contents of a leaderboard's page: tiers, an axis, and the standing of all to the viewer or the leader.
+    """Return the values of a leaderboard's page: tiers, axis, and relations to the viewer's team or the leader.
 
-    A close look shows the viewer, or the leader, and who is tied with it; other bars may be beyond the axis.
+    With `close` the axis covers this team and those tied with it; other bars may lie beyond the axis.
     """
     if not leaderboard.rows:
         return {"leaderboard": leaderboard, "tiers": []}
@@ -276,7 +245,7 @@ def leaderboard_view(leaderboard: Leaderboard, *, close: bool) -> Mapping[str, A
 
 
 def history_view(holdout: Holdout, rows: Sequence[Submission]) -> Mapping[str, Any]:
-    """Return what a history draws: one axis for all scores, none where no interval is shown."""
+    """Return the values of a history's page: one axis for all scores, none where no interval is shown."""
     ends = _ends(rows)
     scores = _ends([row for row in rows if row.kind == "score"])
     return {
@@ -287,7 +256,7 @@ def history_view(holdout: Holdout, rows: Sequence[Submission]) -> Mapping[str, A
 
 
 def submission_view(holdout: Holdout, submission: Submission) -> Mapping[str, Any]:
-    """Return what a submission's page draws: its interval on the whole range; a difference beside nought."""
+    """Return the values of a submission's page: its interval on the whole range, or a difference around zero."""
     ends = _ends([submission])
     reach = holdout.upper - holdout.lower
     if submission.kind == "comparison":

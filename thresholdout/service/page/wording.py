@@ -1,4 +1,4 @@
-"""What pages say about phases, feedback and submissions."""
+"""Sentences of pages about phases, feedback and submissions."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ RELATIONS: Final[dict[Relation, str]] = {
 
 
 def verdict_words(submission: Submission) -> str:
-    """Return what a verdict says, in a sentence; empty without one."""
+    """Return a verdict in a sentence; empty without one."""
     return "" if submission.verdict is None else _VERDICTS[submission.verdict]
 
 
 def about_words(holdout: Holdout, submission: Submission) -> str:
-    """Return what is between the ends of a submission's interval."""
+    """Return the quantity that a submission's interval contains."""
     if submission.kind == "comparison":
         return f"The difference to the champion, in {holdout.metric}, is between these ends"
     if holdout.feedback == "best":
@@ -71,7 +71,7 @@ def about_words(holdout: Holdout, submission: Submission) -> str:
 
 
 def tier_words(tier: Tier) -> str:
-    """Return what holds for the teams of a tier."""
+    """Return the certified ranks of a tier, in words."""
     if len(tier.rows) == 1:
         return f"Rank {tier.first}, certified"
     many = f"Ranks {tier.first} to {tier.last}"
@@ -100,7 +100,7 @@ def outlook_words(outlook: Outlook) -> str:
 
 
 def quota_words(holdout: Holdout) -> str:
-    """Return how many submissions each team has.
+    """Return the quota of each team, in a sentence.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def quota_words(holdout: Holdout) -> str:
 
 
 def asked_words(holdout: Holdout) -> str:
-    """Return how many queries were asked, and how many are left.
+    """Return the numbers of answered and remaining queries, in words.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Proof for others: signed receipts, checkpoints that are kept elsewhere, and audit reports of who was told what."""
+"""Evidence for others: signed receipts, checkpoints at a witness, and audit reports."""

@@ -1,8 +1,8 @@
-"""Which records gave which signal to whom: what a rules committee needs to know of a holdout.
+"""Audit report of a holdout: its records, its answers and their recipients, for a rules committee.
 
-An audit report is made from the ledger alone, and says nothing that its history does not. It names records without
-showing them: how many they are, and a digest of their ids, which anybody who has the ids can compute (``sort`` in the C
-locale, one id a line, ``sha256sum``). Labels are not in it, and no digest of them: few labels are tried out quickly.
+An audit report is made from the ledger alone, and contains nothing that its history does not. It names records without
+showing them: their number, and a digest of their ids, which anybody who has the ids can compute (``sort`` in the C
+locale, one id a line, ``sha256sum``). It has no labels and no digest of them: few labels could be guessed by trial.
 """
 
 from __future__ import annotations
@@ -42,24 +42,13 @@ _SHOWN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One answer: what was told to whom.
+    """One answer and its recipient.
 
-    Attributes
-    ----------
-    query : int
-        Its number.
-    team : str
-        Who asked; empty for the organiser.
-    time : str or None
-        When, in the form of RFC 3339; None in histories of an earlier format.
-    name : str
-        What the query was called.
-    kind : str
-        What kind of answer it is, as `thresholdout.ledger.entry.Entry.source` says.
-    value, low, high : float
-        The answer and its certified interval.
-    nats : float or None
-        What it was charged for, rounded up; None where the mechanism does not count so.
+    Notes
+    -----
+    `team` is empty for the organiser. `time` is of RFC 3339, and ``None`` in histories of an earlier format. `kind` is
+    `thresholdout.ledger.entry.Entry.source`. `nats` is the charge, rounded up, and ``None`` where the mechanism has
+    none.
     """
 
     query: int
@@ -75,19 +64,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one team was told in all.
-
-    Attributes
-    ----------
-    team : str
-        Who.
-    answers : int
-        How many.
-    first, last : str or None
-        When.
-    nats : float or None
-        What all of them were charged for, rounded up.
-    """
+    """Summary of one team's answers; `nats` is their charge, rounded up."""
 
     team: str
     answers: int
@@ -98,42 +75,17 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What a holdout has told.
+    """Everything that a holdout has released.
 
-    Attributes
-    ----------
-    service : str
-        What tells the ledger from all others.
-    holdout : str
-        What its addresses call it; empty where there is no service.
-    guard : str
-        What the ledger calls it.
-    made : str
-        When this was written.
-    records : int
-        How many there are.
-    ids : str
-        Digest of their ids; see `ids_digest`.
-    mechanism : str
-        How queries are answered.
-    estimand, promise : str
-        What intervals are about, and what they are worth, in words.
-    shown : str
-        What teams are told of an answer, in words.
-    checkpoint : str
-        Digest of the last entry, to which the exported history leads.
-    nats : float or None
-        What all answers were charged for.
-    epsilon : float or None
-        Privacy loss of all answers, per record; None where it is not bounded.
-    bayesian_epsilon : float or None
-        The same with all records that depend on it, under the declared dependence.
-    teams : tuple of Told
-        By team, in the order of their first answers.
-    signals : tuple of Signal
-        All answers, in their order.
-    notes : tuple of str
-        What happened to the holdout.
+    Notes
+    -----
+    `service` identifies the ledger, `guard` the guard in it, and `holdout` the name in addresses, which is empty
+    without a
+    service. `ids` is `ids_digest`. `shown` says which parts of an answer teams see. `checkpoint` is the digest of the
+    last
+    entry. `nats` is the charge of all answers; `epsilon` their privacy loss per record, and `bayesian_epsilon` with
+    all
+    records that depend on it, under the declared dependence; ``None`` where unbounded.
     """
 
     service: str
@@ -155,13 +107,13 @@ class AuditReport:
     notes: tuple[str, ...]
 
     def to_json(self) -> str:
-        """Return it as a JSON object."""
+        """Return the report as a JSON object."""
         said = {"format": "thresholdout audit report", "version": _VERSION, **asdict(self)}
         return json.dumps(said, indent=1, allow_nan=False)
 
 
 def audit_report(ledger: SQLLedger, guard: str | None = None) -> AuditReport:
-    """Return what a holdout has told.
+    """Return the audit report of a holdout.
 
     Examples
     --------
@@ -227,12 +179,12 @@ def ids_digest(ids: Iterable[str]) -> str:
 
 
 def _of_service(ledger: SQLLedger, guard: str) -> HoldoutRow | None:
-    """Return what a service knows of a guard, where there is a service."""
+    """Return the service's row of a guard, where there is a service."""
     return None if ledger.read_setting(SETTING) is None else Holdouts(Store(ledger.database)).of_guard(guard)
 
 
 def _error_budget_at_start(ledger: SQLLedger, guard: str) -> float | None:
-    """Return the logarithm of the error budget before the first answer; None where nats are not charged."""
+    """Return the logarithm of the error budget before the first answer; ``None`` where nats are not charged."""
     declared, parameters = read_declaration(ledger, guard)
     if not parameters.tells_nats:
         return None
@@ -268,12 +220,12 @@ def _teams(signals: Sequence[Signal]) -> tuple[Told, ...]:
 
 
 def _finite(bound: float | None) -> float | None:
-    """Return a bound that bounds something; None otherwise, since JSON has no infinity."""
+    """Return a finite bound; ``None`` otherwise, since JSON has no infinity."""
     return None if bound is None or math.isinf(bound) else bound
 
 
 def _sum(signals: Sequence[Signal]) -> float | None:
-    """Return what signals were charged for, rounded up; None where one of them was not charged so."""
+    """Return the charge of signals, rounded up; ``None`` where one of them has none."""
     nats = [signal.nats for signal in signals]
     known = [one for one in nats if one is not None]
     if len(known) < len(nats):

@@ -1,13 +1,13 @@
-"""What goes wrong with receipts, witnesses and copies.
+"""Errors of receipts, witnesses and copies of ledgers.
 
 ::
 
     ThresholdoutError
-    ├── ReceiptInvalid              it is no receipt, or nobody known has signed it: .reason
-    ├── ReceiptContradicted         it was signed, and a history says otherwise: .reason
-    ├── WitnessUnusable             what keeps checkpoints elsewhere is damaged, cut, missing or silent: .location
+    ├── ReceiptInvalid              no receipt, or signed by no known key: .reason
+    ├── ReceiptContradicted         signed, but in conflict with a history: .reason
+    ├── WitnessUnusable             the witness is damaged, cut, missing or silent: .location
     └── LedgerError
-        └── LedgerOutdated              a copy that is older than one that has answered: .behind
+        └── LedgerOutdated              an older copy of a ledger that has answered since: .behind
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ __all__ = ["LedgerOutdated", "ReceiptContradicted", "ReceiptInvalid", "WitnessUn
 
 
 class ReceiptInvalid(ThresholdoutError):
-    """A text that is no receipt, or one that none of the known keys has signed.
-
-    Parameters
-    ----------
-    reason : str
-        What is wrong.
+    """A text that is no receipt, or that none of the known keys has signed.
 
     Examples
     --------
@@ -45,12 +40,7 @@ class ReceiptInvalid(ThresholdoutError):
 
 
 class ReceiptContradicted(ThresholdoutError):
-    """A receipt that was signed, and a history that says otherwise: one of them was made up, or put back.
-
-    Parameters
-    ----------
-    reason : str
-        What does not fit.
+    """A signed receipt and a history that contradicts it: one of them was forged, or the ledger was rolled back.
 
     Examples
     --------
@@ -67,14 +57,7 @@ class ReceiptContradicted(ThresholdoutError):
 
 
 class WitnessUnusable(ThresholdoutError):
-    """What keeps the checkpoints of histories in another place can't be relied on: damaged, cut, missing or silent.
-
-    Parameters
-    ----------
-    location : str
-        The file or address.
-    reason : str
-        What is wrong, and what to do.
+    """A witness that cannot be relied on: damaged, cut, missing or silent.
 
     Examples
     --------
@@ -94,13 +77,11 @@ class WitnessUnusable(ThresholdoutError):
 class LedgerOutdated(LedgerError):
     """A copy of a ledger that is older than one that has answered, so that its budget would be spent twice.
 
-    Parameters
-    ----------
-    location : str
-        The file or address.
-    behind : mapping of str to tuple of int
-        Of each guard that has given answers which are not here: the number of the last one that is known of, and up to
-        which number its history is known to be the same here.
+    Notes
+    -----
+    `behind` maps each guard with answers that are missing here to the number of the last known answer, and the number
+    up to
+    which its history is known to be the same here.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What others can hold a service to: a receipt of each answer, and its checkpoints at a witness."""
+"""Receipts of answers, and checkpoints for a witness."""
 
 from __future__ import annotations
 
@@ -24,22 +24,12 @@ __all__ = ["Receipts"]
 
 _log: Final = logging.getLogger("thresholdout.service")
 
+# Seconds for which a stopping service waits for its witness.
 _SECONDS: Final = 5.0
-"""For which the end of a service waits for its witness."""
 
 
 class Receipts:
-    """The signer and the witness of a service, as far as it has them.
-
-    Parameters
-    ----------
-    ledger : SQLLedger
-        Where the answers are.
-    signer : Signer or None
-        Signs receipts; None for no receipts.
-    witness : Witness or None
-        Is told each checkpoint.
-    """
+    """The signer and the witness of a service, as far as it has them."""
 
     def __init__(self, ledger: SQLLedger, signer: Signer | None, witness: Witness | None) -> None:
         self._ledger = ledger
@@ -48,7 +38,7 @@ class Receipts:
         self._witnessing = None if witness is None else Witnessing(witness, self._identity)
 
     def of(self, holdout: HoldoutRow, row: SubmissionRow, request: str, content: str) -> str | None:
-        """Tell the witness of an answer, and return the receipt; None where nobody signs, or nothing was asked."""
+        """Send an answer's checkpoint to the witness, and return the receipt; ``None`` without a signer or a query."""
         if row.query is None or (self._signer is None and self._witnessing is None):
             return None
         if self._witnessing is not None:
@@ -56,15 +46,15 @@ class Receipts:
         return self._signed(holdout, row, row.query, key_digest(request), content)
 
     def heed(self, holdout: HoldoutRow) -> None:
-        """Tell the witness of a history that has gone on by something else than an answer."""
+        """Send the checkpoint of a history that grew by other than an answer to the witness."""
         if self._witnessing is not None:
             count = self._ledger.count(holdout.identity)
             self._witnessing.note(holdout.identity, count, checkpoint_at(self._ledger, holdout.identity, count))
 
     def current(self, holdout: HoldoutRow, row: SubmissionRow) -> SubmissionRow:
-        """Return a submission whose receipt has the present key's signature: the one that it had may be withdrawn.
+        """Return a submission whose receipt has the present key's signature, since the earlier key may be withdrawn.
 
-        Nothing of the receipt that is stored is signed again but what only the request knew.
+        The entry of the ledger is signed anew; only the digests of the request are copied from the stored receipt.
         """
         if row.receipt is None or row.query is None or self._signer is None:
             return row
@@ -75,7 +65,7 @@ class Receipts:
         return replace(row, receipt=self._signed(holdout, row, row.query, request, content))
 
     def _signed(self, holdout: HoldoutRow, row: SubmissionRow, query: int, request: str, content: str) -> str | None:
-        """Return the receipt of an answer; None where nobody signs."""
+        """Return the receipt of an answer; ``None`` without a signer."""
         if self._signer is None:
             return None
         entry, checkpoint = self._ledger._links(holdout.identity, query, 1)[0]
@@ -100,11 +90,11 @@ class Receipts:
         return receipt.signed(self._signer)
 
     def notes(self, holdout: HoldoutRow) -> tuple[str, ...]:
-        """Return what a leaderboard has to say of copies that were accepted."""
+        """Return a leaderboard's notes on accepted copies."""
         return copy_notes(self._ledger, holdout.identity)
 
     def status(self) -> dict[str, Any]:
-        """Return whether the witness keeps up; nothing where there is none."""
+        """Return whether the witness keeps up; nothing without a witness."""
         if self._witnessing is None:
             return {}
         status = self._witnessing.status()
@@ -112,7 +102,7 @@ class Receipts:
         return {"witness": {"waiting": status.waiting, "failing_since": failing}}
 
     def close(self) -> None:
-        """Tell the witness what is waiting, and remember its last line."""
+        """Send the waiting checkpoints to the witness, and store its last line."""
         if self._witnessing is None:
             return
         if not self._witnessing.close(_SECONDS):

@@ -1,10 +1,10 @@
-"""What a team is told, signed: a receipt that anybody can check, without the service and without a network.
+"""Signed receipts of answers, which anybody can check without the service and without a network.
 
-A receipt says nothing that its team was not shown: where feedback is one bit, there is no interval in it. The
-checkpoint is the digest of the history after the answer (`thresholdout.ledger.digest_chain`), and stands for all that
-was answered before. So two receipts of one holdout with one number and different checkpoints prove that its service
-told two stories, and an exported history either leads to the checkpoint of each receipt, or is not the one in which the
-answer was given.
+A receipt contains only values that its team was shown: where feedback is one bit, there is no interval in it. The
+checkpoint is the digest of the history after the answer (`thresholdout.ledger.digest_chain`), and covers all earlier
+answers. So two receipts of one holdout with one number and different checkpoints prove that its service showed two
+histories. An exported history leads to the checkpoint of each receipt, or is not the one in which the answer was
+given.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["KIND", "Receipt", "key_digest", "read_receipt", "verify_in_history", "written_time"]
 
+# Type of a receipt in its header.
 KIND: Final = "thresholdout-receipt"
-"""What the header of a receipt says."""
 
 _VERSION: Final = 1
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -40,36 +40,17 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """One answer, as its team was told it.
+    """One answer, as its team was shown it.
 
-    Attributes
-    ----------
-    service : str
-        What tells the service's ledger from all others.
-    holdout : str
-        What addresses call the holdout.
-    guard : str
-        What the ledger calls its guard; exported histories do so, too.
-    team : str
-        Who asked.
-    kind : {"score", "comparison"}
-        What was asked.
-    metric : str
-        By which scores are computed.
-    query : int
-        Number of the query in the holdout's history.
-    value, low, high : float or None
-        The answer and its interval, as far as the team was shown them.
-    verdict : {"better", "worse", "not settled", "first"} or None
-        Of a comparison.
-    time : str
-        When the answer was stored, in the form of RFC 3339, to the microsecond, in UTC.
-    idempotency : str
-        SHA-256 of the request's Idempotency-Key, in hexadecimal digits.
-    predictions : str
-        Digest of the predictions as they were read; empty where the service keeps none.
-    checkpoint : str
-        Digest of the history after the answer.
+    Notes
+    -----
+    `service` and `guard` identify the ledger and the guard. `value`, `low`, `high` and `verdict` are ``None`` where
+    the team
+    was not shown them. `time` is that of storage, of RFC 3339, in UTC to the microsecond. `idempotency` is the SHA-256
+    of
+    the Idempotency-Key, `predictions` the digest of the predictions or empty, and `checkpoint` the digest of the
+    history
+    after the answer.
 
     Examples
     --------
@@ -99,7 +80,7 @@ class Receipt:
     checkpoint: str
 
     def claims(self) -> dict[str, Any]:
-        """Return what is signed."""
+        """Return the signed claims."""
         return {"version": _VERSION, **{field.name: getattr(self, field.name) for field in fields(self)}}
 
     def signed(self, signer: Signer) -> str:
@@ -108,7 +89,7 @@ class Receipt:
 
     @classmethod
     def from_claims(cls, claims: Mapping[str, Any]) -> Receipt:
-        """Return the receipt that was signed."""
+        """Return the receipt of signed claims."""
         if claims.get("version") != _VERSION or isinstance(claims["version"], bool):
             seen = repr(claims.get("version"))[:40]
             raise ReceiptInvalid(f"it has version {seen}, this program knows version {_VERSION}")
@@ -122,12 +103,13 @@ class Receipt:
 
 
 def read_receipt(text: str, keys: Mapping[str, bytes]) -> tuple[Receipt, str]:
-    """Return a receipt whose signature fits, and the name of the key that signed it.
+    """Return a receipt whose signature is valid, and the name of its key.
 
     Notes
     -----
-    `keys`: the service's public keys, as `thresholdout.service.receipts.signing_keys.public_keys` returns them. They
-    have to come from somewhere else than the receipt.
+    `keys`: the service's public keys, from `thresholdout.service.receipts.signing_keys.public_keys`. They must not
+    come
+    from the sender of the receipt.
     """
     claims, key = verified(text.strip(), KIND, keys)
     return Receipt.from_claims(claims), key
@@ -161,7 +143,7 @@ def key_digest(key: str) -> str:
 
 
 def written_time(seconds: float) -> str:
-    """Return a time in POSIX seconds as receipts write it.
+    """Return a time in POSIX seconds in the format of receipts.
 
     Examples
     --------
@@ -172,7 +154,7 @@ def written_time(seconds: float) -> str:
 
 
 def _check_entry(receipt: Receipt, entry: Entry, digest: str) -> None:
-    """Refuse an entry that is not the one that a receipt is about."""
+    """Raise if an entry is not the one that a receipt is about."""
     if digest != receipt.checkpoint:
         raise ReceiptContradicted(
             f"after query {receipt.query} its checkpoint is {digest[:12]}..., and not {receipt.checkpoint[:12]}...; "
@@ -204,7 +186,7 @@ def _lines(receipt: Receipt) -> list[str]:
 
 
 def _well_typed(said: Mapping[str, Any]) -> bool:
-    """Whether claims have the types and the form of a receipt's."""
+    """Return whether claims have the types and the form of a receipt's."""
     texts = ("service", "holdout", "guard", "team", "metric", "predictions")
     numbers = (said["value"], said["low"], said["high"])
     return (

@@ -1,13 +1,13 @@
-"""Whether a ledger is the newest copy of itself, as far as its witness knows, and what is left when it is not.
+"""Rollback detection: whether a ledger is the newest copy of itself, as far as its witness knows.
 
-A ledger that is put back to an earlier copy would answer again what it has answered since, with fresh noise and from
-the risk that was left then: its budget is spent twice, and nothing inside of it shows that. The witness does: the last
-checkpoint that it was told has to be in the chain of the ledger.
+A ledger that is restored from an earlier copy would answer again, with fresh noise and from its earlier error budget:
+its budget is spent twice, and nothing inside of it shows that. The witness does: its last checkpoint has to be in the
+chain of the ledger.
 
-*What an accepted copy is worth (PROOFS.md, "Rollback of a ledger").* Unless two copies answered at the same time,
-entries up to the last one that is known to be in both lives keep their promise, and so do receipts of answers that are
-missing now. What is answered from then on comes from a state that does not know of the missing answers, to people who
-know them. Nothing is promised of these.
+*Guarantee of an accepted copy (PROOFS.md, "Rollback of a ledger").* Unless two copies answered at the same time,
+entries up to the last one that is known to be in both histories keep their guarantee, and so do receipts of answers
+that are missing now. Later answers come from a state without the missing answers, and go to people who know these.
+Nothing is guaranteed about them.
 """
 
 from __future__ import annotations
@@ -42,33 +42,23 @@ __all__ = [
     "remember_line",
 ]
 
+# Checkpoints that are held in memory.
 _AT_ONCE: Final = 10_000
-"""Checkpoints that are held in memory."""
 
 _GAP: Final = 50
 _SLICE: Final = 5000
 
 
 class CheckpointComparison:
-    """What came out of a comparison.
+    """Comparison of a witness's lines with a ledger.
 
-    Parameters
-    ----------
-    ledger : SQLLedger
-        Where the histories are.
-    mark : str or None
-        What the ledger remembers of a line: checkpoints before that one were compared before. None for all lines.
-    wrong : dict of str to int, optional
-        Of guards whose history is known to be another: the least number of a checkpoint that is not in it.
-
-    Attributes
-    ----------
-    marked : bool
-        Whether that line was met.
-    known : bool
-        Whether any line is about the ledger.
-    damaged : str
-        What is wrong with a line since the last acceptance; empty when nothing is.
+    Notes
+    -----
+    `mark` is the ledger's digest of a line: checkpoints before that line were compared earlier. `wrong` gives, for
+    guards
+    whose history is known to differ, the least number of a checkpoint that is not in it. `marked` says whether the
+    line was
+    met, `known` whether any line is about the ledger, and `damaged` the error of a line since the last acceptance.
     """
 
     def __init__(self, ledger: SQLLedger, mark: str | None, wrong: dict[str, int] | None = None) -> None:
@@ -87,7 +77,7 @@ class CheckpointComparison:
         self._right: dict[str, int] = {}
 
     def take(self, said: Said) -> None:
-        """Go on with the next line."""
+        """Take the next line."""
         if said.about == "damaged":
             self.damaged = self.damaged or said.reason
         if said.ledger != self._identity:
@@ -105,7 +95,7 @@ class CheckpointComparison:
                 self.finish()
 
     def finish(self) -> None:
-        """Compare what is held."""
+        """Compare the held checkpoints."""
         for guard, checkpoints in self._checkpoints.items():
             self._last[guard] = max(self._last.get(guard, 0), *checkpoints)
             found = self._found(guard, sorted(checkpoints)) if guard in self._guards else {}
@@ -119,14 +109,14 @@ class CheckpointComparison:
         self._held = 0
 
     def wrong_before(self) -> dict[str, int] | None:
-        """Return the first wrong numbers if one came after right checkpoints of larger ones; None otherwise."""
+        """Return the first wrong numbers if one came after right checkpoints of larger ones; ``None`` otherwise."""
         early = any(self._right[guard] >= wrong for guard, wrong in self._wrong.items())
         return self._wrong if early else None
 
     def behind(self) -> dict[str, tuple[int, int]]:
-        """Return the guards whose history is another: the last number told, and up to which it is the same.
+        """Return the guards whose history differs: the last known number, and the number up to which it is the same.
 
-        Those that are closed answer nothing twice, and are not among them.
+        Closed guards answer nothing twice, and are not among them.
         """
         return {
             guard: (self._last[guard], self._right[guard])
@@ -135,13 +125,13 @@ class CheckpointComparison:
         }
 
     def _forget(self) -> None:
-        """Begin anew: what was said before counts no more."""
+        """Begin anew: earlier lines no longer count."""
         for held in (self._checkpoints, self._last, self._wrong, self._right):
             held.clear()
         self._held = 0
 
     def _found(self, guard: str, queries: list[int]) -> dict[int, str]:
-        """Return the checkpoints of a history after queries, in their order, without those that it has not."""
+        """Return the checkpoints of a history after sorted queries, without those that it lacks."""
         found = {}
         if queries[0] == 0:
             found[0] = first_digest(guard, self._ledger._extent(guard)[0])
@@ -152,7 +142,7 @@ class CheckpointComparison:
 
 
 def compare_checkpoints(ledger: SQLLedger, witness: Witness, mark: str | None) -> CheckpointComparison:
-    """Compare what a witness was told with what a ledger has."""
+    """Compare the lines of a witness with a ledger."""
     found = _compared(ledger, witness, CheckpointComparison(ledger, mark))
     wrong = found.wrong_before()
     return found if wrong is None else _compared(ledger, witness, CheckpointComparison(ledger, mark, wrong))
@@ -167,14 +157,14 @@ def _compared(ledger: SQLLedger, witness: Witness, found: CheckpointComparison) 
 
 
 def checkpoint_at(ledger: SQLLedger, guard: str, query: int) -> str:
-    """Return the checkpoint of a history after a query that it has; of 0, the digest that it starts from."""
+    """Return the checkpoint of a history after a query; for 0, the digest that it starts from."""
     if query == 0:
         return first_digest(guard, ledger._extent(guard)[0])
     return ledger._links(guard, query, 1)[0][1]
 
 
 def _runs(queries: list[int]) -> Iterator[tuple[int, int]]:
-    """Give slices, first and last, that have all of some ascending numbers and few others.
+    """Yield slices, first and last, that cover ascending numbers and few others.
 
     Examples
     --------
@@ -191,8 +181,8 @@ def _runs(queries: list[int]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
+# Name of the setting with the digest of a line that the witness is known to have.
 _MARK: Final = "witness"
-"""Name of the setting that says which line the witness is known to have."""
 
 _ACCEPTED: Final = "accepted_copies"
 _LONGEST_REASON: Final = 500
@@ -204,21 +194,14 @@ _WAY_OUT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AcceptedCopy:
-    """A time when a ledger went on though its witness did not confirm that it is the newest copy.
+    """An acceptance of a ledger that its witness does not confirm as the newest copy.
 
-    Attributes
-    ----------
-    time : str
-        When, in the form of RFC 3339.
-    reason : str
-        Why, in the administrator's words.
-    seen : str
-        What was wrong, in the program's.
-    behind : dict
-        Of guards that had given answers which are missing: the number of the last one that is known of, and the number
-        of the last one that is here and was the same in both lives.
-    asked : dict
-        How many answers each guard had then.
+    Notes
+    -----
+    `time` is of RFC 3339, `reason` the administrator's, `seen` the program's error. `behind` gives, for guards with
+    missing
+    answers, the number of the last known answer, and the number of the last common one; `asked` each guard's number of
+    answers at that time.
     """
 
     time: str
@@ -229,11 +212,9 @@ class AcceptedCopy:
 
 
 def check_newest(ledger: SQLLedger, witness: Witness | None, *, accept: str | None = None) -> AcceptedCopy | None:
-    """Refuse a ledger that is older than what its witness knows, before it answers anything.
+    """Refuse a ledger that is older than its witness's last checkpoints, before it answers.
 
-    Notes
-    -----
-    `witness`: where its checkpoints are kept; None where that was never done.
+    A ledger that never had a witness needs none.
     """
     if accept is not None and not (accept.strip() and accept.isprintable() and len(accept) <= _LONGEST_REASON):
         expected = f"the reason why this copy is accepted, in at most {_LONGEST_REASON} printable characters"
@@ -254,12 +235,12 @@ def check_newest(ledger: SQLLedger, witness: Witness | None, *, accept: str | No
 
 
 def accepted_copies(ledger: SQLLedger) -> list[AcceptedCopy]:
-    """Return when a ledger went on as an older copy, the first time first."""
+    """Return the acceptances of older copies, the first one first."""
     return _parsed(ledger, ledger.read_setting(_ACCEPTED))
 
 
 def copy_notes(ledger: SQLLedger, guard: str) -> tuple[str, ...]:
-    """Return what a leaderboard has to say of accepted copies: what happened, and what is promised since."""
+    """Return a leaderboard's notes on accepted copies: the event, and the guarantee since."""
     notes = []
     for copy in accepted_copies(ledger):
         when = f"On {copy.time[:10]} this service went on from a copy that its witness did not confirm ({copy.reason})"
@@ -285,19 +266,19 @@ def copy_notes(ledger: SQLLedger, guard: str) -> tuple[str, ...]:
 
 
 def proved_until(ledger: SQLLedger, guard: str) -> int | None:
-    """Return the number of the last answer that is promised anything; None where no copy was accepted."""
+    """Return the number of the last answer with a guarantee; ``None`` where no copy was accepted."""
     limits = [limit for copy in accepted_copies(ledger) if (limit := _kept(copy, guard)) is not None]
     return min(limits, default=None)
 
 
 def remember_line(ledger: SQLLedger, line: str) -> None:
-    """Let a ledger remember a line that its witness has, so that a witness without it is recognised as cut."""
+    """Store a line of the witness in a ledger, so that a witness without it is recognised as cut."""
     if line:
         ledger.change_setting(_MARK, lambda _: mark_of(line))
 
 
 def _kept(copy: AcceptedCopy, guard: str) -> int | None:
-    """Return the number of a copy's last answer that is promised anything; None where the witness confirmed all."""
+    """Return the number of a copy's last answer with a guarantee; ``None`` where the witness confirmed all."""
     if guard in copy.behind:
         return copy.behind[guard][1]
     return None if copy.behind else copy.asked.get(guard)
@@ -306,7 +287,7 @@ def _kept(copy: AcceptedCopy, guard: str) -> int | None:
 def _examined(
     ledger: SQLLedger, witness: Witness | None
 ) -> tuple[ThresholdoutError | None, dict[str, tuple[int, int]]]:
-    """Return what is wrong, if anything is, and the guards that are behind."""
+    """Return the error, if there is one, and the guards that are behind."""
     mark = ledger.read_setting(_MARK) or None
     if witness is None:
         if mark is None:
@@ -317,7 +298,7 @@ def _examined(
     if found.damaged:
         return WitnessUnusable(witness.location, f"{found.damaged}: it was changed or damaged. {_WAY_OUT}"), {}
     if mark is not None and (found.behind() or not found.marked):
-        whole = compare_checkpoints(ledger, witness, None)  # also what fitted before, to know how far it did
+        whole = compare_checkpoints(ledger, witness, None)  # earlier lines too, to find the last common answer
     else:
         whole = found
     behind = whole.behind()
@@ -331,7 +312,7 @@ def _examined(
 
 
 def _accept(ledger: SQLLedger, reason: str, seen: str, behind: dict[str, tuple[int, int]]) -> AcceptedCopy:
-    """Record in a ledger that it goes on."""
+    """Record an acceptance in a ledger."""
     asked = {guard: ledger.count(guard) for guard in ledger.guards()}
     accepted = AcceptedCopy(written_time(time.time()), reason, seen, behind, asked)
 
@@ -339,12 +320,12 @@ def _accept(ledger: SQLLedger, reason: str, seen: str, behind: dict[str, tuple[i
         return json.dumps([asdict(copy) for copy in (*_parsed(ledger, text), accepted)])
 
     ledger.change_setting(_ACCEPTED, change)
-    ledger.change_setting(_MARK, lambda _: "")  # it remembers no line of a witness that is given up
+    ledger.change_setting(_MARK, lambda _: "")  # it keeps no line of a witness that is given up
     return accepted
 
 
 def _tell_all(ledger: SQLLedger, witness: Witness, accepted: AcceptedCopy | None) -> None:
-    """Tell a witness all checkpoints, and remember the last line."""
+    """Send all checkpoints to a witness, and store the last line."""
     identity, now = ledger.identity(), written_time(time.time())
     lines = [] if accepted is None else [accepted_line(identity, accepted.reason, accepted.time)]
     guards = ledger.guards()

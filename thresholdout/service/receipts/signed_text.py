@@ -1,12 +1,11 @@
 """Signed claims as one line of text: JSON Web Signatures in their compact form, with Ed25519 and nothing else.
 
-A text is ``HEADER.CLAIMS.SIGNATURE``, each part in base64url without padding [RFC 7515, 7.1; RFC 8037]. What is signed
-are the characters before the last dot, as they stand. So nobody has to write numbers or names anew, in the same way as
-the signer did, before a signature can be checked: that is why it is no JSON with a signature inside, for which every
-language needs the same rules for how to write 1e-05 [RFC 8785]. And every language has a library that reads it.
+A text is ``HEADER.CLAIMS.SIGNATURE``, each part in base64url without padding [RFC 7515, 7.1; RFC 8037]. The signature
+covers the characters before the last dot. A verifier therefore need not reproduce the signer's serialisation, whose
+rules for numbers differ between languages [RFC 8785].
 
-A header says which key and which algorithm; trusting the latter is how such texts have been forged elsewhere. Here
-there is one algorithm, a header that says another one is refused, and a key that is not among those given is unknown.
+Forged texts of this kind have relied on verifiers that trust the header's algorithm. Here there is one algorithm: a
+header with another one is refused, and so is a key that is not among those given.
 """
 
 from __future__ import annotations
@@ -54,32 +53,30 @@ def decoded(text: str) -> bytes:
     if _PART.fullmatch(text) is None:
         raise ValueError
     raw = binascii.a2b_base64(text.translate(_STANDARD) + "=" * (-len(text) % 4), strict_mode=True)
-    if encoded(raw) != text:  # the last character has bits that mean nothing
+    if encoded(raw) != text:  # the last character has unused bits
         raise ValueError
     return raw
 
 
 def private_key(raw: bytes | None = None) -> Ed25519PrivateKey:
-    """Return a private key: a new one, or the one of these 32 bytes."""
+    """Return a private key: a new one, or that of these 32 bytes."""
     key = _ed25519().Ed25519PrivateKey
     found: Ed25519PrivateKey = key.generate() if raw is None else key.from_private_bytes(raw)
     return found
 
 
 def public_key(raw: bytes) -> Ed25519PublicKey:
-    """Return the public key of 32 bytes; ValueError when they are none."""
+    """Return the public key of 32 bytes; raise ValueError for invalid ones."""
     found: Ed25519PublicKey = _ed25519().Ed25519PublicKey.from_public_bytes(raw)
     return found
 
 
 def signed(claims: Mapping[str, Any], kind: str, key: Ed25519PrivateKey, name: str) -> str:
-    """Return claims with a signature.
+    """Return signed claims.
 
     Notes
     -----
-    `kind`: what is signed, so that one kind of text is never taken for another; the header's ``typ``.
-
-    `name`: what others call its public half; the header's ``kid``.
+    `kind` is the header's ``typ``, so that one kind of text is never taken for another; `name` is its ``kid``.
     """
     header = {"alg": ALGORITHM, "kid": name, "typ": kind}
     text = ".".join(encoded(json.dumps(part, allow_nan=False).encode()) for part in (header, dict(claims)))
@@ -87,12 +84,7 @@ def signed(claims: Mapping[str, Any], kind: str, key: Ed25519PrivateKey, name: s
 
 
 def verified(text: str, kind: str, keys: Mapping[str, bytes]) -> tuple[dict[str, Any], str]:
-    """Return the claims of a signed text, and the name of the key that signed it.
-
-    Notes
-    -----
-    `keys`: the public keys that are trusted, by their names.
-    """
+    """Return the claims of a signed text, and the name of its key; `keys` are the trusted public keys by name."""
     from cryptography.exceptions import InvalidSignature
 
     if len(text) > _LONGEST or text.count(".") != 2:
@@ -115,7 +107,7 @@ def verified(text: str, kind: str, keys: Mapping[str, bytes]) -> tuple[dict[str,
 
 
 def unverified(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return header and claims of a text that `signed` made, whoever signed it; ValueError when it has no such form."""
+    """Return header and claims of a text without a check of its signature; raise ValueError for another form."""
     first, second, _ = text.split(".")
     return _object(decoded(first)), _object(decoded(second))
 
@@ -129,7 +121,7 @@ def _ed25519() -> Any:
 
 
 def _object(raw: bytes) -> dict[str, Any]:
-    """Return a JSON object; ValueError for anything else, names that occur twice, and infinite numbers."""
+    """Return a JSON object; raise ValueError for other values, repeated names, and infinite numbers."""
     found = json.loads(raw, object_pairs_hook=_once, parse_constant=_refuse)
     if not isinstance(found, dict):
         raise ValueError

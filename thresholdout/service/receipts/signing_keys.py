@@ -1,14 +1,14 @@
-"""The keys with which a service signs receipts: made, kept encrypted in its ledger, changed, and published.
+"""Keys of receipts: creation, encrypted storage in the ledger, rotation and publication.
 
 The private key is kept with the ledger's other secrets, not in a file of its own: it is as secret as they are, one
-backup holds both, and every process and machine of the service signs with the same. Whoever has the ledger and its key
-can sign; but who has these can write another history, too. What such a person can't do is to change the checkpoints and
-receipts that others keep.
+backup holds both, and every process and machine of the service signs with the same key. Whoever has the ledger and its
+key can sign, and can write another history too, but cannot change the checkpoints and receipts that others keep.
 
 The name of a key is the thumbprint of its public half [RFC 7638; RFC 8037, appendix A.3], so that no two keys share
-one. Public keys are published as a set of JSON Web Keys [RFC 7517]. After a change of keys the earlier public key stays
-in the set, and what it has signed stays valid. A key that was stolen is withdrawn instead: it is no longer published,
-and receipts are made anew from the ledger, with another key, when they are fetched again.
+one. Public keys are published as a set of JSON Web Keys [RFC 7517]. After a rotation the earlier public key stays in
+the
+set, and its signatures stay valid. A stolen key is withdrawn instead: it is no longer published, and receipts are made
+anew from the ledger, with another key, when they are fetched again.
 """
 
 from __future__ import annotations
@@ -31,24 +31,7 @@ _MOST_KEYS: Final = 1000
 
 
 class Signer:
-    """Signs with the present key of a ledger; the first one is made when there is none.
-
-    Parameters
-    ----------
-    ledger : SQLLedger
-        The service's.
-
-    Attributes
-    ----------
-    key : str
-        Name of the key that signs.
-
-    Raises
-    ------
-    ThresholdoutError
-        The library ``cryptography`` is missing.
-    LedgerEncrypted, LedgerDamaged
-        The keys can't be read.
+    """Signer with the present key of a ledger; the first key is made when there is none.
 
     Examples
     --------
@@ -80,12 +63,12 @@ class Signer:
 
 
 def change_key(ledger: SQLLedger) -> str:
-    """Sign with a new key from now on, and return its name; what earlier keys have signed stays valid."""
+    """Rotate the signing key, and return the new name; earlier signatures stay valid."""
     return _replaced(ledger, withdrawn="")
 
 
 def withdraw_key(ledger: SQLLedger, key: str) -> str:
-    """Publish a key no more, since somebody else has it; a new one takes its place when it is the present one."""
+    """Withdraw a stolen key from publication; a new one replaces it when it is the present one."""
     known = [found["kid"] for found in published_keys(ledger)["keys"]]
     if key not in known:
         raise InputError("key", repr(key[:64]), f"one of {', '.join(known) or 'no keys, since there are none yet'}")
@@ -122,10 +105,6 @@ def public_keys(published: object) -> dict[str, bytes]:
 def thumbprint(raw: bytes) -> str:
     """Return the name of a public key.
 
-    Notes
-    -----
-    `raw`: the public key.
-
     Examples
     --------
     The key of RFC 8037, appendix A:
@@ -152,12 +131,12 @@ def _new() -> str:
 
 
 def _first(stored: str | None) -> str:
-    """Return the keys of a ledger that had none; another process may have made some a moment earlier."""
+    """Return the keys of a ledger that had none, unless another process has just made some."""
     return json.dumps({"private": _new(), "earlier": []}) if stored is None else stored
 
 
 def _replaced(ledger: SQLLedger, withdrawn: str) -> str:
-    """Withdraw a key, or put a new one before the others; return the name of the one that signs then."""
+    """Withdraw a key, or put a new one before the others; return the name of the signing key."""
 
     def change(text: str | None) -> str:
         stored = _parsed(ledger, _first(text))

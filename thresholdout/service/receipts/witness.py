@@ -1,7 +1,7 @@
-"""Where checkpoints are kept so that a ledger can't be put back unseen: a file that only grows, or an address.
+"""Witnesses that keep checkpoints, so that a rollback of the ledger is detected: a growing file, or an address.
 
-A witness protects as far as it is somewhere else than the ledger: a file beside the ledger survives that the ledger is
-restored alone, another disk survives more, and an address of somebody else's machine survives the administrator.
+A witness protects as far as it is separate from the ledger. A file beside the ledger detects a restore of the ledger
+alone, another disk a restore of the machine's disk, and an address of another party a restore by the administrator.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ __all__ = [
     "witness_at",
 ]
 
+# Most bytes of a line.
 LONGEST: Final = 1 << 16
-"""Bytes that a line may have."""
 
 _CHECKPOINT: Final = re.compile(r"[0-9a-f]{64}")
 _CHECKPOINTS: Final = {"ledger", "guard", "query", "checkpoint", "time"}
@@ -52,21 +52,7 @@ _ACCEPTED: Final = {"ledger", "accepted", "time"}
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a line says.
-
-    Attributes
-    ----------
-    about : {"checkpoint", "started", "accepted", "torn", "damaged"}
-        What kind of line it is.
-    ledger : str
-        The ledger's identity; empty where it is about none.
-    guard, query, checkpoint : str, int, str
-        Of a checkpoint.
-    reason : str
-        Of an acceptance, or what is wrong with a line that nobody wrote so.
-    mark : str
-        What a ledger remembers of the line.
-    """
+    """The content of a line; `reason` is that of an acceptance or of damage, `mark` the ledger's digest of the line."""
 
     about: Literal["checkpoint", "started", "accepted", "torn", "damaged"]
     ledger: str = ""
@@ -78,32 +64,32 @@ class Said:
 
 
 def checkpoint_line(ledger: str, guard: str, query: int, checkpoint: str, time: str) -> str:
-    """Return a line that says what the checkpoint of a history is."""
+    """Return the line of a history's checkpoint."""
     return _checked({"ledger": ledger, "guard": guard, "query": query, "checkpoint": checkpoint, "time": time})
 
 
 def started_line(ledger: str, guards: int, time: str) -> str:
-    """Return a line that says that a service has started with a ledger of so many guards."""
+    """Return the line of a service's start with a ledger of so many guards."""
     return _checked({"ledger": ledger, "started": guards, "time": time})
 
 
 def accepted_line(ledger: str, reason: str, time: str) -> str:
-    """Return a line that says that a ledger goes on though it does not fit the lines before this one."""
+    """Return the line of a ledger's acceptance though it contradicts earlier lines."""
     return _checked({"ledger": ledger, "accepted": reason, "time": time})
 
 
 def torn_line(fragment: bytes) -> str:
-    """Return a line that says that the one before it was cut off."""
+    """Return the line which says that the one before it was cut off."""
     return _checked({"torn": sha256(fragment).hexdigest()})
 
 
 def mark_of(line: str) -> str:
-    """Return what a ledger remembers of a line."""
+    """Return the ledger's digest of a line."""
     return sha256(line.encode()).hexdigest()
 
 
 def read_lines(location: str, lines: Iterable[bytes]) -> Iterator[Said]:
-    """Give what lines say."""
+    """Yield the contents of lines."""
     unread: tuple[int, bytes] | None = None
     for number, whole in enumerate(lines, 1):
         if len(whole) > LONGEST:
@@ -122,7 +108,7 @@ def read_lines(location: str, lines: Iterable[bytes]) -> Iterator[Said]:
 
 
 def ledger_of(line: bytes) -> str | None:
-    """Return which ledger a line is about; empty when it is about none, None when no service wrote it so."""
+    """Return the ledger of a line; empty when it concerns none, ``None`` when no service wrote it."""
     said = _read(line.removesuffix(b"\n"))
     return None if said is None else str(said.get("ledger", ""))
 
@@ -132,7 +118,7 @@ def _foreign(number: int) -> Said:
 
 
 def _said(said: dict[str, Any], line: bytes) -> Said:
-    """Return what a line says that was read."""
+    """Return the content of parsed fields."""
     mark = sha256(line).hexdigest()
     if "torn" in said:
         return Said("torn", mark=mark)
@@ -152,7 +138,7 @@ def _check(said: dict[str, Any]) -> str:
 
 
 def _read(line: bytes) -> dict[str, Any] | None:
-    """Return what a line says; None for one that is not as it was written."""
+    """Return the fields of a line; ``None`` for one that was changed."""
     try:
         said = json.loads(line)
     except (ValueError, RecursionError):
@@ -169,8 +155,8 @@ def _read(line: bytes) -> dict[str, Any] | None:
     return said if names in (_STARTED, _ACCEPTED) else None
 
 
+# Variable with the bearer token for an address.
 KEY_VARIABLE: Final = "THRESHOLDOUT_WITNESS_KEY"
-"""What an address is sent as a bearer token."""
 
 _SECONDS: Final = 5.0
 _STEPS: Final = 60
@@ -178,32 +164,21 @@ _TAIL: Final = 1 << 16
 
 
 class Witness(ABC):
-    """Keeps lines, and gives them back; see `thresholdout.service.receipts.witness`.
-
-    Attributes
-    ----------
-    location : str
-        Where, for messages; never with a password.
-    """
+    """Keeper of lines; `location` appears in messages, never with a password."""
 
     location: str
 
     @abstractmethod
     def lines(self, ledger: str) -> Iterator[bytes]:
-        """Yield the lines about a ledger with their ends, in the order of their arrival; of others, if wanted."""
+        """Yield the lines about a ledger with their ends, in the order of their arrival; others are allowed."""
 
     @abstractmethod
     def append(self, lines: Sequence[str]) -> None:
-        """Keep lines, durably, behind all others."""
+        """Append lines durably."""
 
 
 class FileWitness(Witness):
-    r"""A file to which lines are appended; made when it is missing, and never shortened.
-
-    Parameters
-    ----------
-    path : str or path
-        The file. Several processes may write to it at the same time.
+    r"""A file to which several processes may append lines; made when it is missing, and never shortened.
 
     Examples
     --------
@@ -221,7 +196,7 @@ class FileWitness(Witness):
         self.location = os.fspath(path)
 
     def lines(self, ledger: str) -> Iterator[bytes]:
-        """Give all lines; none when there is no file."""
+        """Yield all lines; none when there is no file."""
         del ledger
         try:
             with open(self._path, "rb") as file:
@@ -233,7 +208,7 @@ class FileWitness(Witness):
             raise WitnessUnusable(self.location, f"it can't be read: {error.strerror}") from None
 
     def append(self, lines: Sequence[str]) -> None:
-        """Keep lines durably; one that was cut off before them is noted as such."""
+        """Append lines durably; mark a line before them that was cut off."""
         try:
             new = not self._path.exists()
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -254,16 +229,14 @@ class FileWitness(Witness):
 
 
 class AddressWitness(Witness):
-    """An address that keeps lines.
+    """An HTTP address that keeps lines.
 
-    Parameters
-    ----------
-    address : str
-        Of HTTP or HTTPS. ``POST`` of lines of JSON keeps them and answers with a status from 200 to 299 once they are
-        kept; ``GET`` with ``?ledger=IDENTITY`` returns those about a ledger, in their order. The variable
-        ``THRESHOLDOUT_WITNESS_KEY`` is sent as a bearer token, where it is set.
-    seconds : float, default 5
-        How long each step of a request may take; all lines together may take 60 times as long.
+    Notes
+    -----
+    ``POST`` of lines of JSON keeps them, and answers with a status from 200 to 299 once they are kept. ``GET`` with
+    ``?ledger=IDENTITY`` returns those about a ledger, in their order. The variable ``THRESHOLDOUT_WITNESS_KEY`` is
+    sent as a
+    bearer token, where it is set. Each step of a request may take `seconds`, all lines together 60 times as long.
     """
 
     def __init__(self, address: str, *, seconds: float = _SECONDS) -> None:
@@ -283,7 +256,7 @@ class AddressWitness(Witness):
         self._seconds = seconds
 
     def lines(self, ledger: str) -> Iterator[bytes]:
-        """Give the lines that the address has about a ledger."""
+        """Yield the address's lines about a ledger."""
         import httpx
 
         try:
@@ -340,7 +313,7 @@ def witness_at(where: str | os.PathLike[str]) -> Witness:
 
 
 def _split(answer: httpx.Response) -> Iterator[bytes]:
-    """Give the lines of an answer, without holding more than one of them."""
+    """Yield the lines of a response, with one of them in memory."""
     rest = b""
     for part in answer.iter_bytes():
         *whole, rest = (rest + part).split(b"\n")
@@ -352,7 +325,7 @@ def _split(answer: httpx.Response) -> Iterator[bytes]:
 
 
 def _fragment(file: IO[bytes]) -> bytes:
-    """Return what stands behind the last end of a line."""
+    """Return the bytes behind the last line end."""
     end = file.seek(0, os.SEEK_END)
     start = max(0, end - _TAIL)
     file.seek(start)

@@ -1,4 +1,4 @@
-"""An address that keeps checkpoints for a service on another machine; lines come in, and none is ever taken away."""
+"""HTTP server of a witness, which keeps checkpoints of services on other machines and never removes a line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOCAL: Final = ("127.0.0.1", "::1", "localhost")
 
 
 def witness_app(witness: FileWitness, key: str | None) -> Starlette:
-    """Return the application of an address that keeps checkpoints."""
+    """Return the application of a witness."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.responses import PlainTextResponse, StreamingResponse
@@ -63,7 +63,7 @@ def witness_app(witness: FileWitness, key: str | None) -> Starlette:
 
 
 def serve_witness(witness: FileWitness, host: str, port: int) -> None:
-    """Keep checkpoints at an address until a signal ends it."""
+    """Run a witness at an address until a signal ends it."""
     import uvicorn
 
     key = os.environ.get(KEY_VARIABLE)
@@ -75,5 +75,5 @@ def serve_witness(witness: FileWitness, host: str, port: int) -> None:
 
 
 def _about(witness: FileWitness, ledger: str) -> Iterator[bytes]:
-    """Give the lines about a ledger, and those that nobody can read: the one who asks has to see them."""
+    """Yield the lines about a ledger, and unreadable ones, which its client has to see."""
     return (line for line in witness.lines(ledger) if ledger_of(line) in (None, "", ledger))

@@ -1,11 +1,11 @@
-"""Tells a witness the checkpoints of a service's histories while it answers, and holds no answer up.
+"""Delivery of checkpoints to a witness, in a thread beside the answers.
 
-An answer is stored, and leaves; its checkpoint follows to the witness, at once and from a thread of its own. Waiting
-for the witness would make each answer as slow, and as unsure, as the farthest of both, and would win next to nothing:
-an older copy is found by any checkpoint that it has not, so what goes unseen is only a copy that has all answers but
-those of the last moments before a crash. While a witness fails, answers go on; that it fails is said in
-`Witnessing.status`, which the service shows under ``/ready``, and checkpoints that were not taken are told again until
-they are.
+An answer is stored and returned; its checkpoint follows to the witness at once. Waiting for the witness would make
+each
+answer as slow and unreliable as the witness, for little gain: any missing checkpoint reveals an older copy, so only a
+copy without the answers of the last moments before a crash stays undetected. While a witness fails, answers go on; the
+failure is in `Witnessing.status`, which the service shows under ``/ready``, and checkpoints are sent again until they
+are kept.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ __all__ = ["MOST_LINES", "WitnessStatus", "Witnessing", "in_parts"]
 
 _log: Final = logging.getLogger("thresholdout.service")
 
+# Lines that are appended at once.
 MOST_LINES: Final = 100
-"""Lines that are appended at once."""
 
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 60.0
@@ -36,17 +36,7 @@ _LONGEST_PAUSE: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class WitnessStatus:
-    """Whether a witness keeps up.
-
-    Attributes
-    ----------
-    waiting : int
-        Holdouts whose last checkpoint it was not told yet.
-    failing_since : float or None
-        Since when it fails, in POSIX seconds; None while it does not.
-    reason : str
-        Why.
-    """
+    """Whether a witness keeps up: holdouts whose last checkpoint it lacks, and the time and reason of a failure."""
 
     waiting: int
     failing_since: float | None
@@ -54,15 +44,7 @@ class WitnessStatus:
 
 
 class Witnessing:
-    """Tells a witness what the last checkpoint of each history is.
-
-    Parameters
-    ----------
-    witness : Witness
-        Who is told.
-    ledger : str
-        The ledger's identity.
-    """
+    """Sender of the last checkpoint of each history to a witness."""
 
     def __init__(self, witness: Witness, ledger: str) -> None:
         self._witness = witness
@@ -79,11 +61,11 @@ class Witnessing:
 
     @property
     def last_line(self) -> str:
-        """The last line that was kept; empty before the first."""
+        """The last line that the witness kept; empty before the first."""
         return self._last_line
 
     def note(self, guard: str, query: int, checkpoint: str) -> None:
-        """Let the witness know a checkpoint, soon; returns at once."""
+        """Queue a checkpoint for the witness; return at once."""
         with self._changed:
             if query <= self._told.get(guard, -1) or query <= self._waiting.get(guard, (-1, ""))[0]:
                 return
@@ -99,12 +81,12 @@ class Witnessing:
             return WitnessStatus(len(self._waiting) + self._telling, self._failing_since, self._reason)
 
     def settle(self, seconds: float) -> bool:
-        """Wait until everything was told, at most so many seconds; return whether it was."""
+        """Wait at most so many seconds until everything is sent; return whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._telling, seconds)
 
     def close(self, seconds: float = 5.0) -> bool:
-        """Tell what is waiting, within so many seconds, and stop; return whether everything was told."""
+        """Send the queue within so many seconds, and stop; return whether everything was sent."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -115,7 +97,7 @@ class Witnessing:
             return not self._waiting and not self._telling
 
     def _tell(self) -> None:
-        """Tell what is waiting, again and again."""
+        """Send the queue again and again."""
         pause = _FIRST_PAUSE
         while True:
             with self._changed:
@@ -136,7 +118,7 @@ class Witnessing:
                     self._told.update((guard, query) for guard, (query, _) in part.items())
                     self._failing_since, self._reason = None, ""
                 else:
-                    self._waiting = {**part, **self._waiting}  # what came meanwhile is later
+                    self._waiting = {**part, **self._waiting}  # entries of the queue are later
                     self._failing_since = self._failing_since or time.time()
                     self._reason = failure
                 self._changed.notify_all()
@@ -147,7 +129,7 @@ class Witnessing:
                     pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _told_now(self, part: dict[str, tuple[int, str]]) -> str | None:
-        """Tell checkpoints; return why that failed, or None."""
+        """Send checkpoints; return the reason of a failure, or None."""
         now = written_time(time.time())
         lines = [
             checkpoint_line(self._ledger, guard, query, checkpoint, now) for guard, (query, checkpoint) in part.items()

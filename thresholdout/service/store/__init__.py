@@ -1,1 +1,1 @@
-"""What the service keeps beside the ledger, in the same database: tokens, holdouts, submissions, refused requests."""
+"""Tables of the service beside the ledger, in the same database: tokens, holdouts, submissions, refused requests."""

@@ -18,13 +18,7 @@ __all__ = ["Facts", "HoldoutRow", "Holdouts", "Settings"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an administrator declared about a holdout, for the service.
-
-    Attributes
-    ----------
-    title, metric, public, feedback, quota, quota_days
-        As of `thresholdout.service.schemas.Holdout`.
-    """
+    """An administrator's settings of a holdout, as in `thresholdout.service.schemas.Holdout`."""
 
     title: str
     metric: str
@@ -36,18 +30,11 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is true of a guard until its labels are corrected or the phase changes, so that lists open no guard.
+    """Facts of a guard until its labels are corrected or the phase changes, so that lists open no guard.
 
-    Attributes
-    ----------
-    records, confidence, mechanism, estimand, promise, notes
-        As of `thresholdout.service.schemas.Holdout`.
-    remaining : int or None
-        Answers that there were before the first query.
-    log_error_budget : float or None
-        Logarithm of the risk that there was before the first query.
-    rows : int
-        Records of both parts.
+    Notes
+    -----
+    `remaining` and `log_error_budget` are those before the first query; `rows` counts the records of both parts.
     """
 
     records: int
@@ -63,20 +50,13 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class HoldoutRow:
-    """A holdout in the list.
+    """A row of the list of holdouts.
 
-    Attributes
-    ----------
-    number : int
-        What other tables call it.
-    name, identity, phase, made
-        As of `thresholdout.service.schemas.Holdout`.
-    settings : Settings
-        What was declared.
-    facts : Facts or None
-        What its guard says; None while that is about to change.
-    shown : int or None
-        In a blind phase the number of the last query whose answer is shown; None where all are.
+    Notes
+    -----
+    `facts` is ``None`` while they are about to change. `shown` is the number of the last query whose answer is shown
+    in a
+    blind phase; ``None`` where all are.
     """
 
     number: int
@@ -89,7 +69,7 @@ class HoldoutRow:
     made: float
 
     def shows(self, query: int | None) -> bool:
-        """Whether the answer to a query may be shown; one that is not answered yet has no number."""
+        """Return whether the answer to a query may be shown; a query without an answer has no number."""
         return self.shown is None or (query is not None and query <= self.shown)
 
 
@@ -97,19 +77,13 @@ _FIELDS: Final = "number, name, identity, settings, facts, phase, shown, made"
 
 
 class Holdouts:
-    """The holdouts of a service.
-
-    Parameters
-    ----------
-    store : Store
-        Where they are kept.
-    """
+    """The holdouts of a service."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def add(self, name: str, identity: str, settings: Settings, facts: Facts, phase: Phase, shown: int | None) -> bool:
-        """List a holdout; False where its name or its guard is in the list already."""
+        """List a holdout; return False where its name or its guard is in the list already."""
         store = self._store
 
         def put(cursor: Cursor) -> bool:
@@ -152,12 +126,12 @@ class Holdouts:
         return [_row(row) for row in self._store.read(f"SELECT {_FIELDS} FROM service_holdouts ORDER BY number")]
 
     def set_phase(self, number: int, phase: Phase, shown: int | None) -> None:
-        """Begin another phase; what its guard says has to be stored anew."""
+        """Begin another phase; the guard's facts have to be stored anew."""
         text = "UPDATE service_holdouts SET phase = ?, shown = ?, facts = NULL WHERE number = ?"
         self._store.write(text, (phase, shown, number))
 
     def set_facts(self, number: int, facts: Facts | None) -> None:
-        """Store what a guard says now, or that it is about to change."""
+        """Store a guard's facts, or ``None`` before they change."""
         text = None if facts is None else json.dumps(asdict(facts))
         self._store.write("UPDATE service_holdouts SET facts = ? WHERE number = ?", (text, number))
 

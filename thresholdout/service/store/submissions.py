@@ -1,7 +1,4 @@
-"""Submissions as the service keeps them: what a request was for, and what it was told.
-
-Rows are stored in transactions that threads share, as the ledger's entries are.
-"""
+"""Submissions as the service stores them, in transactions that threads share, as the ledger's entries are."""
 
 from __future__ import annotations
 
@@ -21,17 +18,7 @@ __all__ = ["Champion", "Champions", "Kind", "Stored", "SubmissionRow", "Submissi
 
 @dataclass(frozen=True, slots=True)
 class Champion:
-    """A submission that others are compared with.
-
-    Attributes
-    ----------
-    number : int
-        Which of the team's, from 1.
-    submission : str
-        Its address.
-    content : str
-        Digest of its predictions.
-    """
+    """A submission that others are compared with; `number` counts the team's champions from 1."""
 
     number: int
     submission: str
@@ -39,13 +26,7 @@ class Champion:
 
 
 class Champions:
-    """The champions of a service.
-
-    Parameters
-    ----------
-    store : Store
-        Where they are kept.
-    """
+    """The champions of a service."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -63,7 +44,7 @@ class Champions:
         return Champion(*rows[0]) if rows else None
 
     def add(self, holdout: int, team: str, champion: Champion) -> bool:
-        """Put a champion behind the last one; False where another one has its number already."""
+        """Add a champion after the last one; return False where its number is taken."""
         text = """INSERT INTO service_champions (holdout, team, number, submission, content)
         VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
         values = (holdout, team, champion.number, champion.submission, champion.content)
@@ -72,30 +53,20 @@ class Champions:
 
 Kind = Literal["score", "comparison"]
 Verdict = Literal["better", "worse", "not settled", "first"]
+# State of a submission; one that runs longer than `SubmissionRow.until` was interrupted.
 Stored = Literal["running", "answered", "refused"]
-"""How far a submission is; one that runs longer than `SubmissionRow.until` was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionRow:
     """A submission.
 
-    Attributes
-    ----------
-    id, team, name, kind, received, query, value, low, high, verdict, refusal, receipt
-        As of `thresholdout.service.schemas.Submission`.
-    holdout : int
-        Number of the holdout.
-    content : str
-        Digest of what was asked, by which a request is known again.
-    state : {"running", "answered", "refused"}
-        How far it is.
-    until : float
-        Time after which one that still runs was interrupted; who works on it puts this off.
-    against : int or None
-        Of a comparison: number of the champion among the team's; 0 where there was none.
-    place, turn : int
-        Which of the holdout's submissions, and of the team's, from 1; given when it is stored.
+    Notes
+    -----
+    `content` is the digest of the query, which identifies a repeated request. `until` is the time after which a
+    running one
+    counts as interrupted; its worker extends it. `against` is the number of the champion in a comparison, 0 for none.
+    `place` and `turn` number the holdout's and the team's submissions from 1; they are set when the row is stored.
     """
 
     id: str
@@ -133,7 +104,7 @@ WHERE holdout = ? AND team = ? AND received >= ? AND content <> ?"""
 
 
 def submission_id(holdout: int, team: str, request: str) -> str:
-    """Return the address of a submission; one of another team says nothing about a request's key.
+    """Return the address of a submission; it reveals nothing about another team's key.
 
     Examples
     --------
@@ -144,7 +115,7 @@ def submission_id(holdout: int, team: str, request: str) -> str:
 
 
 class _Put:
-    """A row on its way into the table, and what is there afterwards; None where the team has no room for it."""
+    """A row to be stored, and the row that is stored afterwards; ``None`` where the quota is used."""
 
     __slots__ = ("quota", "row", "since", "stored")
 
@@ -156,23 +127,16 @@ class _Put:
 
 
 class Submissions:
-    """The submissions of a service.
-
-    Parameters
-    ----------
-    store : Store
-        Where they are kept.
-    """
+    """The submissions of a service."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._commits: GroupCommit[_Put] = GroupCommit(store.database)
 
     def put(self, row: SubmissionRow) -> SubmissionRow:
-        """Store a submission, or how far it is now; return the row that is there then, durably.
+        """Store a submission or its new state durably; return the stored row.
 
-        One that was answered stays as it is, and so does one whose content is another, and the champion that a
-        comparison has once been given.
+        An answered row stays as it is, and so does one with other content, and the champion of a comparison.
         """
         put = _Put(row)
         self._commits.run(put, self._put_all, str(row.holdout))
@@ -180,14 +144,14 @@ class Submissions:
         return put.stored
 
     def put_within(self, row: SubmissionRow, quota: int | None, since: float | None) -> SubmissionRow | None:
-        """Store a submission as `put`, unless its team has sent so many others; count them whatever became of them."""
+        """Store a submission as `put`, unless its team has sent so many others, whatever their outcome."""
         put = _Put(row, quota, since)
         self._commits.run(put, self._put_all, str(row.holdout))
         return put.stored
 
     def _put_all(self, cursor: Cursor, puts: Sequence[_Put]) -> None:
         store = self._store
-        if store.database.on_server:  # places and turns follow each other
+        if store.database.on_server:  # places and turns are consecutive
             for holdout in sorted({put.row.holdout for put in puts}):
                 cursor.execute("SELECT name FROM service_holdouts WHERE number = %s FOR UPDATE", (holdout,))
                 cursor.fetchone()
@@ -204,7 +168,7 @@ class Submissions:
             if known.state == "answered" or known.content != row.content:
                 return known
             changed = {name: getattr(row, name) for name in _CHANGING}
-            changed["against"] = known.against or row.against  # or a request that was cut off would be charged twice
+            changed["against"] = known.against or row.against  # otherwise a request that was cut off would be charged twice
             cursor.execute(store.statement(_CHANGE), (*changed.values(), row.id))
             return replace(known, **changed)
         if put.quota is not None:
@@ -224,31 +188,31 @@ class Submissions:
         return SubmissionRow(*rows[0]) if rows else None
 
     def of_team(self, holdout: int, team: str, after: int, count: int) -> list[SubmissionRow]:
-        """Return a team's submissions, the oldest first, from the turn behind `after` on."""
+        """Return a team's submissions, the oldest first, after the turn `after`."""
         where = "holdout = ? AND team = ? AND turn > ? ORDER BY turn LIMIT ?"
         return self._select(where, (holdout, team, after, count))
 
     def of_team_before(self, holdout: int, team: str, before: int, count: int) -> list[SubmissionRow]:
-        """Return a team's submissions, the newest first, from the turn before `before` on."""
+        """Return a team's submissions, the newest first, before the turn `before`."""
         where = "holdout = ? AND team = ? AND turn < ? ORDER BY turn DESC LIMIT ?"
         return self._select(where, (holdout, team, before, count))
 
     def of_all(self, holdout: int, after: int, count: int) -> list[SubmissionRow]:
-        """Return everybody's submissions, the oldest first, from the place behind `after` on."""
+        """Return all teams' submissions, the oldest first, after the place `after`."""
         return self._select("holdout = ? AND place > ? ORDER BY place LIMIT ?", (holdout, after, count))
 
     def of_all_before(self, holdout: int, before: int, count: int) -> list[SubmissionRow]:
-        """Return everybody's submissions, the newest first, from the place before `before` on."""
+        """Return all teams' submissions, the newest first, before the place `before`."""
         return self._select("holdout = ? AND place < ? ORDER BY place DESC LIMIT ?", (holdout, before, count))
 
     def oldest(self, holdout: int, team: str, since: float) -> float | None:
-        """Return when a team sent the first of its submissions since a time."""
+        """Return the time of a team's first submission since a time."""
         text = "SELECT min(received) FROM service_submissions WHERE holdout = ? AND team = ? AND received >= ?"
         found = self._store.read(text, (holdout, team, since))[0][0]
         return None if found is None else float(found)
 
     def put_off(self, ids: Sequence[str], until: float) -> None:
-        """Say that somebody still works on submissions."""
+        """Extend the time of running submissions."""
         if ids:
             marks = ", ".join("?" * len(ids))
             where = f"state = 'running' AND id IN ({marks})"

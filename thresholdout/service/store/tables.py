@@ -1,7 +1,7 @@
-"""The service's tables, beside the ledger's in the same file or on the same server, and their format.
+"""The service's tables, in the ledger's database, and their format.
 
-One database, so that one backup is one moment. What a submission was answered stands here too, and is compared with the
-ledger's entry, which is what is shown (`thresholdout.service.chained_answers`).
+One database makes one backup one moment. Answers of submissions are stored here too, and compared with the ledger's
+entries, which are shown (`thresholdout.service.chained_answers`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "SETTING", "Store", "prepare"]
 
+# Format of the service's tables; a program refuses those of another one.
 FORMAT: Final = 1
-"""Format of the service's tables; a program refuses those of another one."""
 
+# Name of the ledger's setting with the format.
 SETTING: Final = "service_format"
-"""Name of the ledger's setting that says it."""
 
+# Number of the lock on a server under which the tables are made.
 _LOCK: Final = 0x7468_6F73
-"""Number of the lock on a server under which the tables are made."""
 
 _CREATE: Final = (
     """CREATE TABLE service_tokens (
@@ -51,13 +51,7 @@ _CREATE: Final = (
 
 
 class Store:
-    """A database as the service's tables are used: one text of each statement for both dialects.
-
-    Parameters
-    ----------
-    database : Database
-        The ledger's.
-    """
+    """Access to the service's tables, with one text of each statement for both dialects."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -65,7 +59,7 @@ class Store:
         """Behind a SELECT: nobody changes the row until the transaction ends. A file is locked as a whole."""
 
     def statement(self, text: str) -> str:
-        """Return a statement with the parameters' marks of the database's driver."""
+        """Return a statement with the parameter marks of the database's driver."""
         return text.replace("?", "%s") if self.database.on_server else text
 
     def read(self, text: str, parameters: Sequence[object] = ()) -> list[Any]:
