@@ -1,4 +1,4 @@
-"""The command line: nine names, in the words of the library."""
+"""The command line: one group of commands for each area of the library."""
 
 from __future__ import annotations
 

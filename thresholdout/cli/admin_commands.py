@@ -1,4 +1,4 @@
-"""Commands for administrators: holdouts, API tokens and phases of a service, where its database is."""
+"""Commands for administrators: holdouts, API tokens and phases of a service, on the machine of its database."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _TABLES: Final = ("train", "holdout", "transition", "graph")
 
 
 def with_extra(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Name the missing packages, if there are some."""
+    """Report missing packages of the extra as an error of the command."""
 
     @wraps(command)
     def called(*given: Any, **named: Any) -> Any:
@@ -66,7 +66,7 @@ def with_extra(command: Callable[..., Any]) -> Callable[..., Any]:
 def _opened(
     database: str, key_file: Path | None, *, new: bool = False
 ) -> Iterator[tuple[EvaluationService, Principal]]:
-    """Open a service for its local administrator; a file has to be there unless it may be `new`."""
+    """Open a service for its local administrator; a file must exist unless it may be `new`."""
     from thresholdout.service.evaluation import EvaluationService
     from thresholdout.service.refusals import ServiceRefused
     from thresholdout.service.schemas import Principal

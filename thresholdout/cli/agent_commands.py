@@ -1,4 +1,4 @@
-"""Commands for agents: they run on the user's machine, and query a service elsewhere."""
+"""Commands for agents: they run on the user's machine, and query a remote service."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def evaluate_server(
 def _open_records(
     client: Client, holdout: str, development: Path | None, label: str | None, id: str
 ) -> OpenRecords | None:
-    """Return the open records beside a holdout, of which the service says the metric."""
+    """Return the open records beside a holdout, with the service's metric."""
     from thresholdout.client.development import OpenRecords
 
     metric = client.status(holdout).metric
@@ -161,7 +161,7 @@ def _client(url: str, token_file: Path | None) -> Client:
 
 
 def _write_script(path: Path, text: str) -> None:
-    """Write a script that its owner alone can read and run, since it has the server's address."""
+    """Write a script with the server's secret address, which only its owner can read and run."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         os.chmod(path, 0o700)
@@ -169,7 +169,7 @@ def _write_script(path: Path, text: str) -> None:
 
 
 def _until_stopped(server: Any) -> None:
-    """Serve until the process is interrupted or asked to end."""
+    """Serve until the process is interrupted or terminated."""
 
     def stop(number: int, frame: object) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Comparing the runs of an evaluation set, and guarding it for a year."""
+"""Commands that compare runs of an evaluation set, and guard it for a year."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class _SetCommand(Command):
-    """A command about a guarded set, which is kept in a database for whoever evaluates models."""
+    """A command about a guarded set, whose errors speak of its database."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; its errors have the words of evaluations."""
+        """Run the command, and replace "ledger" by "database" in its errors."""
         try:
             return super().invoke(ctx)
         except Failure as failure:
@@ -43,7 +43,7 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ..
 
 
 def _reading(command: _Command) -> _Command:
-    """Add the options that say what a log's fields mean."""
+    """Add the options that select the fields of a log."""
     for option in reversed(
         (
             click.option("--metric", help="Name of the metric; may be left out where a log has one."),
@@ -340,7 +340,7 @@ def report_command(database: str, output: Path) -> None:
 @click.argument("database")
 @click.argument("run")
 def promote_command(database: str, run: str) -> None:
-    """Take RUN for main's; the release stays the anchor that it is."""
+    """Make RUN the new main; the release stays the anchor."""
     from thresholdout.evaluations import EvaluationGuard
 
     guard = EvaluationGuard(database)
@@ -352,7 +352,7 @@ def promote_command(database: str, run: str) -> None:
 @click.argument("database")
 @click.option("--baseline", required=True, help="A run of the release with new items.")
 def refresh_command(database: str, baseline: str) -> None:
-    """Go on with new items, which have a budget of their own."""
+    """Continue with new items, which have a budget of their own."""
     from thresholdout.evaluations import EvaluationGuard
 
     guard = EvaluationGuard(database)
@@ -369,7 +369,7 @@ def refresh_command(database: str, baseline: str) -> None:
     help="Keeps the secret part of the address over restarts; made where it is not there.",
 )
 def serve_command(database: str, host: str, port: int, secret_file: Path | None) -> None:
-    """Check runs that are sent to an address: verdicts out, no items, no scores, no promotions."""
+    """Check runs that are sent to an address, which returns verdicts, and no items or scores."""
     from thresholdout.evaluations.verdict_service import VerdictServer, secret_of
 
     secret = None if secret_file is None else secret_of(secret_file)
@@ -388,7 +388,7 @@ def serve_command(database: str, host: str, port: int, secret_file: Path | None)
 @guard_group.command("close", cls=_SetCommand)
 @click.argument("database")
 def close_command(database: str) -> None:
-    """Compare no more runs with this set; its history stays readable."""
+    """Close this set permanently; its history stays readable."""
     from thresholdout.evaluations import EvaluationGuard
 
     EvaluationGuard(database).close()
@@ -396,7 +396,7 @@ def close_command(database: str) -> None:
 
 
 def _show_status(guard: EvaluationGuard, *, history: bool = False) -> None:
-    """Show the use of a guard, the drop that it still sees and, on request, its history as text."""
+    """Show the use of a guard, its detectable drop and, on request, its history."""
     found = guard.status()
     past = [f"  {event.number} {event.day} {event.name}: {event.outcome}" for event in found.history if history]
     show({"schema": "thresholdout.eval.status/1", **asdict(found)}, *_report(found), *past)

@@ -85,7 +85,7 @@ def _guard_status(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> tu
 
 
 def _approximate(ledger: Ledger, guard: str, data: dict[str, Any]) -> list[str]:
-    """Say how a guard's intervals are approximate, where they are, as a line and in the data."""
+    """Return the line about approximate intervals, if a guard has them, and add it to the data."""
     from thresholdout.planning.declaration import read_declaration
 
     found = read_declaration(ledger, guard)[1].approximation

@@ -60,7 +60,7 @@ def _verify(ledger: Ledger, guard: str, checkpoint: str | None) -> int:
         count = ledger.verify(guard, checkpoint, progress=lambda done: bar.update(done - bar.n))
     check_standing(ledger, guard)
     check_clients(ledger, guard)
-    if ledger.encrypted:  # then secrets belong to the history, and one that was put back does not open
+    if ledger.encrypted:  # then secrets belong to the history, and a restored older one does not open
         for name in ledger.documents(guard):
             ledger.document(guard, name)
     return count
@@ -188,7 +188,7 @@ def rotate_key(ledger: str, new_key_file: Path, key_file: Path | None) -> None:
 
 
 def _is_export(name: str) -> bool:
-    """Whether a file begins like an exported history."""
+    """Return whether a file begins like an exported history."""
     if "://" in name or not Path(name).is_file():
         return False
     with open(name, "rb") as file:

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have."""
+"""Options and arguments shared by several commands."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> l
     return [CompletionItem(incomplete, type="file")]
 
 
+# The name of a file or an address, as `thresholdout.ledger.open_ledger` takes it.
 LEDGER = click.argument("ledger", shell_complete=_files)
-"""A file's name or an address, as `thresholdout.ledger.open_ledger` takes it."""
 
 KEY_FILE = click.option(
     "--key-file", type=FILE, help="Key of the ledger. Default: THRESHOLDOUT_KEY or THRESHOLDOUT_KEY_FILE."
@@ -100,7 +100,7 @@ def in_folder(path: Path) -> Path:
 
 
 def choose(ledger: Ledger, start: str | None) -> str:
-    """Return the one guard of a ledger whose identity starts so."""
+    """Return the one guard of a ledger whose identity begins with `start`."""
     found = [identity for identity in ledger.guards() if identity.startswith(start or "")]
     if len(found) == 1:
         return found[0]
@@ -112,7 +112,7 @@ def choose(ledger: Ledger, start: str | None) -> str:
 
 
 def entries_in_words(count: int) -> str:
-    """Return a number of entries as people write it."""
+    """Return a number of entries in words."""
     return f"{count:,} {'entry' if count == 1 else 'entries'}"
 
 

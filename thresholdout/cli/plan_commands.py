@@ -141,7 +141,7 @@ def plan(
 
 
 def _dependent(records: int | None, group_size: int, window: int | None) -> DependenceModel | Family:
-    """Return the model that the options of `plan` describe, or without a number of records its family."""
+    """Return the model in the options of `plan`, or without a number of records its family."""
     from graphs import Groups, MovingWindow
 
     def family(n: int) -> DependenceModel:

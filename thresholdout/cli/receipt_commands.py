@@ -117,7 +117,7 @@ def audit_report(ledger: str, guard: str | None, key_file: Path | None) -> None:
 
 
 def _page(found: AuditReport) -> str:
-    """Return an audit report as lines to read."""
+    """Return an audit report as lines of text."""
     called = f"holdout {found.holdout} (guard {found.guard[:12]})" if found.holdout else f"guard {found.guard[:12]}"
     nats = "" if found.nats is None else f"; charged {shown_above(found.nats)} nats in all"
     private = ""
@@ -143,10 +143,10 @@ def _page(found: AuditReport) -> str:
 
 
 def _text(receipt: str) -> str:
-    """Return the text of a receipt that is named, or given."""
+    """Return the text of a receipt from a file, standard input, or the argument itself."""
     if receipt == "-":
         return sys.stdin.read(_LONGEST)
-    if receipt.count(".") == 2 and receipt.startswith("eyJ"):  # as every header of JSON begins
+    if receipt.count(".") == 2 and receipt.startswith("eyJ"):  # every JSON header begins so
         return receipt
     with open(receipt, encoding="utf-8", errors="replace") as file:
         return file.read(_LONGEST)

@@ -1,4 +1,4 @@
-"""How commands run: exit codes, errors in terms of options, and text or JSON."""
+"""Execution of commands: exit codes, errors in terms of options, and text or JSON."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
 
 
 class ExitCode(IntEnum):
-    """How a command ends."""
+    """Exit code of a command."""
 
     DONE = 0
     NO = 1
@@ -57,6 +57,7 @@ class ExitCode(IntEnum):
     UNREAD = 141
 
 
+# The one table of exit codes; the page about commands repeats it.
 EXIT_CODES: Final[Mapping[ExitCode, str]] = {
     ExitCode.DONE: "Done. A verdict is better, not worse or genuine.",
     ExitCode.NO: "The verdict is no: worse, invalid or contradicted.",
@@ -71,8 +72,8 @@ EXIT_CODES: Final[Mapping[ExitCode, str]] = {
     ExitCode.INTERRUPTED: "The command was interrupted, as by Ctrl-C.",
     ExitCode.UNREAD: "The reader of the output left early, as `head` does.",
 }
-"""The one table of exit codes; the page about commands repeats it."""
 
+# Warnings that are printed as notes.
 _NOTES: Final = (
     IndexColumnWarning,
     LedgerPlaceWarning,
@@ -81,10 +82,9 @@ _NOTES: Final = (
     UnencryptedLedgerWarning,
     WideAnswersWarning,
 )
-"""Warnings that are printed as notes."""
 
+# The end of a warning that is for programs in Python.
 _SILENCED: Final = re.compile(r"\. warnings\.filterwarnings\(.*\) silences this$")
-"""The end of a warning that is for programs in Python."""
 
 _JSON: Final = "thresholdout.cli.json"
 
@@ -113,7 +113,7 @@ class Exhausted(Failure):
 class Command(click.Command):
     """A command with ``--json`` whose errors and notes name its own options.
 
-    `library_names` has the options of arguments that the library calls otherwise.
+    `library_names` maps arguments of the library to options with another name.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Command(click.Command):
             )
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error of the library ends it with its exit code."""
+        """Run the command; end it with the exit code of a library error."""
         names = _options(self) | self.library_names
 
         def note(
@@ -168,13 +168,13 @@ class Command(click.Command):
             raise Failure(f"{where}{error.strerror or error}") from None
 
     def _positional(self, name: str) -> str | None:
-        """Return a positional argument as the usage line has it."""
+        """Return a positional argument as in the usage line."""
         there = any(isinstance(one, click.Argument) and one.name == name for one in self.params)
         return name.upper() if there else None
 
 
 class Commands(click.Group):
-    """A group that lists its commands in the order in which people need them."""
+    """A group that lists its commands in the order of their definition."""
 
     def __init__(self, *given: Any, members: Iterable[click.Command] = (), **named: Any) -> None:
         super().__init__(*given, **named)
@@ -187,9 +187,9 @@ class Commands(click.Group):
 
 
 class MainCommands(Commands):
-    """The group of all commands; no end of a command that is not a verdict has the exit code of one.
+    """The group of all commands, which reserves the exit codes of verdicts for verdicts.
 
-    Click itself ends with 1, the code of "no", on an unexpected error, an interrupt and a closed pipe.
+    Click itself exits with 1, the code of "no", on an unexpected error, an interrupt and a closed pipe.
     """
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -202,7 +202,7 @@ class MainCommands(Commands):
             click.echo("Interrupted.", err=True)
             ctx.exit(ExitCode.INTERRUPTED)
         except BrokenPipeError:
-            # Python flushes standard output once more when it ends, and would complain then.
+            # Python flushes standard output once more at exit, and would complain then.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(ExitCode.UNREAD)
         except Exception as error:
@@ -212,12 +212,12 @@ class MainCommands(Commands):
 
 
 def as_note(message: Warning | str) -> str:
-    """Return a warning of the library as a line for people."""
+    """Return a warning of the library as a line of text."""
     return f"note: {_SILENCED.sub('', str(message))}"
 
 
 def wants_json() -> bool:
-    """Whether the running command was given ``--json``."""
+    """Return whether the running command has ``--json``."""
     return bool(click.get_current_context().meta.get(_JSON))
 
 
@@ -235,7 +235,7 @@ def _keep(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
 
 
 def _plain(data: Any) -> Any:
-    """Return data of JSON's own types; a number that JSON lacks becomes null."""
+    """Return data in JSON's own types; infinite numbers become null."""
     if isinstance(data, Mapping):
         return {str(name): _plain(value) for name, value in data.items()}
     if isinstance(data, (list, tuple)):

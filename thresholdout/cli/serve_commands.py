@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
+# Tables of a configuration that declare holdouts.
 _HOLDOUTS = "holdout"
-"""The tables of a configuration that declare holdouts."""
 
 _DECLARED = "thresholdout.cli.holdouts"
 
+# Options with a file or an address.
 _ADDRESSES = ("database", "witness")
-"""Options that name a file or an address."""
 
 
 def _configure(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
@@ -182,7 +182,7 @@ _TOKEN = {
 
 
 def _handed_over(token: str, database: str) -> tuple[str, str]:
-    """Return a token for a terminal, or else a new file with it that its owner alone can read."""
+    """Return a token for a terminal, or else a new file with it that only its owner can read."""
     if sys.stdout.isatty():
         return "admin_token", token
     beside = Path("thresholdout") if "://" in database else Path(database)

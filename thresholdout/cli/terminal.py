@@ -1,4 +1,4 @@
-"""What is shown on a terminal, or opened as a spreadsheet: text from others must not steer either of them."""
+"""Output to terminals and spreadsheets, which text from others must not control."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import click
 
 __all__ = ["for_spreadsheet", "printable", "say", "table"]
 
+# Where a spreadsheet could begin to read a formula: in a cell, or behind a character that could end one.
 _FORMULA: Final = re.compile(r"(^|[;,|])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
-"""Where a spreadsheet could begin to read a formula: in a cell, or behind what it takes for the end of one."""
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print lines, without anything in them that a terminal would take for a command."""
+    """Print lines without characters that control a terminal."""
     click.echo("\n".join(map(printable, text.split("\n"))), err=err)
 
 
@@ -44,7 +44,7 @@ def for_spreadsheet(text: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return lines of columns that end below each other; numbers have six digits, and what is missing is a dash."""
+    """Return a table of right-aligned columns; numbers have six digits, and missing values are a dash."""
     lines = [tuple(header), *(tuple(map(_cell, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     form = " ".join(f"{{:>{width}}}" for width in widths).format

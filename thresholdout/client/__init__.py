@@ -1,4 +1,4 @@
-"""A service of holdouts, asked from elsewhere: typed calls whose retries cannot charge twice."""
+"""Client of a service of holdouts: typed calls whose retries never charge twice."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Ask a service of holdouts over HTTP: every call may be made again, and none is charged twice."""
+"""HTTP client of a service of holdouts; every call may be repeated, and none is charged twice."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 __all__ = ["AGAIN", "Attempts", "Client", "RetryPolicy", "seconds_of"]
 
+# Codes after which the same request may succeed soon; other refusals last long, or are permanent.
 AGAIN: Final = frozenset({"", "busy", "stopping", "unavailable", "rate", "too_slow"})
-"""Codes after which the same request may be taken soon; what else is refused stays so for long, or permanently."""
 
 
 def seconds_of(headers: Mapping[str, str]) -> float | None:
-    """Return what Retry-After says, in seconds; dates are not what this service sends.
+    """Return the seconds of Retry-After; this service sends no dates.
 
     Examples
     --------
@@ -48,17 +48,15 @@ def seconds_of(headers: Mapping[str, str]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """For how long a call is tried again.
+    """Limits of the repeated attempts of a call.
 
-    Attributes
-    ----------
-    seconds : float
-        From the first try on; a pause that would end later is not begun.
-    first, longest : float
-        Pauses, in seconds: the first is at most so long, and each further one twice as long as the one before, up to
-        the longest. Half of each is left to chance, so that clients that failed together do not come back together.
-    pause, clock : callable
-        How time is passed, and read.
+    Notes
+    -----
+    No pause begins that would end more than `seconds` after the first attempt. The first pause lasts at most `first`
+    seconds,
+    and each further one twice as long as the one before, up to `longest`. Half of each is random, so that clients that
+    failed
+    together do not return together. `pause` and `clock` replace the system's time.
     """
 
     seconds: float = 60.0
@@ -69,7 +67,7 @@ class RetryPolicy:
 
 
 class Attempts:
-    """The tries of one call.
+    """The attempts of one call.
 
     Examples
     --------
@@ -87,7 +85,7 @@ class Attempts:
         self._next = patience.first
 
     def waited(self, asked: float | None) -> bool:
-        """Pause before the next try, for no less than was asked for; False, at once, when there is none."""
+        """Pause before the next attempt, at least for the requested time; return False at once when there is none."""
         length = self._next * random.uniform(0.5, 1.0)
         self._next = min(2.0 * self._next, self._patience.longest)
         if asked is not None:
@@ -98,29 +96,31 @@ class Attempts:
         return True
 
 
+# Seconds for which a service is asked to hold a request until it has the answer.
 _HELD = 10.0
-"""Seconds for which a service is asked to hold a request until it has the answer."""
 
 
 class Client:
-    """A service's holdouts, for the owner of an API token.
+    """Client of a service's holdouts, for the owner of an API token.
 
-    A call that fails on its way, or finds the service busy or stopped, is made again with growing pauses, and no sooner
-    than the service asks for. That is safe: the Idempotency-Key of a submission is made from its content, so a second
-    request, or the same program after a crash, finds the first one's answer and is charged nothing.
+    A call that fails in transit, or finds the service busy or stopped, is repeated with growing pauses, and no sooner
+    than
+    the service asks for. That is safe: the Idempotency-Key of a submission is made from its content, so a second
+    request,
+    or the same program after a crash, finds the first one's answer and is charged nothing.
 
     Parameters
     ----------
     url : str
-        Where the service is, such as ``http://127.0.0.1:8000``.
+        Address of the service, such as ``http://127.0.0.1:8000``.
     token : str, optional
-        The API token; without one, leaderboards that are public are shown.
-    patience : float or RetryPolicy
-        Seconds for which a call is tried again.
-    timeout : float
-        Seconds without a sign of the service after which a try has failed.
+        The API token; without one, public leaderboards are visible.
+    patience : float or RetryPolicy, default 60
+        Seconds for which a call is repeated.
+    timeout : float, default 30
+        Seconds without a response after which an attempt has failed.
     transport : httpx.BaseTransport, optional
-        How requests are carried.
+        Transport of the requests.
 
     Examples
     --------
@@ -170,7 +170,23 @@ class Client:
         return [holdout_of(one) for one in _listed(self._get("/v1/holdouts"), "holdouts")]
 
     def status(self, holdout: str) -> Holdout:
-        """Return one holdout: what it promises, and what is left of it."""
+        """Return one holdout with its guarantee and its remaining budget.
+
+        Parameters
+        ----------
+        holdout : str
+            Its name.
+
+        Returns
+        -------
+        Holdout
+            The holdout.
+
+        Raises
+        ------
+        NothingThere
+            If there is no such holdout, or this API token may not see it.
+        """
         return holdout_of(self._get(_address(holdout)))
 
     def submit(
@@ -183,7 +199,7 @@ class Client:
         wait: float = 60.0,
         key: str | None = None,
     ) -> Submission:
-        """Submit predictions, and wait for what they are told.
+        """Submit predictions, and wait for the answer.
 
         Parameters
         ----------
@@ -192,18 +208,23 @@ class Client:
         predictions : DataFrame, path or Table
             The id column, and ``prediction`` or ``p_<class>``, for every record of the holdout.
         expected : float, optional
-            The score that is expected, such as a cross-validated one.
-        title : str
-            What the team calls it.
-        wait : float
-            Seconds to wait for the answer; after these a submission that is still running is returned.
+            The anticipated score, such as a cross-validated one.
+        title : str, default ""
+            The team's name of the submission.
+        wait : float, default 60
+            Seconds to wait for the answer; a submission that is still running after them is returned.
         key : str, optional
-            The Idempotency-Key; left out, it is made from the content.
+            The Idempotency-Key; by default it is made from the content.
+
+        Returns
+        -------
+        Submission
+            The submission with its answer.
 
         Raises
         ------
         ServiceError
-            What the service refuses, by kind; refused submissions are not charged.
+            A refusal of the service, by kind; refused submissions are not charged.
         """
         return self._ask("submissions", holdout, predictions, expected, title, wait, key)
 
@@ -217,35 +238,72 @@ class Client:
         wait: float = 60.0,
         key: str | None = None,
     ) -> Submission:
-        """Ask whether predictions are better than the team's champion, which better ones replace.
+        """Compare predictions with the team's champion, which better ones replace.
 
-        Parameters are those of `submit`; `expected` is the expected difference. The same predictions are the same
-        request also when the champion is another one by then: they have the verdict that they had. A `key` of one's
-        own asks anew.
+        The parameters are those of `submit`; `expected` is the anticipated difference. The same predictions are the
+        same
+        request, also after the champion has changed: they get their first verdict. A new `key` makes a new query.
+
+        Returns
+        -------
+        Submission
+            The submission with its verdict.
+
+        Raises
+        ------
+        ServiceError
+            A refusal of the service, by kind; refused submissions are not charged.
         """
         return self._ask("comparisons", holdout, predictions, expected, title, wait, key)
 
     def submission(self, holdout: str, id: str) -> Submission:
-        """Return one submission, as far as it is."""
+        """Return one submission in its present state.
+
+        Parameters
+        ----------
+        holdout, id : str
+            Its holdout and its id.
+
+        Returns
+        -------
+        Submission
+            The submission.
+        """
         return submission_of(self._get(f"{_address(holdout)}/submissions/{quote(id, safe='')}"))
 
     def history(self, holdout: str, *, after: int = 0, count: int = 100) -> list[Submission]:
-        """Return the team's own submissions, in the order in which they came.
+        """Return the team's own submissions, the oldest first.
 
         Parameters
         ----------
         holdout : str
             Its name.
-        after : int
-            `number` of the last one that is known already.
-        count : int
-            How many at most.
+        after : int, default 0
+            `number` of the last known submission.
+        count : int, default 100
+            At most so many.
+
+        Returns
+        -------
+        list of Submission
+            The submissions.
         """
         page = self._get(f"{_address(holdout)}/submissions", {"after": str(after), "count": str(count)})
         return [submission_of(one) for one in _listed(page, "submissions")]
 
     def leaderboard(self, holdout: str) -> Leaderboard:
-        """Return who leads, as far as it is certified."""
+        """Return the leaderboard, as far as it is certified.
+
+        Parameters
+        ----------
+        holdout : str
+            Its name.
+
+        Returns
+        -------
+        Leaderboard
+            Teams whose intervals overlap are tied.
+        """
         return leaderboard_of(self._get(f"{_address(holdout)}/leaderboard"))
 
     def _ask(
@@ -274,7 +332,7 @@ class Client:
                 return found
 
     def _finished(self, holdout: str, found: Submission, deadline: Attempts, asked: float | None) -> Submission:
-        """Look again at a submission until the service has decided, stops, or the deadline is over."""
+        """Poll a submission until the service has decided, stops, or the deadline is over."""
         while found.state == "running" and deadline.waited(asked):
             path = f"{_address(holdout)}/submissions/{quote(found.id, safe='')}"
             answer = self._carried("GET", path, Attempts(self._patience))
@@ -293,7 +351,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
     ) -> httpx.Response:
-        """Return the service's answer, after as many tries as patience allows."""
+        """Return the service's response, after as many attempts as the retry policy allows."""
         while True:
             try:
                 answer: httpx.Response = self._http.request(
@@ -316,7 +374,7 @@ class Client:
 
 
 def _refused(answer: httpx.Response) -> ServiceError:
-    """Return what an answer refuses; of one that is no service's, such as a proxy's, only the status counts."""
+    """Return the error of a response; only the status counts in one that is no service's, such as a proxy's."""
     after = seconds_of(answer.headers)
     try:
         sent = answer.json()

@@ -1,7 +1,7 @@
-"""Open records beside a holdout of a service: predictions for them are scored here, free and exactly.
+"""Open records beside a holdout of a service, whose predictions are scored here, exactly and free of charge.
 
-The service never sees them. A table of predictions has rows for both: those of open records are taken out of it before
-it is submitted, and their score is what is expected of the guarded ones.
+The service never sees them. A table of predictions has rows for both: those of open records are removed before it is
+submitted, and their score is the anticipated score of the guarded ones.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class OpenRecords:
 
     @classmethod
     def of(cls, table: pd.DataFrame, label: str, id: str, metric: str) -> OpenRecords:
-        """Take ids and labels, which are texts, from a table."""
+        """Return the records of a table, whose ids and labels are texts."""
         for column in (id, label):
             if column not in table:
                 raise InputError("development", f"no column {column!r}", "a table with the columns of ids and labels")
@@ -76,7 +76,7 @@ class OpenRecords:
                 found = pd.read_parquet(io.BytesIO(table.body))
             else:
                 found = pd.read_csv(io.BytesIO(table.body), dtype=str, keep_default_na=False)
-        except Exception:  # whatever a reader says of a file that is none
+        except Exception:  # a reader may raise any error for an invalid file
             raise InputError("predictions", "a table that cannot be read", "a CSV or Parquet file") from None
         if self.id not in found:
             raise InputError("predictions", f"no column {self.id!r}", "the column of ids")
@@ -110,7 +110,7 @@ class OpenRecords:
 
 
 def _alike(labels: NDArray[Any], output: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return both as numbers where all labels are, and as texts otherwise."""
+    """Return both as numbers if all labels are numbers, and as texts otherwise."""
     try:
         known = labels.astype(np.float64)
     except ValueError:
@@ -129,7 +129,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def accepted_or_corrected(holdout: Asked, submission: Told, expected: float, best: float | None = None) -> float | None:
-    """Return a development score of which more is better, as far as the guarded records allow it.
+    """Return a development score, of which more is better, limited to the certified interval of the guarded records.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def accepted_or_corrected(holdout: Asked, submission: Told, expected: float, bes
 
 
 def correction(holdout: Asked, submission: Told, expected: float) -> str:
-    """Say that a development score is better than the guarded records allow; nothing where it is not.
+    """Return a sentence if a development score is better than the guarded records allow, and an empty text otherwise.
 
     Examples
     --------

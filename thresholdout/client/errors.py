@@ -1,14 +1,14 @@
-"""What a service refuses, as errors of this side.
+"""Errors of a client: the refusals of a service by kind.
 
 ::
 
     ServiceError (ThresholdoutError)    .code, .text, .details, .status, .retry_after
-    ├── TokenRefused                      the API token is missing, unknown, revoked, or for something else
+    ├── TokenRefused                    the API token is missing, unknown, revoked, or for something else
     ├── NothingThere                    no such holdout or submission, or none that this API token may see
     ├── BadRequest                      the table or an option cannot be used; free of charge
-    ├── Conflict                        the service is in another state: closed, a key that was used, no champion
+    ├── Conflict                        the service is in another state: closed, a used key, no champion
     ├── LimitReached                    a quota, an allowance, a rate or the holdout itself: no answer, no charge
-    └── ServiceUnavailable              not reached, busy, or stopped, for as long as the client was patient
+    └── ServiceUnavailable              not reached, busy, or stopped, until the retry policy ended
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ __all__ = [
 
 
 class ServiceError(ThresholdoutError):
-    """A service did not do what it was asked.
+    """A service refused a request, or could not be reached.
 
     Parameters
     ----------
     code : str
-        What for, as the service calls it, such as ``"quota"``; empty where it was not the service that said it.
+        The service's code, such as ``"quota"``; empty where the service did not answer.
     text : str
-        The same in words.
-    status : int, optional
-        Of HTTP; 0 where there was no answer.
+        The message.
+    status : int, default 0
+        Status of HTTP; 0 without a response.
     details : mapping, optional
         Positions, columns and limits.
     retry_after : float, optional
-        Seconds after which the service would take the same request.
+        Seconds after which the service would accept the same request.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class BadRequest(ServiceError):
 
 
 class Conflict(ServiceError):
-    """The service is in another state: a holdout that is closed, a key that was used, no champion.
+    """The service is in another state: a closed holdout, a used key, no champion.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class LimitReached(ServiceError):
 
 
 class ServiceUnavailable(ServiceError):
-    """The service was not reached, was busy, or stopped, for as long as the client was patient.
+    """The service was not reached, was busy, or stopped, until the retry policy ended.
 
     Nothing is lost: the same call again has the same Idempotency-Key, and is charged once.
 
@@ -135,6 +135,7 @@ class ServiceUnavailable(ServiceError):
     """
 
 
+# Any other status belongs to a service that cannot be used now.
 _BY_STATUS: Final[dict[int, type[ServiceError]]] = {
     400: BadRequest,
     401: TokenRefused,
@@ -148,13 +149,12 @@ _BY_STATUS: Final[dict[int, type[ServiceError]]] = {
     422: BadRequest,
     429: LimitReached,
 }
-"""Any other status is of a service that cannot be used now."""
 
 
 def refusal(
     status: int, code: str, text: str, details: Mapping[str, Any] | None = None, retry_after: float | None = None
 ) -> ServiceError:
-    """Return the error that stands for an answer of HTTP.
+    """Return the error of an HTTP response.
 
     Examples
     --------

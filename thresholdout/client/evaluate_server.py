@@ -1,8 +1,8 @@
-"""The evaluation protocol of optimisers of programs, on the user's machine: ``POST evaluate {candidate}``.
+"""The evaluation protocol of program optimisers, on the user's machine: ``POST evaluate {candidate}``.
 
-A candidate is a program. The user's command makes predictions of it here, the client submits these, and the service
-never sees the program. Whoever may ask this server has programs run here: it listens on this machine alone, and its
-address has a secret part, which other users and pages in a browser do not know.
+A candidate is a program. The user's command makes its predictions here, the client submits these, and the service
+never
+sees the program.
 """
 
 from __future__ import annotations
@@ -24,26 +24,13 @@ __all__ = ["EvaluateServer", "script_for"]
 
 
 class EvaluateServer(LocalServer):
-    """Candidates in, scores out.
+    """Server that turns candidates into scores.
 
-    Parameters
-    ----------
-    client : Client
-        Who submits.
-    holdout : str
-        Where.
-    command : ScoringCommand
-        What makes predictions of a candidate.
-    port : int
-        On which to listen; 0 for any that is free.
-    development : OpenRecords, optional
-        Open records, of which the command makes predictions too. Their score is told; a candidate is submitted only
-        where it would be the best, and the holdout accepts or corrects it then.
-
-    Attributes
-    ----------
-    url : str
-        The address, with its secret part; ``/evaluate`` and ``/status`` are below it.
+    Notes
+    -----
+    With `development` the command predicts open records too. Their score is returned; a candidate is submitted only if
+    it
+    would be the best, and the holdout then accepts or corrects its score.
     """
 
     def __init__(
@@ -65,7 +52,7 @@ class EvaluateServer(LocalServer):
         self._count = 0
 
     def evaluate(self, sent: object) -> Answer:
-        """Answer a request: predictions of the candidate, submitted."""
+        """Answer a request by submitting the predictions of its candidate."""
         candidate = candidate_of(sent)
         if candidate is None:
             return HTTPStatus.BAD_REQUEST, {"error": "The body must be a JSON object with 'candidate', a text."}
@@ -80,7 +67,7 @@ class EvaluateServer(LocalServer):
                 return _refused(error)
 
     def status(self) -> Answer:
-        """Say what is left, and the best score of this server's life."""
+        """Return the remaining budget, and this server's best score."""
         try:
             holdout = self._client.status(self._holdout)
         except ServiceError as error:
@@ -102,7 +89,7 @@ class EvaluateServer(LocalServer):
         return HTTPStatus.OK, evaluation
 
     def _opened(self, expected: float, table: Table) -> dict[str, Any]:
-        """Return the score on the open records; submit what would be the best."""
+        """Return the score on the open records, and submit a candidate that would be the best."""
         holdout = self._client.status(self._holdout)
         score = expected if holdout.greater_is_better else -expected
         if self._best is not None and score <= self._best:
@@ -116,7 +103,7 @@ class EvaluateServer(LocalServer):
 
 
 def _refused(error: ServiceError) -> Answer:
-    """Say that a service refuses; 429 says that asking again is of no use now."""
+    """Return the response to a refusal; 429 means that a repeated request is useless now."""
     budget = {"exhausted": isinstance(error, LimitReached) and error.code not in AGAIN}
     told: dict[str, Any] = {"error": error.text, "code": error.code, "budget": budget}
     if error.retry_after is not None:
@@ -125,9 +112,9 @@ def _refused(error: ServiceError) -> Answer:
 
 
 def script_for(url: str) -> str:
-    """Return a script that evaluates a candidate at an address: ``eval.sh CANDIDATE`` prints what is answered.
+    """Return a script that evaluates a candidate at an address: ``eval.sh CANDIDATE`` prints the response.
 
-    It ends with exit code 0 for an evaluation, 5 for an exhausted budget, and 4 otherwise.
+    It exits with 0 for an evaluation, 5 for an exhausted budget, and 4 otherwise.
 
     Examples
     --------

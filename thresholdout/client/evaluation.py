@@ -1,4 +1,4 @@
-"""Submissions as optimisers of programs read them: a score of which more is better, what it means, and what is left."""
+"""Submissions as program optimisers read them: a score of which more is better, its details, and the budget."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ __all__ = ["budget_of", "evaluation_of", "score_of"]
 
 
 class Told(Protocol):
-    """Of a submission, what a score is made of."""
+    """The parts of a submission that make a score."""
 
     @property
     def id(self) -> str:
-        """Its address."""
+        """Its id."""
 
     @property
     def state(self) -> str:
-        """How far it is."""
+        """Its state."""
 
     @property
     def number(self) -> int:
@@ -37,7 +37,7 @@ class Told(Protocol):
 
     @property
     def verdict(self) -> str | None:
-        """Of a comparison with the champion."""
+        """The verdict of a comparison with the champion."""
 
     @property
     def repeated(self) -> bool:
@@ -45,31 +45,33 @@ class Told(Protocol):
 
 
 class Asked(Protocol):
-    """Of a holdout, what a score and a budget are made of."""
+    """The parts of a holdout that make a score and a budget."""
 
     @property
     def greater_is_better(self) -> bool:
-        """Whether the metric is a score, and no loss."""
+        """Whether greater values of the metric are better."""
 
     @property
     def remaining(self) -> int | None:
-        """Queries that are left; None for any number."""
+        """Remaining queries; ``None`` for any number."""
 
     @property
     def quota(self) -> int | None:
-        """Submissions of a team; None for any number."""
+        """Submissions of a team; ``None`` for any number."""
 
     @property
     def quota_days(self) -> float | None:
-        """Days over which the quota counts; None for all of the time."""
+        """Days over which the quota counts; ``None`` for all of the time."""
 
 
 def score_of(holdout: Asked, submission: Told) -> float | None:
-    """Return a score of which more is better; None while nothing is shown.
+    """Return a score of which more is better; ``None`` while nothing is shown.
 
-    Of an interval it is the certified end, by which leaderboards rank: the value inside follows what was expected, and
-    so could be talked up. Of a loss it is the same with the other sign. Of a verdict it is the number of the submission
-    where it became the champion, so that each champion has more than those before, and 0 where it did not.
+    An interval has the score of its certified end, by which leaderboards rank: the value inside follows the
+    anticipated
+    score, and a false one could raise it. A loss has its negative. A verdict has the number of the submission if it
+    became
+    the champion, so that each champion has more than those before, and 0 otherwise.
 
     Examples
     --------
@@ -94,12 +96,12 @@ def score_of(holdout: Asked, submission: Told) -> float | None:
 
 
 def _finite(number: float | None) -> float | None:
-    """Return a number that JSON has."""
+    """Return a finite number, or None."""
     return number if number is not None and math.isfinite(number) else None
 
 
 def budget_of(holdout: Asked, *, exhausted: bool = False) -> dict[str, Any]:
-    """Return what is left, as the protocol calls it: how many a team may have, and how many all have left."""
+    """Return the budget in the protocol's names: a team's quota, and the remaining queries of all."""
     return {
         "exhausted": exhausted,
         "max_evals": holdout.quota,
@@ -109,7 +111,7 @@ def budget_of(holdout: Asked, *, exhausted: bool = False) -> dict[str, Any]:
 
 
 def evaluation_of(holdout: Asked, submission: Told) -> dict[str, Any]:
-    """Return the answer to ``POST evaluate``.
+    """Return the response to ``POST evaluate``.
 
     Examples
     --------

@@ -1,6 +1,7 @@
-"""A server of candidate programs on this machine alone: ``POST evaluate {candidate}`` and ``GET status``.
+"""A server of candidate programs on this machine: ``POST evaluate {candidate}`` and ``GET status``.
 
-Whoever may ask it has programs run here: it listens on this machine alone, and its address has a secret part, which
+A client of it can run programs here. So it listens on this machine by default, and its address has a secret part,
+which
 other users and pages in a browser do not know.
 """
 
@@ -17,12 +18,12 @@ __all__ = ["Answer", "LocalServer", "candidate_of"]
 
 _MOST_BYTES: Final = 16 * 2**20
 
+# A status, and the JSON that is sent with it.
 Answer: TypeAlias = "tuple[int, dict[str, Any]]"
-"""A status, and what is sent with it as JSON."""
 
 
 def candidate_of(sent: object) -> str | None:
-    """Return the candidate of a request, or None where there is none.
+    """Return the candidate of a request; ``None`` where there is none.
 
     Examples
     --------
@@ -34,22 +35,7 @@ def candidate_of(sent: object) -> str | None:
 
 
 class LocalServer(ABC):
-    """Candidates in, scores out, on a port of this machine.
-
-    Parameters
-    ----------
-    port : int
-        On which to listen; 0 for any that is free.
-    host : str
-        Address to listen at.
-    secret : str, optional
-        Secret part of the address; a new one by default.
-
-    Attributes
-    ----------
-    url : str
-        The address, with its secret part; ``/evaluate`` and ``/status`` are below it.
-    """
+    """Server that turns candidates into scores, on a port of this machine; `url` has the secret part."""
 
     def __init__(self, port: int = 0, *, host: str = "127.0.0.1", secret: str | None = None) -> None:
         self._path = f"/{secret or secrets.token_urlsafe(24)}"
@@ -59,27 +45,27 @@ class LocalServer(ABC):
 
     @abstractmethod
     def evaluate(self, sent: object) -> Answer:
-        """Answer a request, which is JSON; several at a time may come."""
+        """Answer a request in JSON; several may come at a time."""
 
     @abstractmethod
     def status(self) -> Answer:
-        """Say what is left."""
+        """Return the remaining budget."""
 
     def serve(self) -> None:
         """Answer until `stop` is called."""
         self._server.serve_forever(poll_interval=0.1)
 
     def stop(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         self._server.shutdown()
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         self._server.server_close()
 
 
 def _handler(server: LocalServer, path: str) -> type[BaseHTTPRequestHandler]:
-    """Return how requests are read."""
+    """Return the handler of requests."""
 
     class Handler(BaseHTTPRequestHandler):
         """One request."""
@@ -89,7 +75,7 @@ def _handler(server: LocalServer, path: str) -> type[BaseHTTPRequestHandler]:
         sys_version = ""
 
         def do_POST(self) -> None:
-            """Evaluate."""
+            """Evaluate a candidate."""
             if not self._is_at("/evaluate"):
                 return self._send(HTTPStatus.NOT_FOUND, {"error": "there is nothing here"})
             length = self.headers.get("Content-Length", "")
@@ -106,7 +92,7 @@ def _handler(server: LocalServer, path: str) -> type[BaseHTTPRequestHandler]:
             return self._send(*server.evaluate(sent))
 
         def do_GET(self) -> None:
-            """Say how things stand."""
+            """Return the status."""
             if not self._is_at("/status"):
                 return self._send(HTTPStatus.NOT_FOUND, {"error": "there is nothing here"})
             return self._send(*server.status())

@@ -1,4 +1,4 @@
-"""What a service sends, as frozen values; fields that it adds later are passed over."""
+"""Responses of a service as frozen values; unknown fields are ignored."""
 
 from __future__ import annotations
 
@@ -16,32 +16,13 @@ __all__ = ["Holdout", "Leaderboard", "Standing", "Submission", "holdout_of", "le
 class Holdout:
     """A holdout, as its service describes it; times are POSIX seconds.
 
-    Attributes
-    ----------
-    name, title : str
-        What addresses and people call it.
-    metric : str
-        What submissions are scored by.
-    greater_is_better : bool
-        Whether that is a score, and no loss.
-    feedback : str
-        What a submission is told: ``"interval"``, ``"verdict"`` or ``"best"``.
-    phase : str
-        ``"open"``, ``"blind"`` or ``"closed"``.
-    identity, mechanism, estimand, promise, checkpoint : str
-        Its guard, how this answers, what intervals are about and worth, and the last digest of its history.
-    lower, upper : float or None
-        Range of the metric, as far as it has one.
-    public : bool
-        Whether visitors see the leaderboard.
-    records, asked : int or None
-        Of the holdout; queries so far.
-    remaining, information_released, quota, quota_days, confidence, made : number or None
-        Queries and nats, limits of a team, the probability that all intervals hold, and when it was made.
-    notes : tuple of str
-        What happened to it since.
-    rows : int or None
-        Records of both parts: a table with more than twice as many rows is refused unread.
+    Notes
+    -----
+    `feedback` is ``"interval"``, ``"verdict"`` or ``"best"``; `phase` is ``"open"``, ``"blind"`` or ``"closed"``.
+    `estimand`
+    and `promise` are the target and the guarantee of the intervals in words. `information_released` is in nats. `rows`
+    counts
+    the records of both parts: a table with more than about twice as many rows is refused unread.
     """
 
     name: str
@@ -72,31 +53,17 @@ class Holdout:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A submission or a comparison, and what came of it; times are POSIX seconds.
+    """A submission or a comparison with its answer; times are POSIX seconds.
 
-    Attributes
-    ----------
-    id, holdout, team, name : str
-        Its address, where, whose, and what the team calls it.
-    kind : str
-        ``"score"`` or ``"comparison"``.
-    state : str
-        ``"answered"``; ``"hidden"`` until a blind phase ends; ``"running"`` and ``"interrupted"``, which the same
-        call finishes at no second charge; ``"refused"``, with the code in `refusal`.
-    value, low, high : float or None
-        The answer and its certified interval, where they are shown.
-    verdict : str or None
-        ``"better"``, ``"worse"``, ``"not settled"``, or ``"first"`` where there was no champion.
-    query : int or None
-        Number of its query in the holdout's history.
-    repeated : bool
-        Whether the answer was stored before, and this call charged nothing.
-    received : float or None
-        When.
-    refusal, receipt : str or None
-        A code; a signed receipt.
-    number : int
-        Which of the team's submissions it is, counted from 1.
+    Notes
+    -----
+    `state` is ``"answered"``; ``"hidden"`` until a blind phase ends; ``"running"`` or ``"interrupted"``, which the
+    same call
+    finishes at no second charge; or ``"refused"``, with the code in `refusal`. `value`, `low` and `high` are ``None``
+    where
+    they are hidden. `verdict` is ``"better"``, ``"worse"``, ``"not settled"``, or ``"first"`` without a champion.
+    `repeated`:
+    the answer was stored before, and this call charged nothing. `number` counts the team's submissions from 1.
     """
 
     id: str
@@ -124,7 +91,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one team stands: the ranks that are possible, and the interval of its best submission."""
+    """The standing of one team: its possible ranks, and the interval of its best submission."""
 
     team: str
     first: int
@@ -138,7 +105,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """Who leads, as far as it is certified."""
+    """A leaderboard, as far as it is certified."""
 
     holdout: Holdout
     rows: tuple[Standing, ...]

@@ -1,4 +1,4 @@
-"""A user's command that turns a candidate program into predictions, on the user's machine."""
+"""The user's command that turns a candidate program into predictions, on the user's machine."""
 
 from __future__ import annotations
 
@@ -17,25 +17,17 @@ from thresholdout.errors import InputError, ThresholdoutError
 
 __all__ = ["TOKEN_VARIABLE", "CommandFailed", "ScoringCommand"]
 
+# Environment variable with the API token of a service; no command receives it.
 TOKEN_VARIABLE: Final = "THRESHOLDOUT_SERVICE_TOKEN"
-"""Of the environment: the API token of a service, which no command is handed."""
 
+# Prefix of this library's environment variables, which hold API tokens and keys of ledgers.
 _OURS: Final = "THRESHOLDOUT_"
-"""How variables of the environment begin that are of this library: API tokens of services, and keys of ledgers."""
 
 _TAIL: Final = 2000
 
 
 class CommandFailed(ThresholdoutError):
-    """A scoring command made no predictions.
-
-    Parameters
-    ----------
-    why : str
-        In words.
-    printed : str
-        The end of what it wrote to its standard error: the candidate's own words, for whoever wrote it.
-    """
+    """A scoring command made no predictions; `printed` is the end of its standard error."""
 
     def __init__(self, why: str, printed: str) -> None:
         self.why = why
@@ -45,24 +37,19 @@ class CommandFailed(ThresholdoutError):
 
 @dataclass(frozen=True, slots=True)
 class ScoringCommand:
-    """How predictions are made of a candidate.
+    r"""The command that makes predictions of a candidate; no shell reads it.
 
-    Attributes
-    ----------
-    arguments : tuple of str
-        The command, of which ``{candidate}`` and ``{predictions}`` are replaced by the names of two files: one to read
-        the program from, one to write a CSV of predictions to. No shell sees it.
-    file_name : str
-        What the candidate's file is called.
-    seconds : float
-        After which the command, and what it started, is ended.
+    Notes
+    -----
+    ``{candidate}`` and ``{predictions}`` in `arguments` are replaced by the names of two files: the program, named
+    `file_name`, and the CSV of predictions to write. The command and its children are killed after `seconds`.
 
     Examples
     --------
     >>> command = ScoringCommand.parse("cp {candidate} {predictions}")
-    >>> command.predictions("id,prediction\\n1,0\\n").body.split()
+    >>> command.predictions("id,prediction\n1,0\n").body.split()
     [b'id,prediction', b'1,0']
-    """  # noqa: D301
+    """
 
     arguments: tuple[str, ...]
     file_name: str = "candidate.py"
@@ -70,7 +57,7 @@ class ScoringCommand:
 
     @classmethod
     def parse(cls, command: str, file_name: str = "candidate.py", seconds: float = 600.0) -> ScoringCommand:
-        """Read a command as a shell would split it."""
+        """Split a command as a shell would."""
         try:
             arguments = tuple(shlex.split(command))
         except ValueError as error:
@@ -100,7 +87,7 @@ class ScoringCommand:
             raise CommandFailed(why, _end_of(errors))
 
     def _run(self, program: Path, table: Path, errors: int) -> str:
-        """Run the command in a group of its own; return what is wrong, in words."""
+        """Run the command in a process group of its own; return its error in words."""
         names = {"{candidate}": str(program), "{predictions}": str(table)}
         arguments = [_filled(argument, names) for argument in self.arguments]
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}

@@ -1,4 +1,4 @@
-"""Predictions, as they are sent: the bytes of a file, what kind of file it is, and the key of its content."""
+"""Predictions as they are sent: bytes and type of a file, and the key of its content."""
 
 from __future__ import annotations
 
@@ -23,22 +23,14 @@ _SUFFIXES: Final = {".csv": CSV, ".parquet": PARQUET, ".pq": PARQUET}
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A file of predictions.
-
-    Attributes
-    ----------
-    body : bytes
-        What is in it.
-    content_type : str
-        ``text/csv`` or ``application/vnd.apache.parquet``.
-    """
+    """A file of predictions."""
 
     body: bytes
     content_type: str = CSV
 
 
 def as_table(predictions: pd.DataFrame | str | Path | Table) -> Table:
-    """Return predictions as they are sent: a file as it is, a table as CSV whose numbers are read again as they were.
+    """Return predictions as they are sent: a file unchanged, a table as CSV that reads back to the same numbers.
 
     Examples
     --------
@@ -61,7 +53,7 @@ def as_table(predictions: pd.DataFrame | str | Path | Table) -> Table:
 
 
 def options_of(expected: float | None, title: str) -> dict[str, str]:
-    """Return what is said beside a table, as it is sent.
+    """Return the options beside a table, as they are sent.
 
     Examples
     --------
@@ -73,7 +65,7 @@ def options_of(expected: float | None, title: str) -> dict[str, str]:
 
 
 def content_key(kind: str, holdout: str, table: Table, options: dict[str, str]) -> str:
-    """Return the Idempotency-Key of a request: equal ones have equal keys, in every process and after a crash.
+    """Return the Idempotency-Key of a request, which is equal for equal requests in every process and after a crash.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""What a notebook shows of answers, guards, plans and certificates: small cards in HTML."""
+"""Views of answers, guards, plans and certificates in a notebook: small cards in HTML."""

@@ -1,7 +1,7 @@
 """Cards: a heading, a sentence, numbers, intervals as bars, a table; for a notebook, light or dark.
 
 A card is one element with a style of its own: no script, no address, nothing that is loaded. Colours of text and
-background are the notebook's. All that is given is escaped.
+background are the notebook's. All values are escaped.
 """
 
 from __future__ import annotations
@@ -19,26 +19,12 @@ __all__ = ["Bar", "Card", "Table"]
 
 Kind = Literal["train", "holdout"]
 
-_ROOM: Final = 0.04  # of the axis, beyond the outermost ends
+_ROOM: Final = 0.04  # margin beyond the outermost ends, as a part of the axis
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """An interval as a bar.
-
-    Parameters
-    ----------
-    name : str
-        What it is about.
-    low, high : float
-        Its ends.
-    words : str
-        The same in words.
-    value : float or None
-        Where a dot is.
-    kind : {"train", "holdout"}
-        Which colour it has: that of confirmed training values, or that of answers from the holdout.
-    """
+    """An interval as a bar, with a dot at its value; `kind` chooses the colour of training or holdout answers."""
 
     name: str
     low: float
@@ -50,17 +36,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of texts.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Their headings.
-    rows : sequence of sequences of str
-        One text for each column.
-    chosen : int or None
-        Position of the row that stands out.
-    """
+    """Rows of texts, of which the row `chosen` stands out."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -71,26 +47,11 @@ class Table:
 class Card:
     """One card.
 
-    Parameters
-    ----------
-    heading : str
-        What it is.
-    lead : str
-        What is to be known first.
-    facts : sequence of pairs of str
-        Names and values.
-    bars : sequence of Bar
-        Intervals, on one axis.
-    axis : pair of float, optional
-        Its ends; by default as far as the bars reach.
-    within : pair of float, optional
-        Beyond which the axis does not go.
-    mark : float or None
-        Where a line is drawn through all bars.
-    table : Table or None
-        Below the bars.
-    notes : sequence of str
-        At the end, in small print.
+    Notes
+    -----
+    `axis` are the ends of the axis, by default those of the bars; it stays `within` these limits. `mark` is a line
+    through
+    all bars.
 
     Examples
     --------
@@ -128,7 +89,7 @@ class Card:
 
 
 def _axis(bars: Iterable[Bar], mark: float | None, within: tuple[float, float] | None) -> tuple[float, float]:
-    """Return an axis on which all bars and the mark have room."""
+    """Return an axis that covers all bars and the mark."""
     points = [point for bar in bars for point in (bar.low, bar.high)] + ([] if mark is None else [mark])
     if not points:
         return 0.0, 1.0
@@ -139,13 +100,13 @@ def _axis(bars: Iterable[Bar], mark: float | None, within: tuple[float, float] |
 
 
 def _percent(point: float, low: float, high: float) -> float:
-    """Return a place on the axis, in percent of its length."""
+    """Return a position on the axis, in percent of its length."""
     return round(100.0 * min(1.0, max(0.0, (point - low) / (high - low))), 3)
 
 
 @cache
 def _templates() -> Environment:
-    """Return the templates; all that they are given is escaped."""
+    """Return the templates; all values are escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(

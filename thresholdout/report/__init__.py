@@ -1,4 +1,4 @@
-"""One page about a guard's life: what it was asked, what it answered, and what that is worth."""
+"""Report of a guard on one page: its queries, its answers, and its certificate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report says; how it looks is the business of `thresholdout.report.page`."""
+"""The contents of a report; `thresholdout.report.page` makes its layout."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ class GuardReport:
     title : str
         Heading of the page.
     identity : str
-        First characters of what the ledger calls the guard.
+        First characters of the guard's identity in its ledger.
     checkpoint : str
-        Where the ledger's chain of entries stood; ``thresholdout ledger verify --checkpoint`` checks that this history
-        is still there.
+        Checkpoint of the history; ``thresholdout ledger verify --checkpoint`` checks that this history is still there.
     declared : Declaration
-        What the guard was made for.
+        Declaration of the guard.
     chosen : mapping
-        The mechanism's parameters, as a ledger keeps them.
+        Parameters of the mechanism, as a ledger keeps them.
     history : DataFrame
         `Thresholdout.history`.
     certificate : Certificate or None
-        None when only the ledger was at hand, which does not know the dependence between records.
+        ``None`` for a report from the ledger alone, which does not know the dependence between records.
     dependence : str
         The dependence model in words, or empty.
     releases : tuple of str
         Other private releases about the holdout.
     closed : str or None
-        Why the guard answers no more; after a move without the place of the ledger, which may name people and machines.
+        Reason for which the guard is closed; after a move without the ledger's location, which may name people and
+        machines.
 
     Examples
     --------
@@ -96,29 +96,29 @@ class GuardReport:
 
     @property
     def queries(self) -> int:
-        """How many queries were asked of the holdout, failures among them."""
+        """Number of queries to the holdout, with failures."""
         return int((~self.history["source"].isin(["release", "note", *FREE])).sum())
 
     @property
     def candidates(self) -> int:
-        """How many candidates gates have decided about."""
+        """Number of candidates that gates have decided about."""
         return int(self.history["source"].isin(get_args(Verdict)).sum())
 
     @property
     def certified(self) -> int:
-        """How many of them are certified to be better."""
+        """Number of candidates that are certified to be better."""
         return int(self.history["source"].isin(PROVED).sum())
 
     @property
     def failures(self) -> int:
-        """How many queries failed on the holdout."""
+        """Number of queries that failed on the holdout."""
         return int((self.history["source"] == "failed").sum())
 
     @property
     def information_released(self) -> float | None:
-        """Information released by the answers, in nats: how far the logarithm of the error budget fell.
+        """Information released by the answers, in nats: the decrease of the logarithm of the error budget.
 
-        Infinite where the error budget is exhausted, and None for a mechanism without one.
+        It is infinite if the error budget is exhausted, and ``None`` for a mechanism without one.
         """
         risks = self.history["log_error_budget"].dropna()
         if not self.parameters.tells_nats or not len(risks):
@@ -131,34 +131,34 @@ class GuardReport:
 
     @property
     def from_holdout(self) -> int:
-        """How many answers came from the holdout."""
+        """Number of answers from the holdout."""
         return int((self.history["source"] == "holdout").sum())
 
     @property
     def spent(self) -> int:
-        """How much of the budget is used up; 0 where there is none."""
+        """Used answers of the budget; 0 where there is none."""
         return 0 if self.budget is None else self.budget - self.remaining
 
     @property
     def budget(self) -> int | None:
-        """How many answers from the holdout the mechanism has; None for any number."""
+        """Answers from the holdout that the mechanism has; ``None`` for any number."""
         budget = self.chosen.get("budget")
         return None if budget is None else int(budget)
 
     @property
     def remaining(self) -> int:
-        """What is left of the budget, 0 where there is none."""
+        """Remaining answers of the budget; 0 where there is none."""
         known = self.history["remaining"].dropna()
         return int(known.iloc[-1]) if len(known) else self.budget or 0
 
     @property
     def html(self) -> str:
-        """The page: one HTML document that needs nothing else, neither other files nor a network nor scripts.
+        """The page: one HTML document without other files, network or scripts.
 
         Raises
         ------
         ThresholdoutError
-            When matplotlib is not installed.
+            If matplotlib is not installed.
         """
         return render(self)
 
@@ -167,12 +167,12 @@ class GuardReport:
         return f"<GuardReport {self.title!r}: {asked}; save('report.html') writes the page>"
 
     def save(self, path: str | Path) -> Path:
-        """Write the page to a file, in the place of an earlier one.
+        """Write the page to a file, and replace an earlier one.
 
         Parameters
         ----------
         path : str or Path
-            Its folder must exist.
+            The file; its folder must exist.
 
         Returns
         -------
@@ -182,7 +182,7 @@ class GuardReport:
         Raises
         ------
         InputError
-            When there is no such folder, or the path is one.
+            If there is no such folder, or the path is a folder.
         """
         if not isinstance(path, (str, Path)):
             raise InputTypeError("path", f"a {type(path).__name__}", "the name of a file")
@@ -208,13 +208,32 @@ class GuardReport:
         return embedded(self)
 
     def lowest_is_best(self, answers: pd.DataFrame) -> bool:
-        """Return whether all answers are of metrics of which the smallest value is best."""
+        """Return whether all answers are of metrics whose smallest value is best.
+
+        Parameters
+        ----------
+        answers : DataFrame
+            Rows of the history.
+
+        Returns
+        -------
+        bool
+            Whether the metrics of all rows are losses.
+        """
         return _are_losses(set(answers["name"]))
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the history: intervals with names where there are few, ties marked; over the queries otherwise.
+        """Draw the history: intervals with names and ties where there are few, and over the queries otherwise.
 
-        See `thresholdout.plotting.plot_history`.
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes of `thresholdout.plotting.plot_history`.
         """
         from thresholdout.plotting import plot_history
 
@@ -235,17 +254,27 @@ def report_of(
     Parameters
     ----------
     ledger : Ledger
-        Where the guard's history is.
+        The ledger of the guard.
     guard : str
-        What the ledger calls it.
+        Identity of the guard.
     certificate : Certificate, optional
-        What its answers are worth.
-    dependence : str, optional
+        Certificate of its answers.
+    dependence : str, default ""
         The dependence model, in words.
-    releases : tuple of str, optional
+    releases : tuple of str, default ()
         Other private releases about its holdout.
-    title : str, optional
+    title : str, default ""
         Heading of the page.
+
+    Returns
+    -------
+    GuardReport
+        The report.
+
+    Raises
+    ------
+    InputError
+        If the title is the name of a file, or UTF-8 cannot encode it.
 
     Examples
     --------
@@ -282,7 +311,7 @@ def report_of(
 
 
 def _are_losses(names: set[str]) -> bool:
-    """Whether all names are of metrics of which the smallest value is best."""
+    """Return whether all names are of metrics whose smallest value is best."""
     from thresholdout.scoring.statistics import get_score
 
     try:

@@ -1,6 +1,6 @@
-"""What a notebook shows of a guard: a card with what happened, what is left, and the last answers.
+"""The card of a guard in a notebook: its use, its remaining budget, and its last answers.
 
-A history stays the data frame that it is, with the picture that pandas makes of it: people compute with it.
+A history stays a data frame, with pandas' own view of it: people compute with it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["guard_html"]
 
+# Number of answers on the card: the last ones.
 _SHOWN: Final = 12
-"""Answers, the last ones."""
 
 
 def guard_html(report: GuardReport, name: str) -> str:
-    """Return the card of a guard.
-
-    Parameters
-    ----------
-    report : GuardReport
-        Everything public about it.
-    name : str
-        Of its class.
-    """
+    """Return the card of a guard; `name` is that of its class."""
     shown = main_range(drawable(report.answers)).iloc[-_SHOWN:]
     notes, bars, axis = [], [], None
     if len(shown):

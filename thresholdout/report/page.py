@@ -1,4 +1,4 @@
-"""The page: a report as one HTML document, by the templates in ``thresholdout/report/templates``."""
+"""A report as one HTML document, by the templates in ``thresholdout/report/templates``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _even(rows: pd.DataFrame, most: int) -> pd.DataFrame:
 
 MOST_ROWS = 500
 _MOST_BARS = 60
-_ROOM = 0.04  # of the axis, beyond the outermost ends
+_ROOM = 0.04  # margin beyond the outermost ends, as a part of the axis
 
 
 def render(report: GuardReport) -> str:
@@ -76,7 +76,7 @@ def render(report: GuardReport) -> str:
 
 
 def embedded(report: GuardReport) -> str:
-    """Return the page in a frame of its own, for a notebook, whose style it leaves alone."""
+    """Return the page in a frame for a notebook, so that neither's style affects the other."""
     return _templates().get_template("frame.html").render(report=report, page=render(report))
 
 
@@ -96,7 +96,7 @@ def _templates() -> Environment:
 
 
 def facts(report: GuardReport) -> list[tuple[str, str]]:
-    """Return the numbers at the top, each with its name."""
+    """Return the numbers at the top with their names."""
     most = report.declared.queries
     found = [
         ("queries", f"{report.queries:,}" + ("" if most is None else f" of {most:,}")),
@@ -121,7 +121,7 @@ def facts(report: GuardReport) -> list[tuple[str, str]]:
 
 
 def _privacy(epsilon: float, bayesian: float | None) -> list[tuple[str, str]]:
-    """Return both privacy losses of all answers, each with its name."""
+    """Return both privacy losses of all answers with their names."""
     losses = {"epsilon per record": epsilon, "epsilon with dependants": bayesian}
     known = ((name, loss) for name, loss in losses.items() if loss is not None)
     return [(name, "unbounded" if loss == math.inf else shown_above(loss)) for name, loss in known]
@@ -137,7 +137,7 @@ def _tables(report: GuardReport) -> list[dict[str, Any]]:
 
 
 def _table(kind: str, rows: pd.DataFrame, lowest_is_best: bool) -> dict[str, Any]:
-    """Return one table: names by what differs, bars in percent of the axis, and which answers tie with the best."""
+    """Return one table: short names, bars in percent of the axis, and the answers that tie with the best."""
     around_zero = float(rows["lower"].iloc[0]) < 0.0 < float(rows["upper"].iloc[0])
     shown = thinned(rows, _MOST_BARS)
     names = short_names(row_names(shown))
@@ -176,7 +176,7 @@ def _table(kind: str, rows: pd.DataFrame, lowest_is_best: bool) -> dict[str, Any
 
 
 def _budget(report: GuardReport) -> dict[str, Any] | None:
-    """Return the answers from the holdout over the queries as the points of a line; None where a line shows nothing."""
+    """Return the answers from the holdout over the queries as the points of a line; ``None`` for fewer than two."""
     answers = report.answers
     used = (answers["source"] == "holdout").cumsum()
     if not len(used) or used.iloc[-1] < 2:
@@ -211,7 +211,7 @@ def _routes(report: GuardReport) -> list[dict[str, Any]]:
 
 
 def _queries(history: pd.DataFrame) -> list[dict[str, str]]:
-    """Return what the table shows of the queries: the last ones, where they are too many for all."""
+    """Return the table's rows of queries; the last ones, where they are too many."""
     shown = _last(history) if len(history) > MOST_ROWS else history
     return [_query(row) for row in shown.itertuples()]
 

@@ -1,4 +1,4 @@
-"""A guard's life in sentences."""
+"""Sentences of a report."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _COMMON = (
 )
 
 
-_EVERYTHING = 0.999  # of the range: an interval that excludes less says nothing
+_EVERYTHING = 0.999  # least part of the range at which an interval counts as saying nothing
 
 
 def summary(report: GuardReport) -> str:
-    """Say in a few sentences what happened."""
+    """Return a summary of the guard's use in a few sentences."""
     if not report.queries and not report.candidates:
         return "No query has been asked yet."
     most = report.declared.queries
@@ -69,7 +69,7 @@ def _worth(report: GuardReport) -> str:
 
 
 def _likely(report: GuardReport) -> str:
-    """Say with which probability intervals hold, or about which where they are approximate."""
+    """Return the probability of the intervals in words, with "about" where they are approximate."""
     confidence, approximation = f"{report.declared.confidence:g}", report.parameters.approximation
     if not approximation:
         return f"With probability at least {confidence}"
@@ -97,7 +97,7 @@ def certificate(report: GuardReport) -> list[str]:
 
 
 def mechanism(report: GuardReport) -> str:
-    """Say how queries are answered."""
+    """Return the mechanism in words."""
     return report.parameters.words
 
 
@@ -118,7 +118,7 @@ def _plain(value: Any) -> str:
 
 
 def limits(report: GuardReport) -> list[str]:
-    """Return what the numbers rest on, one sentence each."""
+    """Return the assumptions of the numbers, one sentence each."""
     prior = report.declared.prior_queries
     seen = f"Before the guard was made, {prior.words}, and through nothing but the guard since." if prior else _UNSEEN
     found = [seen, *_COMMON]
