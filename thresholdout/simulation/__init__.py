@@ -1,7 +1,7 @@
-"""Analysts who reuse a holdout, and what becomes of it with and without a guard.
+"""Simulations of analysts who reuse a holdout, with and without a guard.
 
-An `Analyst` asks, something `Answering` answers, and a `Session` (see `interview`) knows the truth; `DependentRecords`
-draws data whose records depend on each other as a model says; `run_experiment` runs a grid of settings by seeds.
+An `Analyst` queries, an `Answering` mechanism answers, and a `Session` (see `interview`) knows the true values.
+`DependentRecords` draws records with a dependence model; `run_experiment` runs a grid of settings by seeds.
 """
 
 import lazy_loader

@@ -1,7 +1,8 @@
-"""Analysts: they ask queries, and choose the next one from the answers.
+"""Analysts, who choose each query from the answers to earlier ones.
 
-All have one contract, `thresholdout.simulation.simulated_session.Analyst`: they get the training part and the answers,
-never the holdout. Features and labels are booleans here unless it is said otherwise.
+All implement `thresholdout.simulation.simulated_session.Analyst`: they see the training part and the answers, never
+the
+holdout. Features and labels are booleans here unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ["AggregationAnalyst", "BenignSearch", "QuadraticAnalyst", "Vote", "ag
 
 
 def agreement(column: int) -> Query:
-    """Return the query how often an attribute agrees with the label.
+    """Return the query for the rate at which an attribute agrees with the label.
 
     Examples
     --------
@@ -38,14 +39,7 @@ def agreement(column: int) -> Query:
 
 @dataclass(frozen=True)
 class Vote:
-    """A weighted vote of attributes; as a query, how often it is right.
-
-    Parameters
-    ----------
-    columns : ndarray of int, shape (k,)
-        Which attributes vote.
-    weights : ndarray, shape (k,)
-        Weight of each; a negative one turns the attribute around.
+    """A weighted vote of attributes; as a query, its accuracy. A negative weight inverts an attribute.
 
     Examples
     --------
@@ -65,23 +59,29 @@ class Vote:
         return vote
 
     def __call__(self, part: Part) -> NDArray[np.bool_]:
-        """Return for each record whether the vote is right."""
+        """Return whether the vote is right for each record."""
         right: NDArray[np.bool_] = self.predict(part.features) == part.labels
         return right
 
 
 @dataclass(frozen=True)
 class AggregationAnalyst:
-    """Scores many weak rules, turns each to the side that scores better, and lets them vote.
+    """Score many weak rules, turn each to its better side, and let them vote.
 
-    The attack of Blum and Hardt on a leaderboard, and what anyone does who keeps the variants that did well on the
-    holdout: each rule is hardly better than chance, but their errors have been chosen to agree with the holdout, so the
-    vote fits it far better than it fits the world.
+    This is the attack of Blum and Hardt on a leaderboard, and the effect of combining the variants that did well on
+    the
+    holdout. Each rule is hardly better than chance, but their errors were chosen to agree with the holdout, so the
+    vote fits
+    the holdout far better than the population.
 
     Parameters
     ----------
     rules : int, optional
-        How many attributes are asked for; all when left out.
+        Number of attributes to query; all by default.
+
+    References
+    ----------
+    A. Blum, M. Hardt, "The Ladder: a reliable leaderboard for machine learning competitions", ICML 2015.
 
     Examples
     --------
@@ -91,16 +91,27 @@ class AggregationAnalyst:
     >>> session = interview(AggregationAnalyst(), NaiveReuse(), part[0], part[1], rng, lambda q: q(part[2]).mean())
     >>> bool(session.reported.holdout > 0.7), bool(abs(session.reported.truth - 0.5) < 0.06)
     (True, True)
-
-    References
-    ----------
-    A. Blum, M. Hardt, "The Ladder: a reliable leaderboard for machine learning leaderboards", ICML 2015.
     """
 
     rules: int | None = None
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Vote:
-        """Ask for the accuracy of every rule, then for that of the vote."""
+        """Query the accuracy of every rule, then that of the vote.
+
+        Parameters
+        ----------
+        ask : callable
+            Answers a query.
+        train : Part
+            The training part.
+        rng : numpy.random.Generator
+            Not used.
+
+        Returns
+        -------
+        Vote
+            The vote.
+        """
         count = train.features.shape[1] if self.rules is None else min(self.rules, train.features.shape[1])
         scores = np.array([ask(agreement(column)).value for column in range(count)])
         vote = Vote(np.arange(count), np.where(scores >= 0.5, 1.0, -1.0))
@@ -110,18 +121,20 @@ class AggregationAnalyst:
 
 @dataclass(frozen=True)
 class BenignSearch:
-    """An honest search: a few candidates made from the training part, and the best of them by their answers.
+    """Search honestly: make candidates from the training part, and choose the best one by the answers.
 
-    Candidate j lets the attributes vote whose agreement with the label differs most from one half on the training
-    part, more of them for every j. Nothing but the choice at the end depends on answers.
+    Candidate j is a vote of the attributes whose agreement with the label differs most from one half on the training
+    part;
+    their number grows with j. Only the choice at the end depends on answers.
 
     Parameters
     ----------
     candidates : int, default=20
-        How many are compared.
+        Number of candidates.
     validated : bool, default=False
-        Make candidates from the first half of the training part, and claim their accuracy on the second: candidates
-        look better than they are on the records that made them, and a guard spends its budget on such values.
+        Make candidates from the first half of the training part, and claim their accuracy on the second. Candidates
+        look
+        too good on the records that made them, and a guard spends its budget on such values.
 
     Examples
     --------
@@ -139,7 +152,22 @@ class BenignSearch:
     validated: bool = False
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Vote:
-        """Ask for the accuracy of every candidate, then for the best one again."""
+        """Query the accuracy of every candidate, then of the best one again.
+
+        Parameters
+        ----------
+        ask : callable
+            Answers a query.
+        train : Part
+            The training part.
+        rng : numpy.random.Generator
+            Not used.
+
+        Returns
+        -------
+        Vote
+            The best candidate.
+        """
         half = len(train) // 2 if self.validated else len(train)
         made = Part(train.features[:half], train.labels[:half])
         rest = Part(train.features[half:], train.labels[half:])
@@ -155,17 +183,17 @@ class BenignSearch:
 
 @dataclass(frozen=True)
 class QuadraticAnalyst:
-    """Asks about single attributes, and at every square number for a classifier built from all answers so far.
+    """Query single attributes, and at every square number a classifier built from all earlier answers.
 
-    The analyst of [R20]_: attributes get the weights ``ln(a / (1 - a))`` of a naive Bayes classifier, a the answer. She
-    claims that the truth is 1/2 where she is asked for a training value, or takes that of the training part.
+    The analyst of [R20]_: attributes get the weights ``ln(a / (1 - a))`` of a naive Bayes classifier, where a is the
+    answer.
 
     Parameters
     ----------
     queries : int
-        How many are asked.
+        Number of queries.
     claim : float, optional
-        What she claims as training value; that of the training part when left out.
+        Claimed training value of each query, such as the true value 1/2; by default that of the training part.
 
     References
     ----------
@@ -185,7 +213,22 @@ class QuadraticAnalyst:
     claim: float | None = None
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Vote:
-        """Ask, and return the last classifier."""
+        """Query, and return the last classifier.
+
+        Parameters
+        ----------
+        ask : callable
+            Answers a query.
+        train : Part
+            The training part.
+        rng : numpy.random.Generator
+            Not used.
+
+        Returns
+        -------
+        Vote
+            The last classifier.
+        """
         columns: list[int] = []
         weights: list[float] = []
         vote = Vote(np.zeros(0, dtype=np.intp), np.zeros(0))

@@ -1,4 +1,4 @@
-"""Analysts who query dependent records: plain reuse beside guards that know the dependence and guards that do not."""
+"""Analysts who query dependent records: plain reuse beside guards with and without the dependence model."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ REUSE: Final = "plain reuse"
 IGNORED: Final = "as if independent"
 DECLARED: Final = "as declared"
 
+# Draws of all records that estimate true values: their error is a fifth of that of a holdout's mean.
 _FRESH: Final = 30
-"""Draws of all records from which truths are estimated: their error is a fifth of that of a holdout's mean."""
 
 _COLOURS: Final = (GREY, ORANGE, BLUE)
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """What became of each session; made by `simulate`.
+    """Simulated sessions and their errors; made by `simulate`.
 
     Attributes
     ----------
@@ -61,7 +61,8 @@ class Simulation:
 
     @cached_property
     def sessions(self) -> pd.DataFrame:
-        """One row per session and way: largest half-width and error, the last answer, its truth, whether any broke."""
+        """One row per session and way: largest half-width and error, the last answer, its true value, whether any missed.
+        """
         grouped = self.queries.groupby(["answers", "session"], sort=False)
         found = grouped.agg(
             queries=("query", "size"),
@@ -75,17 +76,24 @@ class Simulation:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per way: means over its sessions, and the share of them in which any interval missed the truth."""
+        """One row per way: means over its sessions, and the share of sessions in which any interval missed the true
+        value.
+        """
         grouped = self.sessions.groupby("answers", sort=False)
         return grouped[["half_width", "error", "reported", "truth", "broken"]].mean()
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the largest error of each session (dots) over the half-widths that were promised (bars).
+        """Draw the largest error of each session (dots) over the certified half-widths (bars).
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
             Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
         """
         ax = axes() if ax is None else ax
         for place, (way, row) in enumerate(self.table.iterrows()):
@@ -102,14 +110,19 @@ class Simulation:
         return ax
 
     def plot_answers(self, sizes: Sequence[float], ax: Any = None) -> Any:
-        """Draw the mean answers to the last queries of a session, and what is true, over the size of each.
+        """Draw the mean answers and true values of a session's last queries over their sizes.
 
         Parameters
         ----------
         sizes : sequence of float
-            What the last queries were about, such as the numbers of attributes of `FeatureSelectionAnalyst`.
+            Sizes of the last queries, such as the numbers of attributes of `FeatureSelectionAnalyst`.
         ax : matplotlib.axes.Axes, optional
             Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
 
         Raises
         ------
@@ -146,39 +159,40 @@ def simulate(
 ) -> Simulation:
     """Let an analyst query dependent records, with and without protection.
 
-    Every session draws a training part and a holdout from the law, and gives the same two to plain reuse and to each
-    guard.
+    Every session draws a training part and a holdout, and passes the same two to plain reuse and to each guard.
 
     Parameters
     ----------
     records : graphs.DependenceModel or DependentRecords
-        How the records depend on each other; a model alone stands for ``DependentRecords(model, attributes=1)``.
+        Law of the records; a model alone stands for ``DependentRecords(model, attributes=1)``.
     analyst : Analyst
-        Who queries, such as `ClusterAnalyst`.
+        The analyst, such as `ClusterAnalyst`.
     protection : mapping of str to graphs.DependenceModel or SimulatedGuard, optional
-        Guards by name: a model that a guard of `plan` takes for granted, or a guard with another mechanism. By default
-        one guard that takes the records for independent and one that knows their model.
+        Guards by name: the model that a guard of `plan` assumes, or a guard with another mechanism. By default one
+        guard
+        assumes independent records, and one their true model.
     queries : int, optional
-        As guards are planned; any number by default.
+        Number of queries for which guards are planned; any number by default.
     confidence : float, default=0.95
-        Of the guards that are planned here, in (0, 1).
+        Confidence of the planned guards, in (0, 1).
     sessions : int, default=20
-        How many.
+        Number of sessions.
     truth : float, optional
         The true value of every query, where it is known: 1/2 for labels that are fair coins each. By default the mean
-        over 30 fresh draws of all records.
+        over
+        30 fresh draws of all records.
     seed : int, default=0
-        Makes the simulation reproducible.
+        Seed of the simulation.
 
     Returns
     -------
     Simulation
-        A table of all queries, one of sessions, one of ways, and two pictures.
+        Tables of queries, sessions and ways, and two pictures.
 
     Raises
     ------
     InputError, InputTypeError
-        For arguments that cannot be used.
+        For invalid arguments.
     PlanError
         When a guard cannot certify anything about these records.
 
@@ -221,7 +235,7 @@ def simulate(
             mechanism: Answering = NaiveReuse() if name == REUSE else guards[name].renewed(SeededNoise(number))
             held = interview(analyst, mechanism, train, holdout, np.random.default_rng(number), known)
             found = held.table()
-            if name == REUSE:  # the interval of one query that is fixed in advance, under the true model
+            if name == REUSE:  # the interval of one query fixed in advance, under the true model
                 found["half_width"] = width
                 found["broken"] = found["error"] > width
             found.insert(0, "query", range(len(found)))

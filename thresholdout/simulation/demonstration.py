@@ -1,6 +1,6 @@
-"""What reusing a holdout does, and what a guard does about it, on data that scikit-learn ships.
+"""Demonstration of a reused holdout, and of a guard, on data that scikit-learn ships.
 
-The guards make claims without noise (``Claims(noise=0)``), so that what is shown is the same in every run.
+The guards make claims without noise (``Claims(noise=0)``), so every run has the same results.
 """
 
 from __future__ import annotations
@@ -30,15 +30,13 @@ _SPLITS = 4
 
 @dataclass(frozen=True)
 class Search:
-    """An ordinary search: one entry per candidate, and the accuracy of what was chosen.
+    """An ordinary search: answers, half-widths and accuracies on fresh records.
 
-    Attributes
-    ----------
-    answers, half_widths, fresh : ndarray, shape (n_candidates,)
-        What the guard said, what it is worth, and the accuracy on fresh records.
-    chosen_by_guard, chosen_by_holdout, best : float
-        Accuracy on fresh records of the candidate chosen by the guard's answers, of the one chosen by the plain holdout
-        scores, and of the best.
+    Notes
+    -----
+    The last three fields are accuracies on fresh records: of the candidate chosen by the guard's answers, of the one
+    chosen
+    by plain holdout scores, and of the best.
     """
 
     answers: NDArray[np.float64]
@@ -51,7 +49,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """An analyst who aggregates what scored well: what was reported, its half-width, and the truth on fresh records."""
+    """An analyst who combines rules that scored well: the reported accuracy, its half-width, and the fresh accuracy."""
 
     reported: float
     half_width: float
@@ -60,18 +58,7 @@ class Aggregation:
 
 @dataclass(frozen=True)
 class Dependence:
-    """Queries to a holdout whose records come in groups, by a guard with some model of them.
-
-    Attributes
-    ----------
-    model : str
-        What the guard assumed.
-    half_width : float
-        What it promised, on average.
-    errors : ndarray, shape (n_answered,)
-        Distances of its answers from the accuracy on fresh records.
-    broken : int
-        How many of the intervals do not contain it.
+    """Answers about a holdout with groups, from a guard with some model: mean half-width, errors and missed intervals.
     """
 
     model: str
@@ -81,7 +68,7 @@ class Dependence:
 
 
 def ordinary_search(seed: int = 1) -> Search:
-    """Search 20 support vector machines for handwritten digits through a guard, asked as one list.
+    """Search 20 support vector machines for handwritten digits through a guard, queried as one list.
 
     Examples
     --------
@@ -154,7 +141,7 @@ def reuse(seed: int = 1, rules: int = 500) -> dict[str, Aggregation]:
 
 
 def dependent_records(seed: int = 1, patients: int = 120, repeats: int = 100) -> list[Dependence]:
-    """Ask a holdout that lists each of a few patients many times for the accuracy of simple rules.
+    """Query the accuracy of simple rules on a holdout that repeats each of a few patients many times.
 
     Breast cancer data; every patient's measurements are repeated with a small error, as in scans of the same tumour.
 
@@ -309,7 +296,7 @@ def _parts(n: int, sizes: tuple[int, int], seed: int) -> tuple[NDArray[np.intp],
 
 
 def _weak_rules(X: NDArray[np.float64], rules: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Make rules from a few random pixels each, that wave up and down along their projection."""
+    """Return rules of a few random pixels each, which alternate along their projection."""
     scaled = (X - X.mean(axis=0)) / (X.std(axis=0) + 1)
     weights = rng.normal(size=(X.shape[1], rules)) * (rng.random((X.shape[1], rules)) < 0.1)
     votes: NDArray[np.bool_] = np.sin(3 * (scaled @ weights) + rng.uniform(0, 2 * np.pi, size=rules)) > 0

@@ -1,4 +1,4 @@
-"""Records that depend on each other as a model says, with labels and features that do."""
+"""Records with labels and features that depend on each other by a model."""
 
 from __future__ import annotations
 
@@ -22,32 +22,36 @@ __all__ = ["DependentRecords"]
 
 @dataclass(frozen=True)
 class DependentRecords:
-    """A law of labels and attributes whose records depend on each other exactly as a dependence model says.
+    """Labels and attributes of records that depend on each other exactly as a dependence model says.
 
     Every record has a state, drawn from the model. Its label is the first binary digit of the state; the attributes
-    are emitted from the state, independently given it. So a record tells its state's label, and whatever else connects
-    two records goes through their states.
+    are
+    emitted from the state, independently given it. So a record reveals its state's label, and any other dependence
+    between
+    two records passes through their states.
 
     Parameters
     ----------
     model : graphs.DependenceModel
-        How the records depend on each other: any model whose `sample` returns states 0, 1, ..., K - 1 (for a
-        `HiddenMarkov` with emissions, the number of the symbol), or real values: the state is whether they are
-        positive.
+        Model of the records: any model whose `sample` returns states 0, 1, ..., K - 1 (for a `HiddenMarkov` with
+        emissions,
+        the number of the symbol), or real values, whose signs are the states.
     attributes : int
         d, the number of attributes.
     states : int, default=2
-        K, the number of states, a power of 2. With 2 states and one draw, attributes that are not informative are
-        coins of their own; else each is the parity of some digits of the state, never of the label's.
+        K, the number of states, a power of 2. With 2 states and one draw, uninformative attributes are independent
+        coins;
+        otherwise each is the parity of some digits of the state, never of the label's.
     informative : int, default=0
-        How many attributes, the first ones, know the label.
+        Number of informative attributes, which come first.
     strength : float, default=0.2
-        An informative attribute is the label with probability (1 + strength)/2; in (0, 1].
+        An informative attribute equals the label with probability (1 + strength)/2; in (0, 1].
     noise : float, default=0.0
         Probability with which any other attribute is drawn afresh; in [0, 1].
     draws : int, default=1
-        How many states a record is made of, each from a draw of the model of its own. More than one is possible for
-        `Independent`, `Groups` and `MovingWindow` only: they say who depends on whom and not how much, whereas two
+        Number of states of a record, each from a separate draw of the model. More than one is possible for
+        `Independent`,
+        `Groups` and `MovingWindow` only: they state which records depend on each other and not how much, whereas two
         copies of a chain or of a field depend on each other more than one does.
 
     Raises
@@ -57,17 +61,23 @@ class DependentRecords:
 
     Notes
     -----
-    *Why the model is right.* Let x_i be record i and z_i its state; given all states the records are independent, and
-    record i depends on z_i only. A record that contains its state (one draw; the label and the parities without noise)
-    is a relabelled state with coins of its own, so a chain, a field, a network of states is one of records, with the
-    same potentials. With noise a record tells less than its state: the states become unobserved, and the model of the
-    states is right for adversaries who know the model only; for those who know other records, leakages by messages and
-    groups stay right, as they hold for every record that hangs off a state (`graphs/PROOFS.md`, section on latent
-    states). Groups and windows only say who is independent of whom, which emissions do not change.
+    *The model holds.* Let x_i be record i and z_i its state; given all states the records are independent, and record
+    i
+    depends on z_i only. A record that contains its state (one draw; the label and the parities without noise) is a
+    relabelled
+    state with coins of its own, so records of a chain, a field or a network of states form one, with the same
+    potentials. With
+    noise a record carries less information than its state: the states become unobserved, and the model of the states
+    holds
+    for adversaries who know the model only. For those who know other records, leakages by messages and groups hold, as
+    they
+    do for every record that is emitted from a state (`graphs/PROOFS.md`, section on latent states). Groups and windows
+    only
+    state which records are independent, and emissions do not change this.
 
-    *Truth.* Where states are uniform, as for all models here without external fields, every function of attributes
-    that are not informative agrees with the label with probability exactly 1/2: digits of a uniform state are
-    independent coins.
+    *True values.* Where states are uniform, as for all models here without external fields, every function of
+    uninformative
+    attributes agrees with the label with probability exactly 1/2: digits of a uniform state are independent coins.
 
     Examples
     --------
@@ -157,7 +167,7 @@ class DependentRecords:
 
     @cached_property
     def _parities(self) -> list[NDArray[np.intp]]:
-        """Digits of which each attribute is the parity: first single digits, then pairs, triples, ..., in turn."""
+        """Digits whose parity each attribute is: single digits first, then pairs, triples, ..., in turn."""
         from itertools import chain, combinations, cycle, islice
 
         count = self.draws * (self.states.bit_length() - 1)

@@ -1,4 +1,4 @@
-"""Experiments: a grid of settings by seeds, in parallel, resumable, and with the same numbers however it was run."""
+"""Experiments: a grid of settings by seeds, parallel, resumable and reproducible."""
 
 from __future__ import annotations
 
@@ -27,15 +27,7 @@ CellFunction: TypeAlias = "Callable[..., Mapping[str, Any] | Iterable[Mapping[st
 
 
 class ExperimentError(ThresholdoutError):
-    """Some cells of an experiment failed; the results of all others are kept here, and in its folder if it has one.
-
-    Parameters
-    ----------
-    failures : sequence of Failure
-        Setting, seed, error and traceback of each cell that failed.
-    results : pandas.DataFrame
-        The rows of all others, as `run_experiment` would have returned them.
-    """
+    """Some cells of an experiment failed; `failures` has their errors, `results` the rows of all others."""
 
     def __init__(self, failures: Sequence[Failure], results: pd.DataFrame) -> None:
         self.failures = tuple(failures)
@@ -65,31 +57,35 @@ def run_experiment(
     ----------
     function : callable
         ``function(rng, **setting)`` returns one row (a mapping of names to numbers, texts or None) or several. All its
-        randomness has to come from ``rng``. It has to be importable from a module to run in other processes.
+        randomness must come from ``rng``. Other processes need a function that can be imported from a module.
     grid : mapping of str to sequence, or sequence of mappings
-        Either the values of each parameter, all combinations of which are run, or the settings one by one. Values are
-        numbers, texts, booleans or None.
+        The values of each parameter, whose combinations are run, or the settings one by one. Values are numbers,
+        texts,
+        booleans or None.
     seeds : int or sequence of int
         Seeds 0 to ``seeds - 1``, or the seeds themselves.
     folder : path, optional
-        Where results are kept: a file for every finished cell, ``results.csv`` at the end. An experiment that was
-        interrupted, or in which cells failed, goes on where it stopped. Without it nothing is written.
+        Folder of the results: a file for every finished cell, ``results.csv`` at the end. An interrupted or failed
+        experiment continues there. Without a folder nothing is written.
     n_jobs : int, optional
-        Number of workers, for joblib. When left out, what ``joblib.parallel_config`` says, else one. The same
-        context chooses other backends, such as Dask's or Ray's.
+        Number of workers, for joblib; by default that of ``joblib.parallel_config``, else one. The same context
+        chooses
+        other backends, such as Dask's or Ray's.
     progress : bool, default=True
-        Whether to show a bar, once two seconds are over.
+        Whether to show a bar after two seconds.
     version : str, optional
-        What the cells of a folder have to agree in; when left out, the source of the function's module: results of
-        changed code are not mixed with earlier ones.
-    format : {"csv", "parquet"}
-        Kind of the file of results; Parquet needs pyarrow or fastparquet.
+        Version that all cells of a folder share; by default the source of the function's module, so that results of
+        changed
+        code are not mixed with earlier ones.
+    format : {"csv", "parquet"}, default="csv"
+        Format of the file of results; Parquet needs pyarrow or fastparquet.
 
     Returns
     -------
     pandas.DataFrame
         One row for each row of each cell, in the order of settings, seeds and rows: columns of the setting, ``seed``,
-        and what the function returned.
+        and the
+        returned values.
 
     Raises
     ------
@@ -102,8 +98,10 @@ def run_experiment(
     Notes
     -----
     The generator of a cell is made from the seed and a hash of the setting alone, and numerical libraries use one
-    thread within a cell, so that results do not depend on the number of workers, on their order, or on interruptions.
-    Files are written whole: one is either there and complete, or not there.
+    thread
+    within a cell. So results do not depend on the number of workers, on their order, or on interruptions. A file is
+    either
+    complete or absent.
 
     Examples
     --------
@@ -175,7 +173,7 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
 
 
 def _cells(settings: list[dict[str, Any]], seeds: list[int]) -> list[Cell]:
-    """List all cells, and refuse any that occurs twice."""
+    """List all cells, and refuse repeated ones."""
     cells = [Cell(setting, seed) for setting in settings for seed in seeds]
     seen: set[str] = set()
     for cell in cells:
@@ -186,7 +184,7 @@ def _cells(settings: list[dict[str, Any]], seeds: list[int]) -> list[Cell]:
 
 
 def _plain(argument: str, value: Any) -> str | int | float | bool | None:
-    """Turn a value into what JSON can hold."""
+    """Return a value as a type of JSON."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, str | int | float | bool):
@@ -197,7 +195,7 @@ def _plain(argument: str, value: Any) -> str | int | float | bool | None:
 def _outcomes(
     function: CellFunction, cells: list[Cell], n_jobs: int | None, progress: bool, total: int
 ) -> Iterator[tuple[Cell, list[dict[str, Any]] | Failure]]:
-    """Yield the outcome of every cell as soon as it is there."""
+    """Yield the outcome of every cell as soon as it is finished."""
     from joblib import Parallel, delayed
 
     workers = None
@@ -234,7 +232,7 @@ def _row(cell: Cell, row: Mapping[str, Any]) -> dict[str, Any]:
         if name == "seed" or name in cell.setting:
             raise InputError("row", f"a column {name!r}", "names that are not those of the setting or 'seed'")
         plain[name] = _plain(f"row[{name!r}]", value)
-    stored: dict[str, Any] = json.loads(json.dumps(plain))  # what a resumed run will read
+    stored: dict[str, Any] = json.loads(json.dumps(plain))  # as a resumed run will read it
     return stored
 
 

@@ -1,4 +1,4 @@
-"""Cells of an experiment: one setting with one seed, and the files in which finished ones are kept."""
+"""Cells of an experiment (one setting with one seed), and the files of finished ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Cell", "CellStore", "Failure", "fingerprint", "written"]
 
 
 def written(value: Any) -> str:
-    """Return a value as JSON that is the same whenever the value is.
+    """Return a value as JSON, the same text for equal values.
 
     Examples
     --------
@@ -36,13 +36,6 @@ def written(value: Any) -> str:
 @dataclass(frozen=True)
 class Cell:
     """One setting with one seed.
-
-    Attributes
-    ----------
-    setting : mapping of str to number, text, boolean or None
-        The parameters.
-    seed : int
-        The seed, 0 or more.
 
     Examples
     --------
@@ -73,17 +66,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Failure:
-    """A cell that failed.
-
-    Attributes
-    ----------
-    cell : Cell
-        Which one.
-    error : str
-        Type and message of the error.
-    traceback : str
-        Where it happened.
-    """
+    """A failed cell, with its error and traceback."""
 
     cell: Cell
     error: str
@@ -94,10 +77,9 @@ class Failure:
 
 
 def fingerprint(function: Callable[..., Any], version: str | None) -> str:
-    """Return what the results in one folder have to agree in: the function's name, and a version.
+    """Return the identity of a folder's results: the function's name, and a version.
 
-    The version is the hash of the source of the function's module when it is left out, and nothing where there is no
-    source.
+    The default version is the hash of the source of the function's module, or "unknown" without a source.
 
     Examples
     --------
@@ -118,20 +100,7 @@ def fingerprint(function: Callable[..., Any], version: str | None) -> str:
 
 
 class CellStore:
-    """The folder of one experiment: a file for each finished cell, and the table of all.
-
-    Parameters
-    ----------
-    folder : Path
-        Made when it is not there.
-    identity : str
-        See `fingerprint`.
-
-    Raises
-    ------
-    InputError
-        When the folder holds another experiment.
-    """
+    """The folder of one experiment: a file for each finished cell, and the table of all."""
 
     def __init__(self, folder: Path, identity: str) -> None:
         self.folder = folder
@@ -173,7 +142,7 @@ class CellStore:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file whole: it is complete, or as it was before."""
+    """Write a file atomically."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
     with unfinished.open("w") as file:
         file.write(text)

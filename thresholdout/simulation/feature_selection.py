@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FeatureSelectionAnalyst", "SignVote", "correlation"]
 
+# Products of label and attribute are clipped to [-4, 4]; for a normal attribute this changes 6 in 100,000.
 REACH = 4.0
-"""Products of label and attribute are clipped to [-4, 4]; of a normal attribute 6 in 100,000 are."""
 
 
 def to_unit(products: ArrayLike) -> NDArray[np.float64]:
@@ -81,14 +81,7 @@ def correlation(column: int) -> Query:
 
 @dataclass(frozen=True)
 class SignVote:
-    """The classifier of the analyst: the sign of a sum of attributes; as a query, how often it is right.
-
-    Parameters
-    ----------
-    columns : ndarray of int, shape (k,)
-        Which attributes are added up.
-    signs : ndarray, shape (k,)
-        -1 or 1 for each.
+    """The classifier of the analyst: the sign of a signed sum of attributes; as a query, its accuracy.
 
     Examples
     --------
@@ -101,7 +94,7 @@ class SignVote:
     signs: NDArray[np.float64]
 
     def __call__(self, part: Part) -> NDArray[np.bool_]:
-        """Return for each record whether the sign is right."""
+        """Return whether the sign is right for each record."""
         total = signed(part.features[:, self.columns]) @ self.signs
         right: NDArray[np.bool_] = np.where(total >= 0, 1, -1) == signed_labels(part.labels)
         return right
@@ -109,24 +102,28 @@ class SignVote:
 
 @dataclass(frozen=True)
 class FeatureSelectionAnalyst:
-    """Keeps the attributes whose correlation with the label looks real on both parts, and adds them up.
+    """Keep the attributes whose correlation with the label looks real on both parts, and add them up.
 
     Attributes are normal numbers and labels -1 or 1; booleans stand for -1 and 1 in both. The analyst knows the
-    correlations on the training part, asks for those on the holdout, keeps the attributes for which both have the same
-    sign and exceed the cut, ranks them by the correlation on the training part, and asks for the accuracy of the sign
-    of the sum of the best k, for every size k.
+    correlations
+    on the training part, queries those on the holdout, and keeps the attributes for which both have the same sign and
+    exceed
+    the cut. It ranks them by the correlation on the training part, and queries the accuracy of the sign of the sum of
+    the
+    best k, for every size k.
 
     Parameters
     ----------
     sizes : sequence of int
         The numbers k of attributes, increasing.
     cut : float, optional
-        Least correlation; 1/sqrt(number of training records) when left out.
+        Least correlation; 1/sqrt(number of training records) by default.
 
     References
     ----------
-    C. Dwork et al., "Generalization in adaptive data analysis and holdout reuse", 2015, section 4 (there the
-    correlations on the holdout are looked at, here they are asked for).
+    C. Dwork et al., "Generalization in adaptive data analysis and holdout reuse", 2015, section 4 (there the analyst
+    reads
+    the correlations on the holdout; here it queries them).
 
     Examples
     --------
@@ -153,7 +150,7 @@ class FeatureSelectionAnalyst:
         Parameters
         ----------
         train, answers : ndarray, shape (d,)
-            Correlation of each attribute with the label: on the training part, and as answered about the holdout.
+            Correlation of each attribute with the label: on the training part, and answered about the holdout.
         cut : float
             Least correlation on both parts.
 
@@ -175,7 +172,22 @@ class FeatureSelectionAnalyst:
         return columns, np.sign(train[columns])
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Query:
-        """Ask for all correlations, then for the accuracy at every size."""
+        """Query all correlations, then the accuracy at every size.
+
+        Parameters
+        ----------
+        ask : callable
+            Answers a query.
+        train : Part
+            The training part.
+        rng : numpy.random.Generator
+            Not used.
+
+        Returns
+        -------
+        callable
+            The classifier of the largest size, as a query.
+        """
         count = train.features.shape[1]
         cut = len(train) ** -0.5 if self.cut is None else self.cut
         products = np.clip(signed(train.features) * signed_labels(train.labels)[:, None], -REACH, REACH)

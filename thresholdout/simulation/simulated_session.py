@@ -1,4 +1,4 @@
-"""One analyst, one mechanism, one data set: what was asked, what was answered, and what was true."""
+"""Sessions of one analyst with one mechanism and one data set: queries, answers and true values."""
 
 from __future__ import annotations
 
@@ -42,14 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Part:
-    """Records: one part of a data set.
-
-    Attributes
-    ----------
-    features : ndarray, shape (n, d)
-        One row per record; columns are fastest to read in Fortran order.
-    labels : ndarray, shape (n,)
-        One label per record.
+    """Records: one part of a data set. Columns of features are fastest to read in Fortran order.
 
     Examples
     --------
@@ -69,23 +62,13 @@ class Part:
         return len(self.labels)
 
 
+# Maps the records of a part to one value in [0, 1] for each; the query is about the mean.
 Query: TypeAlias = "Callable[[Part], NDArray[Any]]"
-"""From the records of a part to one value in [0, 1] for each; the query is about the mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an analyst sees: all that is public about an answer.
-
-    Attributes
-    ----------
-    value : float
-        The answer.
-    half_width : float
-        What it is worth; NaN when nothing was promised.
-    source : {"train", "holdout", "failed", "unknown"}
-        Where it comes from, where the mechanism says so.
-    """
+    """The public part of an answer: its half-width is NaN if nothing was promised."""
 
     value: float
     half_width: float = math.nan
@@ -96,24 +79,25 @@ class Reply:
 
 
 class Asking(Protocol):
-    """How an analyst asks: a query, and a claim in place of its value on the training part if she likes."""
+    """A function that answers a query; a claim may replace its value on the training part."""
 
     def __call__(self, query: Query, claim: float | None = None) -> Reply:
         """Return the reply."""
 
 
 class Analyst(Protocol):
-    """Who asks. An analyst sees the training part and the replies, never the holdout."""
+    """An analyst sees the training part and the replies, never the holdout."""
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Query | None:
-        """Ask until done, and return the query whose answer she reports, asked last; None when there is none."""
+        """Query until done, and return the reported query, which came last; ``None`` when there is none."""
 
 
 class Answering(Protocol):
-    """Who answers: a guard, a mechanism, or nobody in particular.
+    """A mechanism that answers queries, such as a guard.
 
-    A result with attributes ``half_width`` and ``source`` (such as `thresholdout.Answer`) says what it is worth; a
-    plain float promises nothing. `thresholdout.Thresholdout` serves as it is.
+    A result with attributes ``half_width`` and ``source`` (such as `thresholdout.Answer`) promises that half-width; a
+    plain
+    float promises nothing. `thresholdout.Thresholdout` conforms to this protocol.
     """
 
     def ask(self, train_values: Any, holdout_values: Any) -> SupportsFloat:
@@ -121,7 +105,7 @@ class Answering(Protocol):
 
 
 class NaiveReuse:
-    """Answers with the mean over the holdout, as if each query were the first.
+    """Answer with the mean over the holdout, as if each query were the first.
 
     Examples
     --------
@@ -130,31 +114,46 @@ class NaiveReuse:
     """
 
     def ask(self, train_values: ArrayLike, holdout_values: ArrayLike) -> float:
-        """Return the mean of the holdout values."""
+        """Return the mean of the holdout values.
+
+        Parameters
+        ----------
+        train_values : array_like
+            Not used.
+        holdout_values : array_like
+            One value per record.
+
+        Returns
+        -------
+        float
+            The mean.
+        """
         return float(np.mean(np.asarray(holdout_values)))
 
 
 class SimulatedGuard:
     """A guard without a ledger: a mechanism, its noise, and the half-widths of its certificate.
 
-    Quick to make, for simulations of many short lives. Nothing is stored, and nothing is kept from the analyst's
+    It is cheap to make, for simulations of many short sessions. Nothing is stored, and nothing is hidden from the
+    analyst's
     process: use `thresholdout.Thresholdout` for real data.
 
     Parameters
     ----------
     parameters
-        Public parameters of a mechanism, such as `thresholdout.mechanisms.SparseVectorParameters` or `Plan.parameters`.
+        Public parameters of a mechanism, such as `thresholdout.mechanisms.SparseVectorParameters` or
+        `Plan.parameters`.
     model : graphs.DependenceModel
-        What the guard takes for the dependence of its records.
+        The dependence model that the guard assumes.
     noise : NoiseSource
-        Where noise comes from, such as ``SeededNoise(seed)``.
+        Source of noise, such as ``SeededNoise(seed)``.
     confidence : float, default=0.95
         Probability with which all half-widths hold at once under the model, in (0, 1).
 
     Attributes
     ----------
     certificate : Certificate
-        What the answers are worth under the model.
+        Certificate of the answers under the model.
 
     Examples
     --------
@@ -176,19 +175,41 @@ class SimulatedGuard:
         self._state = self._mechanism.start(noise)
 
     def renewed(self, noise: NoiseSource) -> SimulatedGuard:
-        """Return a guard at the start of its life, with other noise; the certificate is not computed again."""
+        """Return a new guard with the same certificate and other noise.
+
+        Parameters
+        ----------
+        noise : NoiseSource
+            Source of noise.
+
+        Returns
+        -------
+        SimulatedGuard
+            A guard before its first query.
+        """
         other = object.__new__(SimulatedGuard)
         other.__dict__.update(self.__dict__, _noise=noise, _state=self._mechanism.start(noise))
         return other
 
     def ask(self, train_values: Any, holdout_values: Any) -> Reply:
-        """Answer one query; see `Answering`.
+        """Answer one query.
+
+        Parameters
+        ----------
+        train_values, holdout_values : array_like
+            Values in [0, 1], one per record; the first may be their mean, a number.
+
+        Returns
+        -------
+        Reply
+            The answer, its half-width and its source.
 
         Raises
         ------
         BudgetExhausted
-            When no further query is allowed, or this one could only be answered with a larger half-width than
-            `max_half_width` of claims; that costs nothing.
+            When no further query is allowed, or this one would need a larger half-width than `max_half_width` of
+            claims; the
+            refusal is free of charge.
         InputError
             When values are missing or outside [0, 1].
         """
@@ -198,7 +219,7 @@ class SimulatedGuard:
         self._state, outcome = self._mechanism.step(self._state, train, read, self._noise)
         source: Literal["train", "holdout"] = (
             "train" if outcome.source == "train" else "holdout"
-        )  # nothing fails here, and nobody looks elsewhere
+        )  # no query fails here, and no other release is recorded
         interval = outcome.interval
         if interval is None:
             interval = self.certificate.interval(outcome.asked, outcome.hits, source, outcome.value)
@@ -206,7 +227,7 @@ class SimulatedGuard:
 
 
 def _train_value(values: Any, holdout_values: Any) -> tuple[float, Known]:
-    """Return the mean of training values, and what they or a public type say of the holdout's, as a guard does."""
+    """Return the mean of training values, and the known properties of the holdout's values, as a guard does."""
     numbers = np.asarray(values, dtype=np.float64)
     mean = float(numbers.mean())
     if numbers.ndim == 0:
@@ -217,16 +238,11 @@ def _train_value(values: Any, holdout_values: Any) -> tuple[float, Known]:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One query and its answer, with what only the experimenter knows.
+    """One query and its answer, with the values that only the simulation knows.
 
-    Attributes
-    ----------
-    reply : Reply
-        What the analyst saw.
-    train, holdout : float
-        The query's value on both parts (or the claim).
-    truth : float
-        Its true value; NaN when it is not known.
+    Notes
+    -----
+    `train` is the query's value on the training part, or the claim; `truth` is NaN when it is not known.
     """
 
     reply: Reply
@@ -236,35 +252,24 @@ class Exchange:
 
     @property
     def error(self) -> float:
-        """How far the answer is from the truth."""
+        """Distance of the answer from the true value."""
         return abs(self.reply.value - self.truth)
 
     @property
     def broken(self) -> bool:
-        """Whether it is farther than was promised; False when nothing was promised."""
+        """Whether the distance exceeds the half-width; False when nothing was promised."""
         return self.error > self.reply.half_width
 
 
 @dataclass
 class Session:
-    """One mechanism's life, with the experimenter looking over its shoulder.
+    """All queries to one mechanism, with values that only the simulation knows.
 
-    Parameters
-    ----------
-    mechanism : Answering
-        Who answers.
-    train, holdout : Part
-        The records of both parts.
-    truth : float or callable, optional
-        The true value of each query: one number for all, or a function of the query.
-
-    Attributes
-    ----------
-    history : list of Exchange
-    refused : bool
-        Whether the mechanism refused a query.
-    reported : Exchange or None
-        The exchange whose answer the analyst reports, once `interview` knows it.
+    Notes
+    -----
+    `truth` is the true value of all queries, or a function of the query. `reported` is the exchange whose answer the
+    analyst
+    reports, once `interview` knows it.
 
     Examples
     --------
@@ -285,7 +290,7 @@ class Session:
     reported: Exchange | None = None
 
     def ask(self, query: Query, claim: float | None = None) -> Reply:
-        """Pass a query on to the mechanism, and remember it; see `Asking`."""
+        """Pass a query on to the mechanism, and store it; see `Asking`."""
         train: Any = query(self.train) if claim is None else min(max(claim, 0.0), 1.0)
         holdout = query(self.holdout)
         answer = self.mechanism.ask(train, holdout)
@@ -301,12 +306,12 @@ class Session:
 
     @property
     def broken(self) -> bool:
-        """Whether some answer was farther from the truth than its half-width."""
+        """Whether some answer was farther from its true value than its half-width."""
         return any(exchange.broken for exchange in self.history)
 
     @property
     def largest_error(self) -> float:
-        """The largest distance of an answer from the truth; 0 before the first."""
+        """The largest distance of an answer from its true value; 0 before the first."""
         return max((exchange.error for exchange in self.history), default=0.0)
 
     @property
@@ -334,20 +339,20 @@ def interview(
     rng: np.random.Generator,
     truth: float | Callable[[Query], float] = math.nan,
 ) -> Session:
-    """Let an analyst query a mechanism until she is done or is refused.
+    """Let an analyst query a mechanism until it is done or refused.
 
     Parameters
     ----------
     analyst : Analyst
-        Who asks.
+        The analyst.
     mechanism : Answering
-        Who answers.
+        The mechanism that answers.
     train, holdout : Part
-        The records of both parts. The analyst gets the first one only.
+        The records of both parts. The analyst sees the first one only.
     rng : numpy.random.Generator
-        The analyst's coins.
+        The analyst's source of randomness.
     truth : float or callable, optional
-        As for `Session`.
+        The true value of each query: one number for all, or a function of the query; unknown by default.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Analysts who know the rules: they spend what a guard promises, or aim at where its records depend on each other."""
+"""Strategic analysts, who attack the certificate of a guard or the dependence between its records."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterAnalyst", "StrategicAnalyst", "around_hubs"]
 
-_BEYOND = 1.0001  # a claim so much farther off than promised breaks the promise, should it pass
+_BEYOND = 1.0001  # a claim this much farther off than the half-width breaks the certificate if it passes
 
 
 @dataclass(frozen=True)
 class StrategicAnalyst:
-    """Learns what she can from the budget, and then claims training values that are just too far from the truth.
+    """Spend the budget on learning, and then claim training values just too far from the truth.
 
-    She knows that the truth of every query is 1/2. With claims that are far off she forces answers from the holdout
-    about single attributes, and turns each to the side that agrees with the holdout. Their vote fits the holdout more
-    than the truth; she asks for it again and again, claiming that it is right a little more often than the half-width
-    allows. A claim that passes breaks the promise.
+    The true value of every query is 1/2, and the analyst knows it. Far-off claims force answers from the holdout about
+    single attributes, each of which is turned to the side that agrees with the holdout. Their vote fits the holdout
+    more than
+    the population. The analyst queries it again and again, and claims that it is right a little more often than the
+    half-width
+    allows. A claim that passes breaks the certificate.
 
     Parameters
     ----------
     queries : int
-        How many are asked in all.
+        Number of queries in all.
     forced : int
-        How many answers are forced first: the budget but one.
+        Number of answers to force first: the budget less one.
     promise : float
         Largest half-width of the guard, which is public.
 
@@ -60,10 +62,25 @@ class StrategicAnalyst:
     promise: float
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Vote:
-        """Force answers, then try to pass with a claim that is too large."""
+        """Force answers, then try to pass with a claim that is too large.
+
+        Parameters
+        ----------
+        ask : callable
+            Answers a query.
+        train : Part
+            The training part.
+        rng : numpy.random.Generator
+            Chooses the attributes.
+
+        Returns
+        -------
+        Vote
+            The vote.
+        """
         columns = rng.permutation(train.features.shape[1])[: self.forced]
         leans = np.array([ask(agreement(column), 0.0).value - 0.5 for column in columns])
-        if not len(columns):  # nothing may be learned first: she guesses
+        if not len(columns):  # no answer can be forced: guess
             columns, leans = rng.integers(train.features.shape[1], size=1), rng.choice([-1.0, 1.0], 1)
         vote = Vote(columns, np.where(leans >= 0, 1.0, -1.0))
         for _ in range(self.queries - self.forced):
@@ -73,21 +90,23 @@ class StrategicAnalyst:
 
 @dataclass(frozen=True)
 class ClusterAnalyst:
-    """Asks about the hubs' neighbourhoods and clusters of records that depend on each other.
+    """Query clusters of records that depend on each other.
 
-    Where records depend on each other, whole clusters lean to one side by chance. She asks how large the share of
-    positive labels is, overall and in each cluster (with 1/2 for every record outside), turns each cluster to the side
-    that it was told to lean to, and asks for the accuracy of the classifier that says so. Every truth is 1/2 when
-    positive labels have probability 1/2.
+    Where records depend on each other, whole clusters lean to one side by chance. The analyst queries the share of
+    positive
+    labels, overall and in each cluster (with 1/2 for every record outside), turns each cluster to the side of its
+    answer, and
+    queries the accuracy of the resulting classifier. Every true value is 1/2 when positive labels have probability
+    1/2.
 
     Parameters
     ----------
     clusters : ndarray of int, shape (n,)
         Cluster of each record, in the training part and in the holdout alike; see `around_hubs`.
     largest : int, default=20
-        How many clusters are asked about, the largest first.
+        Number of clusters to query, the largest first.
     claim : float, optional
-        Training value of each query; that of the training part when left out.
+        Claimed training value of each query; by default that of the training part.
 
     Examples
     --------
@@ -105,7 +124,22 @@ class ClusterAnalyst:
     claim: float | None = None
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Query:
-        """Ask about all records, then cluster by cluster, then for the classifier."""
+        """Query all records, then cluster by cluster, then the classifier.
+
+        Parameters
+        ----------
+        ask : callable
+            Answers a query.
+        train : Part
+            The training part.
+        rng : numpy.random.Generator
+            Not used.
+
+        Returns
+        -------
+        callable
+            The classifier, as a query.
+        """
         if len(train) != len(self.clusters):
             raise InputError("clusters", f"{len(self.clusters)} records", f"{len(train)}, as in the training part")
         everywhere = np.ones(len(train), dtype=np.bool_)
@@ -137,16 +171,16 @@ def _share(inside: NDArray[np.bool_]) -> Query:
 
 
 def around_hubs(graph: nx.Graph[Any], hubs: int, records: Sequence[Hashable] | None = None) -> NDArray[np.int64]:
-    """Part a graph into the surroundings of its hubs: each node goes to the hub that is nearest.
+    """Assign each node of a graph to its nearest hub.
 
     Parameters
     ----------
     graph : networkx.Graph
-        Who depends on whom.
+        Graph of the dependence between records.
     hubs : int
-        How many hubs: the nodes with most neighbours.
+        Number of hubs: the nodes with most neighbours.
     records : sequence of nodes, optional
-        The nodes in the order of the records; that of the graph when left out.
+        The nodes in the order of the records; by default that of the graph.
 
     Returns
     -------
