@@ -215,7 +215,7 @@ def _in_words(answer: Answer, anticipates: bool) -> str:
     name = f"best so far ({asked})" if answer.about == "best" else asked
     ends = f"{shown_below(lower, 4, 'f')} to {shown_above(upper, 4, 'f')}"
     said = f"{shown_around(answer.value, lower, upper, 4, 4, 'f')}  (truth in {ends})"
-    if anticipates and answer.source == "train":  # its value is the guess, which carries no information about the records
+    if anticipates and answer.source == "train":  # its value is the guess alone
         said = f"truth in {ends}"
     return f"{name}: {said}\n{_where(answer, anticipates)}"
 

@@ -130,7 +130,8 @@ class Labels:
         """Return the key of a query with these labels: with other labels it is another query."""
         if not self.text:
             return key
-        return f"labels {len(self.corrections.notes)}: {sha256(key.encode()).hexdigest()}"  # no client's key has this form
+        # No client's key has this form.
+        return f"labels {len(self.corrections.notes)}: {sha256(key.encode()).hexdigest()}"
 
     def asked(self, query: Query) -> Query:
         """Mark a query with the corrections that it is computed with; return it."""

@@ -396,7 +396,8 @@ class EvaluationService:
         check_text("reason", reason)
         if basis not in get_args(Basis):
             raise ServiceRefused("bad_request", argument="basis", expected=list(get_args(Basis)))
-        self._holdouts.set_facts(found.number, None)  # until the new facts are stored, the guarantee is read from the guard
+        # Until the new facts are stored, the guarantee is read from the guard.
+        self._holdouts.set_facts(found.number, None)
         try:
             self._guards.get(found.identity).correct(corrections, reason, basis=basis)
         except InputError as error:
@@ -589,8 +590,7 @@ class EvaluationService:
         return _lines(folder, file)
 
     def health(self, *, writes: bool = False) -> dict[str, Any]:
-        """Return whether the service can answer, and the state of its holdouts; see `thresholdout.service.readiness`.
-        """
+        """Return whether the service can answer, with the state of its holdouts (`thresholdout.service.readiness`)."""
         return readiness(self.ledger, self._holdouts, self._damaged, self._proofs.status, writes)
 
     def close(self) -> None:

@@ -95,8 +95,7 @@ class Limits:
     most_waiting: int = 64
 
     def of_holdout(self, rows: int | None) -> Limits:
-        """Return the limits of a table for a holdout: more rows than both parts have, so that the error names the
-        mistake.
+        """Return the limits of a table for a holdout, with more rows than it has, so that errors name mistakes.
 
         Examples
         --------

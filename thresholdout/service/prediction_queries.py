@@ -326,9 +326,7 @@ class AsksAboutPredictions:
         return mean, known
 
     def _on_holdout(self, metric: Metric, read: Reading, labels: Labels) -> NDArray[np.float64]:
-        """Return a metric's values on the holdout; computed behind the training labels, so that the metric sees all
-        classes.
-        """
+        """Return a metric's values on the holdout, computed behind the training labels, which have all classes."""
         known = self._records.train_labels
         output = read.output
         if read.train is None:  # then it sees training labels with predictions of the holdout, which are left out

@@ -117,7 +117,8 @@ class PredictionReader:
             output, classes = self._output(table, metric)
             rehearsed = self._rehearsed(metric, output, classes)
             train = rehearsed[: len(self._records.train_labels)] if trains else None
-            return Reading(self._guard, metric.name, np.array(output), classes, train)  # a copy that no caller can change
+            # The output is copied, so that no caller can change it.
+            return Reading(self._guard, metric.name, np.array(output), classes, train)
         except InputError as error:
             if error.argument == "predictions" != argument:
                 raise type(error)(argument, error.seen, error.expected, error.advice) from None
@@ -151,8 +152,7 @@ class PredictionReader:
             raise InputError("metric", seen, "labels that are classes; for numbers, squared_error or absolute_error")
 
     def _in_order(self, predictions: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
-        """Return the predictions in the order of the records, training part first, and whether that part is included.
-        """
+        """Return the predictions in the order of the records, training part first, and whether it is included."""
         column = check_table(predictions, "predictions", [self._records.id])[self._records.id]
         places, size = self._records.places(column), len(self._records.train_ids)
         trains = bool(((places >= 0) & (places < size)).any())

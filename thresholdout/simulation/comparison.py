@@ -61,8 +61,7 @@ class Simulation:
 
     @cached_property
     def sessions(self) -> pd.DataFrame:
-        """One row per session and way: largest half-width and error, the last answer, its true value, whether any missed.
-        """
+        """One row per session and way: largest half-width and error, the last answer and its true value."""
         grouped = self.queries.groupby(["answers", "session"], sort=False)
         found = grouped.agg(
             queries=("query", "size"),
@@ -76,9 +75,7 @@ class Simulation:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per way: means over its sessions, and the share of sessions in which any interval missed the true
-        value.
-        """
+        """One row per way: means over its sessions, and the share of sessions with an interval that missed."""
         grouped = self.sessions.groupby("answers", sort=False)
         return grouped[["half_width", "error", "reported", "truth", "broken"]].mean()
 

@@ -58,8 +58,7 @@ class Aggregation:
 
 @dataclass(frozen=True)
 class Dependence:
-    """Answers about a holdout with groups, from a guard with some model: mean half-width, errors and missed intervals.
-    """
+    """Answers about a holdout with groups, from a guard with some model: half-width, errors, missed intervals."""
 
     model: str
     half_width: float

@@ -75,9 +75,7 @@ class Folder:
         self._most = most_bytes
 
     def read(self, name: str) -> Table:
-        """Read a table of the folder. Links that lead out of the folder, and other than regular files, count as not
-        found.
-        """
+        """Read a table of the folder; links out of it and irregular files count as not found."""
         try:
             path = (self._root / name).resolve(strict=True)
             if not path.is_relative_to(self._root):

@@ -92,7 +92,8 @@ async def _receive_into(file: IO[bytes], request: Request, most: int) -> None:
                 if held > most:
                     raise ServiceRefused("too_large", what="bytes", most=most)
                 file.write(chunk)
-                patience.reschedule(begun + _PATIENCE + held / _SLOWEST)  # time for received bytes, not for announced ones
+                # Received bytes extend the time, announced ones do not.
+                patience.reschedule(begun + _PATIENCE + held / _SLOWEST)
     except TimeoutError:
         raise ServiceRefused("too_slow", bytes_a_second=_SLOWEST) from None
     except OSError as error:

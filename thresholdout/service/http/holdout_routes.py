@@ -179,8 +179,7 @@ async def correct(
     reason: Annotated[str, Query(max_length=100, description="Why: everybody sees it, and it must tell no label.")],
     basis: Annotated[Basis, Query(description="What the corrections rest on, see the documentation.")] = "labels",
 ) -> Any:
-    """Correct labels by a table of ids and labels; an empty label withdraws a record. Released information carries over.
-    """
+    """Correct labels by a table of ids and labels; an empty label withdraws a record. The budget carries over."""
     check_role(by, "correct")
     await has.admission.read(has.service.holdout, by, name)
     content_type = request.headers.get("content-type", "")

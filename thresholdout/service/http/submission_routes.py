@@ -125,8 +125,7 @@ async def compare(
     title: Title = "",
     prefer: Prefer = None,
 ) -> Response:
-    """Compare predictions with the team's champion. Better ones replace it; the first ones become it, free of charge.
-    """
+    """Compare predictions with the team's champion. Better ones replace it; the first ones become it for free."""
     return await _take(request, has, by, "compare", name, idempotency_key, expected, title, prefer)
 
 
@@ -256,8 +255,7 @@ _REFUSALS: Final = (
 
 
 class Evaluation(BaseModel):
-    """Score of a candidate, of which more is better: the certified end of its interval, or see the guide for verdicts.
-    """
+    """Score of a candidate, of which more is better: the certified end of its interval. See the guide for verdicts."""
 
     score: float | None = Field(examples=[0.86])
     info: dict[str, Any] = Field(examples=[{"state": "answered", "low": 0.86, "high": 0.91, "repeated": False}])

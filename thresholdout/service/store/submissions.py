@@ -168,7 +168,8 @@ class Submissions:
             if known.state == "answered" or known.content != row.content:
                 return known
             changed = {name: getattr(row, name) for name in _CHANGING}
-            changed["against"] = known.against or row.against  # otherwise a request that was cut off would be charged twice
+            # Another champion would charge a request twice that was cut off.
+            changed["against"] = known.against or row.against
             cursor.execute(store.statement(_CHANGE), (*changed.values(), row.id))
             return replace(known, **changed)
         if put.quota is not None:
