@@ -290,8 +290,8 @@ def correct(ledger: str, corrections: Path, reason: str, basis: str, guard: str 
     CORRECTIONS is a CSV with the id column and "label". A record without a label is withdrawn. The released
     information carries over.
 
-    With --basis public all guarantees hold afterwards. This basis says that these records were examined now, whatever
-    their labels turned out to be (right ones are in the file, too), and that each was judged by itself. With --basis
+    With --basis public all guarantees hold afterwards. This basis says that the time and the choice of these records do
+    not depend on their labels (right ones are in the file, too), and that each was judged by itself. With --basis
     labels nothing is proved about later answers.
     """
     from thresholdout.ledger import open_ledger

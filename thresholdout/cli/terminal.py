@@ -20,26 +20,14 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def printable(text: str) -> str:
-    """Return text whose invisible characters are written as in Python: an escape is ``\\x1b``.
-
-    Examples
-    --------
-    >>> printable("forest \\x1b[2J")
-    'forest \\\\x1b[2J'
-    """  # noqa: D301
+    """Return text with invisible characters escaped as in Python."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def for_spreadsheet(text: str) -> str:
-    """Return text that no spreadsheet takes for a formula; an apostrophe marks it as text.
-
-    Examples
-    --------
-    >>> for_spreadsheet("=1+1"), for_spreadsheet("forest (accuracy)")
-    ("'=1+1", 'forest (accuracy)')
-    """
+    """Return text that no spreadsheet takes for a formula; an apostrophe marks it as text."""
     return _FORMULA.sub(r"\1\2'", printable(text))
 
 

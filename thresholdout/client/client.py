@@ -35,13 +35,7 @@ AGAIN: Final = frozenset({"", "busy", "stopping", "unavailable", "rate", "too_sl
 
 
 def seconds_of(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of Retry-After; this service sends no dates.
-
-    Examples
-    --------
-    >>> seconds_of({"retry-after": "7"}), seconds_of({}), seconds_of({"retry-after": "Sunday"})
-    (7.0, None, None)
-    """
+    """Return the seconds of Retry-After; this service sends no dates."""
     said = headers.get("retry-after", "").strip()
     return float(said) if said.isascii() and said.isdigit() and len(said) < 10 else None
 
@@ -67,17 +61,7 @@ class RetryPolicy:
 
 
 class Attempts:
-    """The attempts of one call.
-
-    Examples
-    --------
-    >>> passed = []
-    >>> tries = Attempts(RetryPolicy(seconds=10.0, pause=passed.append, clock=lambda: 0.0))
-    >>> tries.waited(None), tries.waited(3.0), tries.waited(11.0)
-    (True, True, False)
-    >>> 0.1 <= passed[0] <= 0.2, passed[1:]
-    (True, [3.0])
-    """
+    """The attempts of one call."""
 
     def __init__(self, patience: RetryPolicy) -> None:
         self._patience = patience

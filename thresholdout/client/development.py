@@ -129,16 +129,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def accepted_or_corrected(holdout: Asked, submission: Told, expected: float, best: float | None = None) -> float | None:
-    """Return a development score, of which more is better, limited to the certified interval of the guarded records.
-
-    Examples
-    --------
-    >>> from thresholdout.client.received import Holdout, Submission
-    >>> accuracy = Holdout("digits", "accuracy", True, "interval", "open")
-    >>> told = Submission("s1", "answered", low=0.86, high=0.91)
-    >>> [accepted_or_corrected(accuracy, told, score) for score in (0.9, 0.97)]
-    [0.9, 0.91]
-    """
+    """Return a development score, of which more is better, limited to the certified interval of the guarded records."""
     sign = 1.0 if holdout.greater_is_better else -1.0
     score = sign * expected
     if submission.state == "hidden":

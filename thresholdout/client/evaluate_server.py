@@ -115,11 +115,6 @@ def script_for(url: str) -> str:
     """Return a script that evaluates a candidate at an address: ``eval.sh CANDIDATE`` prints the response.
 
     It exits with 0 for an evaluation, 5 for an exhausted budget, and 4 otherwise.
-
-    Examples
-    --------
-    >>> print(script_for("http://127.0.0.1:8000/secret").splitlines()[0])
-    #!/bin/sh
     """
     return f"""#!/bin/sh
 # Usage: eval.sh CANDIDATE

@@ -72,18 +72,6 @@ def score_of(holdout: Asked, submission: Told) -> float | None:
     score, and a false one could raise it. A loss has its negative. A verdict has the number of the submission if it
     became
     the champion, so that each champion has more than those before, and 0 otherwise.
-
-    Examples
-    --------
-    >>> from thresholdout.client.received import Holdout, Submission
-    >>> accuracy = Holdout("digits", "accuracy", True, "interval", "open")
-    >>> score_of(accuracy, Submission("s1", "answered", low=0.86, high=0.91))
-    0.86
-    >>> loss = Holdout("digits", "brier_score", False, "interval", "open")
-    >>> score_of(loss, Submission("s1", "answered", low=0.1, high=0.2))
-    -0.2
-    >>> [score_of(accuracy, Submission("s", "answered", number=7, verdict=each)) for each in ("better", "not settled")]
-    [7.0, 0.0]
     """
     if submission.state != "answered":
         return None
@@ -111,16 +99,7 @@ def budget_of(holdout: Asked, *, exhausted: bool = False) -> dict[str, Any]:
 
 
 def evaluation_of(holdout: Asked, submission: Told) -> dict[str, Any]:
-    """Return the response to ``POST evaluate``.
-
-    Examples
-    --------
-    >>> from thresholdout.client.received import Holdout, Submission
-    >>> accuracy = Holdout("digits", "accuracy", True, "interval", "open", quota=20)
-    >>> told = evaluation_of(accuracy, Submission("s1", "answered", low=0.86, high=0.91, repeated=True))
-    >>> told["score"], told["info"]["repeated"], told["budget"]["max_evals"]
-    (0.86, True, 20)
-    """
+    """Return the response to ``POST evaluate``."""
     info = {
         "id": submission.id,
         "state": submission.state,

@@ -23,13 +23,7 @@ Answer: TypeAlias = "tuple[int, dict[str, Any]]"
 
 
 def candidate_of(sent: object) -> str | None:
-    """Return the candidate of a request; ``None`` where there is none.
-
-    Examples
-    --------
-    >>> candidate_of({"candidate": "print()"}), candidate_of(["print()"])
-    ('print()', None)
-    """
+    """Return the candidate of a request; ``None`` where there is none."""
     candidate = sent.get("candidate") if isinstance(sent, dict) else None
     return candidate if isinstance(candidate, str) else None
 

@@ -43,12 +43,6 @@ class ScoringCommand:
     -----
     ``{candidate}`` and ``{predictions}`` in `arguments` are replaced by the names of two files: the program, named
     `file_name`, and the CSV of predictions to write. The command and its children are killed after `seconds`.
-
-    Examples
-    --------
-    >>> command = ScoringCommand.parse("cp {candidate} {predictions}")
-    >>> command.predictions("id,prediction\n1,0\n").body.split()
-    [b'id,prediction', b'1,0']
     """
 
     arguments: tuple[str, ...]

@@ -30,14 +30,7 @@ class Table:
 
 
 def as_table(predictions: pd.DataFrame | str | Path | Table) -> Table:
-    """Return predictions as they are sent: a file unchanged, a table as CSV that reads back to the same numbers.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> as_table(pd.DataFrame({"id": [1, 2], "prediction": [0, 1]})).body.splitlines()
-    [b'id,prediction', b'1,0', b'2,1']
-    """
+    """Return predictions as they are sent: a file unchanged, a table as CSV that reads back to the same numbers."""
     if isinstance(predictions, Table):
         return predictions
     if isinstance(predictions, str | Path):
@@ -65,16 +58,7 @@ def options_of(expected: float | None, title: str) -> dict[str, str]:
 
 
 def content_key(kind: str, holdout: str, table: Table, options: dict[str, str]) -> str:
-    """Return the Idempotency-Key of a request, which is equal for equal requests in every process and after a crash.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = as_table(pd.DataFrame({"id": [1], "prediction": [0]}))
-    >>> key = content_key("submissions", "digits", table, {})
-    >>> key == content_key("submissions", "digits", table, {}), key == content_key("comparisons", "digits", table, {})
-    (True, False)
-    """
+    """Return the Idempotency-Key of a request, which is equal for equal requests in every process and after a crash."""
     asked = json.dumps([kind, holdout, table.content_type, sorted(options.items())], ensure_ascii=True)
     digest = hashlib.sha256(len(asked).to_bytes(8, "big") + asked.encode() + table.body)
     return f"content-{digest.hexdigest()}"

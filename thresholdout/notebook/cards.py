@@ -52,12 +52,6 @@ class Card:
     `axis` are the ends of the axis, by default those of the bars; it stays `within` these limits. `mark` is a line
     through
     all bars.
-
-    Examples
-    --------
-    >>> html = Card("A <guard>", bars=[Bar("depth 3", 0.8, 0.9, "0.85", 0.85)]).html
-    >>> "A &lt;guard&gt;" in html, "<script" in html
-    (True, False)
     """
 
     heading: str

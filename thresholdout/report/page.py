@@ -23,15 +23,7 @@ MOST_DRAWN = 2000
 
 
 def thinned(history: pd.DataFrame, most: int = MOST_DRAWN) -> pd.DataFrame:
-    """Return a history of at most about so many queries: those answered from the holdout first, and others evenly.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> history = pd.DataFrame({"query": range(1, 101), "source": ["holdout", *["train"] * 99]})
-    >>> thinned(history, 10)["query"].tolist()
-    [1, 2, 13, 24, 35, 46, 57, 68, 79, 90]
-    """
+    """Return a history of at most about so many queries: those answered from the holdout first, and others evenly."""
     if len(history) <= most:
         return history
     holdout = history["source"] == "holdout"

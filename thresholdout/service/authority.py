@@ -48,15 +48,7 @@ PERMITTED: Final[dict[str, frozenset[Role]]] = {
 
 
 def check_role(by: Principal, method: str) -> None:
-    """Refuse a method to roles that may not call it.
-
-    Examples
-    --------
-    >>> check_role(Principal("k3", "team", "ann"), "submit")
-    >>> check_role(Principal("", "viewer"), "tokens")
-    Traceback (most recent call last):
-    thresholdout.service.refusals.ServiceRefused: An API token is needed. Send it as 'Authorization: Bearer TOKEN'.
-    """
+    """Refuse a method to roles that may not call it."""
     if by.role not in PERMITTED[method]:
         raise ServiceRefused("forbidden" if by.token or by.role == "admin" else "no_token")
 

@@ -34,17 +34,7 @@ class GuardCache:
     `most_bytes` limits the memory of all guards together, approximately; the last used one always stays. A guard's
     definition never changes, and its state is read from the ledger for each query. So a cached guard answers as one
     that
-    is opened anew, whatever other processes query meanwhile.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from thresholdout.ledger import open_ledger
-    >>> table, ledger = pd.DataFrame({"id": range(400), "y": [0, 1] * 200}), open_ledger(None)
-    >>> identity = PredictionGuard.create(ledger, table[:200], table[200:], label="y").identity
-    >>> cache = GuardCache(ledger)
-    >>> cache.get(identity) is cache.get(identity)
-    True
+    is opened anew, also while other processes query.
     """
 
     def __init__(self, ledger: Ledger, most_bytes: int = MOST_BYTES) -> None:

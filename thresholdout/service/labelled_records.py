@@ -58,13 +58,7 @@ _KINDS: Final = (*_INTEGERS, "<f8")
 
 
 def packed_numbers(column: NDArray[Any]) -> str:
-    """Return integers or floats as text.
-
-    Examples
-    --------
-    >>> packed_numbers(np.array([0, 1, 1]))
-    '{"kind": "<i1", "data": "AAEB"}'
-    """
+    """Return integers or floats as text."""
     if column.dtype.kind == "f":
         kind = "<f8"
     else:
@@ -83,15 +77,7 @@ def unpacked_numbers(text: str) -> NDArray[Any]:
 
 
 def packed_texts(column: list[str]) -> str:
-    """Return texts as one text.
-
-    Examples
-    --------
-    >>> packed_texts(["a", "b"])
-    '{"texts": ["a", "b"]}'
-    >>> packed_texts(["no", "yes", "no", "no"])
-    '{"texts": ["no", "yes"], "rows": {"kind": "<i1", "data": "AAEAAA=="}}'
-    """
+    """Return texts as one text."""
     different = dict.fromkeys(column)
     if 2 * len(different) > len(column):
         return json.dumps({"texts": column})

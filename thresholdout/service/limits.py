@@ -78,11 +78,6 @@ class Limits:
     free. A submission waits `wait` seconds for its answer, unless the request prefers another time. `at_once` tables
     are
     in memory, each with a thread; `most_waiting` further requests wait, and others are refused as busy.
-
-    Examples
-    --------
-    >>> Limits(most_rows=1000).most_rows
-    1000
     """
 
     most_bytes: int = 50 * _MEBIBYTE

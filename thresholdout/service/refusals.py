@@ -60,14 +60,6 @@ class ServiceRefused(ThresholdoutError):
     `code` is one of `REFUSALS`; after `retry_after` seconds the same request may be accepted. `details` are positions,
     names
     of columns and limits; they depend on the request alone.
-
-    Examples
-    --------
-    >>> refused = ServiceRefused("quota", retry_after=3600, limit=20)
-    >>> refused.status, refused.details
-    (429, {'limit': 20})
-    >>> print(refused)
-    This team has used its submissions. Nothing was charged.
     """
 
     def __init__(self, code: str, *, retry_after: int | None = None, **details: Any) -> None:

@@ -25,39 +25,21 @@ _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def check_name(argument: str, name: object) -> str:
-    """Return the name of a team or a holdout.
-
-    Examples
-    --------
-    >>> check_name("name", "ward-7")
-    'ward-7'
-    """
+    """Return the name of a team or a holdout."""
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         raise ServiceRefused("bad_name", argument=argument, expected=_ALLOWED)
     return name
 
 
 def check_text(argument: str, text: object) -> str:
-    """Return a line that is shown to others.
-
-    Examples
-    --------
-    >>> check_text("title", "Readmission, spring")
-    'Readmission, spring'
-    """
+    """Return a line that is shown to others."""
     if not isinstance(text, str) or len(text) > _MOST or any(unicodedata.category(one) in _HIDDEN for one in text):
         raise ServiceRefused("bad_name", argument=argument)
     return text
 
 
 def check_request_key(text: object) -> str:
-    """Return an Idempotency-Key.
-
-    Examples
-    --------
-    >>> check_request_key("run 12")
-    'run 12'
-    """
+    """Return an Idempotency-Key."""
     if not isinstance(text, str) or not 1 <= len(text) <= 200 or not (text.isascii() and text.isprintable()):
         raise ServiceRefused("bad_request", argument="Idempotency-Key")
     return text

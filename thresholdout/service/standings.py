@@ -36,13 +36,7 @@ _EXPECTED: Final = (
 
 
 def served_metric(text: object) -> Metric:
-    """Return the metric of a name, with its largest loss of one record in brackets where it needs one.
-
-    Examples
-    --------
-    >>> served_metric("squared_error(clip=4)").name, served_metric("accuracy").bounds
-    ('squared_error(clip=4.0)', (0.0, 1.0))
-    """
+    """Return the metric of a name, with its largest loss of one record in brackets where it needs one."""
     found = _CLIPPED.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         if isinstance(text, str) and text in METRIC_NAMES:
@@ -70,11 +64,6 @@ class Standing:
     shared. The true score of the team's best submission is between `low` and `high`. `best` is the name in the history
     of
     the submission certified to be the team's best, and `since` the number of its query.
-
-    Examples
-    --------
-    >>> Standing("ann", 1, 2, 0.8, 0.85, 3, "forest (accuracy)", 7).ranks
-    '1-2'
     """
 
     team: str
@@ -93,16 +82,7 @@ class Standing:
 
 
 def standings(entries: Iterable[Entry], metric: str, *, greater_is_better: bool) -> list[Standing]:
-    """Return the standings of clients, the best first; ties are in the order of their best submissions.
-
-    Examples
-    --------
-    >>> def answer(number, client, low, high):
-    ...     return Entry(number, f"{number}", "accuracy", 0.5, low, low, high, "holdout", None, 0.0, 1.0, client=client)
-    >>> history = [answer(1, "ann", 0.7, 0.8), answer(2, "bob", 0.75, 0.9), answer(3, "zoe", 0.1, 0.2)]
-    >>> [(found.team, found.ranks) for found in standings(history, "accuracy", greater_is_better=True)]
-    [('ann', '1-2'), ('bob', '1-2'), ('zoe', '3')]
-    """
+    """Return the standings of clients, the best first; ties are in the order of their best submissions."""
     tally = Tally(metric, greater_is_better=greater_is_better)
     for entry in entries:
         tally.add(entry)
@@ -110,16 +90,7 @@ def standings(entries: Iterable[Entry], metric: str, *, greater_is_better: bool)
 
 
 class Tally:
-    """The best submission of each client so far; `last` is the number of the last added query.
-
-    Examples
-    --------
-    >>> tally = Tally("accuracy", greater_is_better=True)
-    >>> tally.add(Entry(1, "1", "accuracy", 0.5, 0.7, 0.7, 0.8, "holdout", None, 0.0, 1.0, client="ann"))
-    >>> tally.add(Entry(2, "2", "accuracy", 0.5, 0.9, 0.85, 0.95, "holdout", None, 0.0, 1.0, client="ann"))
-    >>> [(found.low, found.submissions) for found in tally.standings()], tally.last
-    ([(0.85, 2)], 2)
-    """
+    """The best submission of each client so far; `last` is the number of the last added query."""
 
     def __init__(self, metric: str, *, greater_is_better: bool) -> None:
         self.last = 0

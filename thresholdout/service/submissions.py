@@ -98,15 +98,7 @@ Result = TypeVar("Result")
 
 
 class WorkerPool:
-    """Threads for at most `at_once` jobs at the same time; `most_waiting` more may wait.
-
-    Examples
-    --------
-    >>> pool = WorkerPool(at_once=2, most_waiting=8)
-    >>> pool.start(lambda: 3).result()
-    3
-    >>> pool.stop()
-    """
+    """Threads for at most `at_once` jobs at the same time; `most_waiting` more may wait."""
 
     def __init__(self, at_once: int, most_waiting: int) -> None:
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="submissions")

@@ -22,13 +22,7 @@ __all__ = ["AggregationAnalyst", "BenignSearch", "QuadraticAnalyst", "Vote", "ag
 
 
 def agreement(column: int) -> Query:
-    """Return the query for the rate at which an attribute agrees with the label.
-
-    Examples
-    --------
-    >>> agreement(0)(Part(np.array([[True], [False]]), np.array([True, True])))
-    array([ True, False])
-    """
+    """Return the query for the rate at which an attribute agrees with the label."""
 
     def query(part: Part) -> NDArray[np.bool_]:
         agrees: NDArray[np.bool_] = part.features[:, column] == part.labels
@@ -39,14 +33,7 @@ def agreement(column: int) -> Query:
 
 @dataclass(frozen=True)
 class Vote:
-    """A weighted vote of attributes; as a query, its accuracy. A negative weight inverts an attribute.
-
-    Examples
-    --------
-    >>> part = Part(np.array([[True, False], [False, False]]), np.array([True, True]))
-    >>> Vote(np.array([0, 1]), np.array([2.0, -1.0]))(part)
-    array([ True, False])
-    """
+    """A weighted vote of attributes; as a query, its accuracy. A negative weight inverts an attribute."""
 
     columns: NDArray[np.intp]
     weights: NDArray[np.float64]

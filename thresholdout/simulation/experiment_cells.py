@@ -35,16 +35,7 @@ def written(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """One setting with one seed.
-
-    Examples
-    --------
-    >>> cell = Cell({"n": 10}, 3)
-    >>> print(cell)
-    n=10, seed=3
-    >>> bool(cell.generator().random() == Cell({"n": 10}, 3).generator().random())
-    True
-    """
+    """One setting with one seed."""
 
     setting: Mapping[str, Any]
     seed: int

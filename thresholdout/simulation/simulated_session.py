@@ -42,13 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Part:
-    """Records: one part of a data set. Columns of features are fastest to read in Fortran order.
-
-    Examples
-    --------
-    >>> len(Part(np.zeros((3, 2)), np.zeros(3)))
-    3
-    """
+    """Records: one part of a data set. Columns of features are fastest to read in Fortran order."""
 
     features: NDArray[Any]
     labels: NDArray[Any]
@@ -270,15 +264,6 @@ class Session:
     `truth` is the true value of all queries, or a function of the query. `reported` is the exchange whose answer the
     analyst
     reports, once `interview` knows it.
-
-    Examples
-    --------
-    >>> part = Part(np.zeros((4, 1)), np.array([0, 1, 1, 1]))
-    >>> session = Session(NaiveReuse(), part, part, truth=0.5)
-    >>> session.ask(lambda part: part.labels)
-    Reply(value=0.75, half_width=nan, source='unknown')
-    >>> session.largest_error, session.broken
-    (0.25, False)
     """
 
     mechanism: Answering

@@ -40,7 +40,7 @@ class Service(Protocol):
         """Return one holdout."""
 
     def admit(self, by: Principal, name: str) -> Holdout:
-        """Raise if no table could be accepted now, whatever it contains."""
+        """Raise if every table would be refused now."""
 
     def submit(
         self,

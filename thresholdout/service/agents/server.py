@@ -351,17 +351,17 @@ def make_server(
 
     @server.tool(annotations=_READS)
     def list_holdouts() -> list[HoldoutLine]:
-        """List the holdouts that you may ask."""
+        """List the holdouts that you may query."""
         return [line_of(one) for one in holdouts.all()]
 
     @server.tool(annotations=_READS)
     def status(holdout: HoldoutName) -> HoldoutStatus:
-        """Say what a holdout's answers are about and worth, and what is left of it."""
+        """Return a holdout's estimand, guarantee and remaining budget."""
         return status_of(holdouts.one(holdout))
 
     @server.tool(annotations=_READS)
     def my_history(holdout: HoldoutName, after: After = 0, count: Count = 20) -> list[Outcome]:
-        """List your own submissions to a holdout, and what came of them."""
+        """List your own submissions to a holdout, with their outcomes."""
         return [outcome_of(one) for one in holdouts.history(holdout, after, count)]
 
     if read_file is None:

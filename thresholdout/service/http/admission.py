@@ -66,7 +66,7 @@ def announced(request: Request, most: int) -> int:
 
 
 async def receive(request: Request, most: int) -> bytes:
-    """Read a body of at most so many bytes, whatever it announces; refuse a larger or too slow one."""
+    """Read a body; refuse it if more bytes come than `most`, or if they come too slowly."""
     content = io.BytesIO()
     await _receive_into(content, request, most)
     return content.getvalue()
@@ -160,17 +160,6 @@ class Admission:
     -----
     ``at_once`` tables are in memory with a thread for each; ``most_waiting`` more requests wait. `bytes_held` and
     `places_taken` count bodies and requests at this moment.
-
-    Examples
-    --------
-    >>> async def twice(number: int) -> int:
-    ...     admission = Admission(Limits())
-    ...     async with admission.place("k1"), admission.room("k1", 100):
-    ...         found = await admission.work(lambda: 2 * number)
-    ...     admission.close()
-    ...     return found
-    >>> asyncio.run(twice(3))
-    6
     """
 
     def __init__(self, limits: Limits) -> None:

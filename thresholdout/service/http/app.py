@@ -71,7 +71,7 @@ _operation = APIRouter(tags=["operation"])
 
 @_operation.get("/live", response_model=Live)
 async def live() -> Any:
-    """Return that this process runs, whatever the state of its database: an orchestrator restarts it otherwise."""
+    """Return that this process runs, even if its database does not: an orchestrator restarts it otherwise."""
     return {"status": "ok"}
 
 

@@ -47,13 +47,7 @@ _WRONG_WIDTH = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
 def media_type(content_type: str) -> str:
-    """Return the kind of table that a Content-Type names; refuse other kinds, and text that is not UTF-8.
-
-    Examples
-    --------
-    >>> media_type("text/csv; charset=UTF-8")
-    'text/csv'
-    """
+    """Return the kind of table that a Content-Type names; refuse other kinds, and text that is not UTF-8."""
     name, _, parameters = content_type.partition(";")
     name = name.strip().lower()
     if name not in (CSV, PARQUET):
@@ -72,11 +66,6 @@ def read_upload(content: bytes, content_type: str, limits: Limits) -> pd.DataFra
     A CSV file becomes text alone, as `thresholdout.data.tables.read_table` reads it; a Parquet file numbers, truth
     values
     and text.
-
-    Examples
-    --------
-    >>> read_upload(b"id,prediction\n007,1\n", "text/csv", Limits()).to_dict("records")
-    [{'id': '007', 'prediction': '1'}]
     """
     kind = media_type(content_type)
     if len(content) > limits.most_bytes:

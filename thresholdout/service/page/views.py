@@ -36,14 +36,7 @@ _MOST_DECIMALS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A part of the number line, with ticks at round numbers.
-
-    Examples
-    --------
-    >>> axis = Axis(0.5, 1.0, (0.6, 0.8, 1.0))
-    >>> axis.left(0.75), axis.right(0.75)
-    (50.0, 50.0)
-    """
+    """A part of the number line, with ticks at round numbers."""
 
     low: float
     high: float
@@ -69,15 +62,7 @@ class Axis:
 
 
 def axis_around(intervals: Iterable[tuple[float, float]], lower: float, upper: float) -> Axis:
-    """Return an axis that separates intervals, within the range of the metric; the whole range for no intervals.
-
-    Examples
-    --------
-    >>> axis_around([(0.81, 0.86), (0.84, 0.9)], 0.0, 1.0).ticks
-    (0.82, 0.84, 0.86, 0.88, 0.9)
-    >>> axis_around([], 0.0, 1.0).ticks
-    (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-    """
+    """Return an axis that separates intervals, within the range of the metric; the whole range for no intervals."""
     ends = list(intervals)
     low = max(lower, min((one for one, _ in ends), default=lower))
     high = min(upper, max((other for _, other in ends), default=upper))
@@ -98,36 +83,18 @@ def _round_numbers(low: float, high: float) -> tuple[float, ...]:
 
 
 def decimals_for(widths: Sequence[float]) -> int:
-    """Return the number of decimals that show two digits of the narrowest interval.
-
-    Examples
-    --------
-    >>> decimals_for([0.1, 0.024]), decimals_for([])
-    (3, 3)
-    """
+    """Return the number of decimals that show two digits of the narrowest interval."""
     narrowest = min((width for width in widths if width > 0.0), default=0.05)
     return min(max(1 - math.floor(math.log10(narrowest)), 2), _MOST_DECIMALS)
 
 
 def written_low(value: float, decimals: int) -> str:
-    """Return a lower end as text, rounded down.
-
-    Examples
-    --------
-    >>> written_low(0.8499, 2)
-    '0.84'
-    """
+    """Return a lower end as text, rounded down."""
     return _written(value, decimals, ROUND_FLOOR)
 
 
 def written_high(value: float, decimals: int) -> str:
-    """Return an upper end as text, rounded up.
-
-    Examples
-    --------
-    >>> written_high(0.8401, 2)
-    '0.85'
-    """
+    """Return an upper end as text, rounded up."""
     return _written(value, decimals, ROUND_CEILING)
 
 
@@ -143,13 +110,7 @@ Relation = Literal["self", "better", "worse", "tied"]
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Teams that no certified gap divides.
-
-    Examples
-    --------
-    >>> Tier((Standing("ann", 1, 1, 0.8, 0.9, 1, "forest (accuracy)", 1),)).tied
-    True
-    """
+    """Teams that no certified gap divides."""
 
     rows: tuple[Standing, ...]
 
@@ -170,15 +131,7 @@ class Tier:
 
 
 def tiers(rows: Sequence[Standing]) -> list[Tier]:
-    """Return the tiers of a sorted leaderboard, the best first.
-
-    Examples
-    --------
-    >>> def team(name, first, last):
-    ...     return Standing(name, first, last, 0.0, 1.0, 1, "forest (accuracy)", 1)
-    >>> [len(tier.rows) for tier in tiers([team("ann", 1, 2), team("bob", 1, 2), team("zoe", 3, 3)])]
-    [2, 1]
-    """
+    """Return the tiers of a sorted leaderboard, the best first."""
     cuts = [0]
     worst = 0
     for place, (above, below) in enumerate(pairwise(rows), start=1):
@@ -190,15 +143,7 @@ def tiers(rows: Sequence[Standing]) -> list[Tier]:
 
 
 def relation(row: Standing, other: Standing, *, greater_is_better: bool) -> Relation:
-    """Return the certified relation of one team to another.
-
-    Examples
-    --------
-    >>> ann = Standing("ann", 1, 1, 0.8, 0.9, 1, "forest (accuracy)", 1)
-    >>> bob = Standing("bob", 2, 2, 0.6, 0.7, 1, "linear (accuracy)", 2)
-    >>> relation(ann, bob, greater_is_better=True)
-    'better'
-    """
+    """Return the certified relation of one team to another."""
     if row.team == other.team:
         return "self"
     if row.low > other.high:

@@ -113,24 +113,7 @@ class AuditReport:
 
 
 def audit_report(ledger: SQLLedger, guard: str | None = None) -> AuditReport:
-    """Return the audit report of a holdout.
-
-    Examples
-    --------
-    >>> import pandas as pd, tempfile
-    >>> from pathlib import Path
-    >>> from thresholdout.ledger import SQLLedger
-    >>> table = pd.DataFrame({"id": range(4000), "x": range(4000), "y": [0, 1] * 2000})
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> with SQLLedger(Path(folder.name, "guard.db")) as ledger:
-    ...     opened = PredictionGuard.create(ledger, table[:2000], table[2000:], label="y")
-    ...     right = pd.DataFrame({"id": table["id"][2000:], "prediction": table["x"][2000:] % 2})
-    ...     answer = opened.ask(right, "accuracy", expected=1.0, client="ann")
-    ...     found = audit_report(ledger)
-    >>> found.records, [(team.team, team.answers) for team in found.teams]
-    (2000, [('ann', 1)])
-    >>> folder.cleanup()
-    """
+    """Return the audit report of a holdout."""
     opened = PredictionGuard.open(ledger, guard)
     identity = opened.identity
     row, since = _of_service(ledger, identity), (*looked_at(ledger, identity), *copy_notes(ledger, identity))

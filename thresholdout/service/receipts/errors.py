@@ -23,13 +23,7 @@ __all__ = ["LedgerOutdated", "ReceiptContradicted", "ReceiptInvalid", "WitnessUn
 
 
 class ReceiptInvalid(ThresholdoutError):
-    """A text that is no receipt, or that none of the known keys has signed.
-
-    Examples
-    --------
-    >>> print(ReceiptInvalid("its signature does not fit"))
-    this is no valid receipt: its signature does not fit
-    """
+    """A text that is no receipt, or that none of the known keys has signed."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -40,13 +34,7 @@ class ReceiptInvalid(ThresholdoutError):
 
 
 class ReceiptContradicted(ThresholdoutError):
-    """A signed receipt and a history that contradicts it: one of them was forged, or the ledger was rolled back.
-
-    Examples
-    --------
-    >>> print(ReceiptContradicted("query 3 has another checkpoint there"))
-    the receipt is signed, and the history says otherwise: query 3 has another checkpoint there
-    """
+    """A signed receipt and a history that contradicts it: one of them was forged, or the ledger was rolled back."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -57,13 +45,7 @@ class ReceiptContradicted(ThresholdoutError):
 
 
 class WitnessUnusable(ThresholdoutError):
-    """A witness that cannot be relied on: damaged, cut, missing or silent.
-
-    Examples
-    --------
-    >>> print(WitnessUnusable("checkpoints.jsonl", "line 3 was changed"))
-    witness checkpoints.jsonl: line 3 was changed
-    """
+    """A witness that cannot be relied on: damaged, cut, missing or silent."""
 
     def __init__(self, location: str, reason: str) -> None:
         self.location = location
@@ -82,11 +64,6 @@ class LedgerOutdated(LedgerError):
     `behind` maps each guard with answers that are missing here to the number of the last known answer, and the number
     up to
     which its history is known to be the same here.
-
-    Examples
-    --------
-    >>> print(LedgerOutdated("leaderboard.db", {"e1971838a0c8": (120, 80)}).behind)
-    {'e1971838a0c8': (120, 80)}
     """
 
     def __init__(self, location: str, behind: Mapping[str, tuple[int, int]]) -> None:

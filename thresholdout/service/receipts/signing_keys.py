@@ -31,23 +31,7 @@ _MOST_KEYS: Final = 1000
 
 
 class Signer:
-    """Signer with the present key of a ledger; the first key is made when there is none.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from thresholdout.ledger import SQLLedger
-    >>> from thresholdout.service.receipts.signed_text import verified
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> with SQLLedger(Path(folder.name, "leaderboard.db")) as ledger:
-    ...     signer = Signer(ledger)
-    ...     text = signer.sign({"query": 1}, "example")
-    ...     claims, key = verified(text, "example", public_keys(published_keys(ledger)))
-    >>> claims, key == signer.key
-    ({'query': 1}, True)
-    >>> folder.cleanup()
-    """
+    """Signer with the present key of a ledger; the first key is made when there is none."""
 
     def __init__(self, ledger: SQLLedger) -> None:
         stored = _read(ledger) or _parsed(ledger, ledger.change_setting(RECEIPT_KEYS, _first))

@@ -178,18 +178,7 @@ class Witness(ABC):
 
 
 class FileWitness(Witness):
-    r"""A file to which several processes may append lines; made when it is missing, and never shortened.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> witness = FileWitness(Path(folder.name, "checkpoints.jsonl"))
-    >>> witness.append(["one", "two"])
-    >>> list(witness.lines("5f"))
-    [b'one\n', b'two\n']
-    >>> folder.cleanup()
-    """
+    r"""A file to which several processes may append lines; made when it is missing, and never shortened."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
@@ -298,13 +287,7 @@ class AddressWitness(Witness):
 
 
 def witness_at(where: str | os.PathLike[str]) -> Witness:
-    """Return the witness in a file or at an address.
-
-    Examples
-    --------
-    >>> witness_at("checkpoints.jsonl")
-    FileWitness('checkpoints.jsonl')
-    """
+    """Return the witness in a file or at an address."""
     if isinstance(where, str) and where.startswith(("http://", "https://")):
         return AddressWitness(where)
     if isinstance(where, str) and "://" in where:

@@ -144,7 +144,7 @@ class Submissions:
         return put.stored
 
     def put_within(self, row: SubmissionRow, quota: int | None, since: float | None) -> SubmissionRow | None:
-        """Store a submission as `put`, unless its team has sent so many others, whatever their outcome."""
+        """Store a submission as `put`, unless its team has sent so many others, with any outcome."""
         put = _Put(row, quota, since)
         self._commits.run(put, self._put_all, str(row.holdout))
         return put.stored
