@@ -1,6 +1,6 @@
-"""How records depend on one another, and what that makes of a privacy budget.
+"""Models of dependence between records, and the privacy budgets and design effects that follow from them.
 
-Models are loaded when they are first used, so that importing the package stays fast.
+Each model is imported on first use, so that importing the package stays fast.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""What a fitted model says of itself: its family, and how likely its limits are to fail."""
+"""The family of laws and the failure probability of a model fitted by confidence limits."""
 
 from __future__ import annotations
 
@@ -11,31 +11,11 @@ __all__ = ["FittedLimits"]
 
 @dataclass(frozen=True, slots=True)
 class FittedLimits:
-    """Upper confidence limits on which a fitted model rests.
+    """Upper confidence limits on which a fitted model rests."""
 
-    Parameters
-    ----------
-    family : str
-        The laws for which the limits are exact, in words.
-    count : int
-        Number of values that they were fitted to.
-    failure : float
-        Probability with which they may not hold, over the draw of those values.
-
-    Raises
-    ------
-    ArgumentError
-        For what is no probability.
-
-    Examples
-    --------
-    >>> FittedLimits("series of one kind", 500, 0.01).words[:44]
-    'for laws of this family: series of one kind;'
-    """
-
-    family: str
-    count: int
-    failure: float
+    family: str  # laws for which the limits are exact, in words
+    count: int  # number of fitted values
+    failure: float  # probability with which the limits may fail, over the draw of those values
 
     def __post_init__(self) -> None:
         if not isinstance(self.failure, float) or not 0.0 <= self.failure <= 1.0:
@@ -43,7 +23,7 @@ class FittedLimits:
 
     @property
     def words(self) -> str:
-        """What is promised, to be read after "the promise is"."""
+        """The guarantee's condition, to be read after "the promise is"."""
         return (
             f"for laws of this family: {self.family}; that limits fitted to {self.count:,} values, of which the "
             f"records have to be independent, fail has a probability of at most {self.failure:g}, which is counted"

@@ -1,4 +1,4 @@
-"""What known records leave of a model: the parts they cut it into, and the network without them.
+"""The network that remains once some records are known, and its independent parts.
 
 Proofs: `graphs/PROOFS.md`, section on evidence.
 """
@@ -28,7 +28,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Network:
-    """A network in integers: which node is in which factor, edges with their diameters, the node of each record."""
+    """A network in integers: incidence of nodes and factors, edges with their diameters, the node of each record."""
 
     incidence: Incidence
     edges: IntArray
@@ -52,7 +52,7 @@ class Network:
         return found
 
     def repeated(self, copies: int) -> Network:
-        """Return several copies of the network, without anything between them."""
+        """Return independent copies of the network."""
         its, at = self.incidence, np.arange(copies)[:, None]
         inside = Incidence(
             (its.nodes + its.n_nodes * at).ravel(),
@@ -67,7 +67,7 @@ class Network:
         return Network(inside, edges, np.tile(self.diameters, copies), nodes, forward)
 
     def without(self, known: BoolArray) -> CutNetwork:
-        """Return what is left when known records are taken out."""
+        """Return the network without the known records."""
         out = np.zeros(self.incidence.n_nodes, dtype=np.bool_)
         out[self.nodes[known]] = True
         its = self.incidence
@@ -94,34 +94,34 @@ class CutNetwork:
 
     @cached_property
     def propagation(self) -> Propagation:
-        """Messages on what is left."""
+        """Messages on the remaining network."""
         return Propagation(self.incidence)
 
     @cached_property
     def remembering(self) -> Propagation:
-        """Messages with memory on what is left."""
+        """Messages with memory on the remaining network."""
         return Propagation(self.incidence, memory=True)
 
     @property
     def parts(self) -> IntArray:
-        """Component of each record; a known one is by itself."""
+        """Component of each record; a known record is a component of its own."""
         return self.propagation.component[self.nodes]
 
     @cached_property
     def inflations(self) -> NetworkParts:
-        """The independent parts of what is left, and the variance inflation of each."""
+        """The independent parts of the remaining network, and the variance inflation of each."""
         weights = self.is_record.astype(np.float64)
         return NetworkParts(self.incidence, self.edges, self.diameters, weights, self.forward)
 
     def leakages(self, epsilon: float | FloatArray, propagation: Propagation) -> FloatArray:
-        """Return messages on what is left, shape (n,)."""
+        """Return messages on the remaining network, shape (n,)."""
         budgets = np.zeros(len(self.is_record))
         budgets[self.nodes] = epsilon
         return propagation.leakages(budgets)[self.nodes]
 
 
 def named(known: Any, labels: Sequence[Hashable] | None, n: int) -> tuple[list[int], list[Any]]:
-    """Return the positions of known records, and their states where they are given.
+    """Return the positions of known records, and their states where given.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def named(known: Any, labels: Sequence[Hashable] | None, n: int) -> tuple[list[i
 
 
 def coded(values: Mapping[int, Any], names: Iterable[Any] | None) -> dict[int, int]:
-    """Return numbers of states for the known records, from their names; they are numbers where there are no names.
+    """Return the codes of the known records' states, from their names; without names they are codes.
 
     Examples
     --------

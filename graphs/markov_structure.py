@@ -1,4 +1,4 @@
-"""What a model says about a record and those around it: blankets, quilts, influences, the graph of neighbours."""
+"""Markov blankets, quilts, influences and the graph of neighbours of a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["MarkovStructure", "Parted", "quilt_table"]
 
 
 class Parted:
-    """The part of a dependence model that says which parts its records consist of."""
+    """Mixin of models with independent parts and revealed blocks."""
 
     n: int
 
@@ -41,13 +41,13 @@ class Parted:
 
         Parameters
         ----------
-        missed : float
-            How large the probabilities that more records change may be, those of all blocks together.
+        missed : float, default=0.0
+            Bound on the probability that more records change, summed over all blocks.
 
         Returns
         -------
         RevealedBlocks
-            For independent groups each group is a block, for series a stretch; one block of all records where nothing
+            For independent groups each group is a block, for series a stretch. One block of all records where nothing
             better is known. See `graphs/PROOFS.md`, section on revealed blocks.
 
         Examples
@@ -62,12 +62,12 @@ class Parted:
         return RevealedBlocks.of_groups([self.n] if sizes is None else sizes)
 
 
-#: Most edges of a graph of neighbours.
+#: Most edges of a graph of neighbours; networkx needs some hundred bytes for each.
 MOST_EDGES = 1_000_000
 
 
 class MarkovStructure:
-    """The part of a dependence model that says how records hang on those around them [Z17, sections 2.3 and 4]."""
+    """Mixin of models with Markov blankets, quilts and influences [Z17, sections 2.3 and 4]."""
 
     n: int
 
@@ -81,7 +81,7 @@ class MarkovStructure:
         Returns
         -------
         tuple
-            Its neighbours in a Markov network; for models without one all that it may depend on.
+            Its neighbours in a Markov network; for models without a network all records that it may depend on.
 
         Examples
         --------
@@ -140,7 +140,7 @@ class MarkovStructure:
         return graph
 
     def max_influence(self, others: Iterable[Hashable], record: Hashable, *, given: Iterable[Hashable] = ()) -> float:
-        """Return how strongly a record shows in others [Z17, Definition 4].
+        """Return the max-influence of a record on other records [Z17, Definition 4].
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class MarkovStructure:
         Raises
         ------
         ArgumentError
-            For records that do not exist or are named twice, a model whose law is not stated, and tables that are too
+            For records that do not exist or are named twice, a model without a stated law, and tables that are too
             large.
 
         Examples
@@ -194,7 +194,7 @@ class MarkovStructure:
         return max([0.0, *found])
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
-        """Return Markov quilts of a record, and how strongly it shows in them [Z17, Definition 5 and Lemma 2].
+        """Return Markov quilts of a record, with its influence on them [Z17, Definition 5 and Lemma 2].
 
         Parameters
         ----------
@@ -204,9 +204,9 @@ class MarkovStructure:
         -------
         pandas.DataFrame
             One row per quilt: `quilt` and `nearby` (names; the quilt separates the record and its nearby set from all
-            others), `influence` (the max-influence on the quilt, whatever near records are known; a bound where the
-            network is large) and `spread` (the range of its log-ratios). Models without a network have one row, with an
-            empty quilt: all that the record may depend on is near.
+            others), `influence` (the max-influence on the quilt, for any known near records; a bound where the network
+            is large) and `spread` (the range of its log-ratios). Models without a network have one row, with an empty
+            quilt: all records that the record may depend on are near.
 
         Examples
         --------
@@ -271,7 +271,7 @@ class MarkovStructure:
 
 
 def quilt_table(rows: Sequence[tuple[tuple[Hashable, ...], tuple[Hashable, ...], float, float]]) -> pd.DataFrame:
-    """Return quilts, the records near, influences and ranges as a table."""
+    """Return quilts, near records, influences and ranges as a table."""
     import pandas as pd
 
     return pd.DataFrame(rows, columns=["quilt", "nearby", "influence", "spread"])

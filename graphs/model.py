@@ -1,4 +1,4 @@
-"""The interface that every dependence model has, and the model that is left once some records are known."""
+"""The interface of every dependence model, and the model that remains once some records are known."""
 
 from __future__ import annotations
 
@@ -27,18 +27,17 @@ from graphs.structure.revealed_blocks import RevealedBlocks
 
 __all__ = ["Adversary", "DependenceModel", "Given"]
 
-#: Effective records from influences count only if n over the variance inflation is at most so many times more.
+#: Effective records from influences count only if n over the variance inflation exceeds them at most this many times.
 LOST = 2.0
 
 
 class DependenceModel(Parted, RoutedModel, MarkovStructure):
-    """How n records depend on one another.
+    """Dependence between n records.
 
-    A mechanism that is differentially private in each single record may still tell much about a record through
-    the records that depend on it. A model answers five questions: how wide a mean is (`half_width`), how much wider its
-    fluctuations are than for independent records (`variance_inflation`), how much a given privacy budget leaks about
-    each record (`leakage`), which privacy budget keeps that below a target (`budget`), and what such data look like
-    (`sample`).
+    A mechanism that is differentially private in each single record may still leak much about a record through the
+    records that depend on it. A model answers five questions: the half-width of a mean (`half_width`), its design
+    effect (`variance_inflation`), the leakage about each record at a privacy budget (`leakage`), the largest privacy
+    budget within a target leakage (`budget`), and simulated data (`sample`).
 
     Parameters
     ----------
@@ -57,8 +56,8 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
     ``exp(-2 n t^2 / Lambda)``, and the same below. Independent records have 1.
 
     A model class lists its routes in `methods` and `inflation_methods` and implements `_profile`, `_inflation`,
-    `_content`, `sample` and `describe`; checks, the choice of the best route and the search for a privacy budget are
-    inherited.
+    `_content`, `sample` and `describe`. It inherits checks, the choice of the best route and the search for a privacy
+    budget.
 
     References
     ----------
@@ -73,7 +72,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
     """
 
     _limits: FittedLimits | None = None
-    #: What truths are conditional on beyond what is known, once records are known, in words.
+    #: Condition of the estimand beyond the known records, in words.
     condition_beyond: str = ""
     _assumed: bool = False
 
@@ -116,19 +115,19 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         raise ArgumentError("model", seen, "a model with a law (a Markov chain), or a table of joint probabilities")
 
     def effective_records(self) -> float | None:
-        """Return how many independent records fluctuate no less, in the sense of relative entropy.
+        """Return the effective sample size, in the sense of relative entropy.
 
         Returns
         -------
         float or None
             N, at most n, such that ``ln E exp(u q(X)) <= N ln(1 - p + p e^(u/N))`` for every fixed mean q of per-record
             values in [0, 1] with the expectation p and every u. So ``P(q >= p and N kl(q, p) >= a) <= e^-a``, and the
-            same below. ``None`` where no such number is known, or only one far below ``n / variance_inflation()``.
+            same below. None where no such number is known, or only one far below ``n / variance_inflation()``.
 
         Notes
         -----
-        For independent groups the number of records over the size of the largest group, for colourings over the number
-        of colours, for chains and what hangs off them over the spectral radius of the influences; the proofs are in
+        N is the number of records divided by the size of the largest group (independent groups), by the number of
+        colours (colourings), or by the spectral radius of the influences (chains and hidden chains). Proofs:
         ``graphs/PROOFS.md``, sections on effective records and on influences.
 
         Examples
@@ -150,7 +149,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
 
     @property
     def fitted_limits(self) -> FittedLimits | None:
-        """Limits that the model was fitted with, and for which laws; None for a model that was declared.
+        """Limits of the fit, and the laws for which they are exact; None for a declared model.
 
         Examples
         --------
@@ -162,20 +161,20 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
 
     @property
     def fit_failure(self) -> float:
-        """Probability with which the limits that the model was fitted with may not hold; 0 for a declared model.
+        """Probability with which the limits of the fit may not hold; 0 for a declared model.
 
-        Whoever promises something with a probability for the unknown law has to add it to the probability of error.
+        Guarantees for the unknown law add it to their error probability.
         """
         limits = self.fitted_limits
         return 0.0 if limits is None else limits.failure
 
     def fitted(self, limits: FittedLimits) -> Self:
-        """Return the same model, as one whose parameters are confidence limits.
+        """Return the same model, marked as one whose parameters are confidence limits.
 
         Parameters
         ----------
         limits : FittedLimits
-            Where they come from; every number of this model has to hold for all laws of the family within them.
+            Origin of the limits. Every number of this model has to hold for all laws of the family within them.
 
         Examples
         --------
@@ -189,7 +188,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         return copied
 
     def within_limits(self) -> Self:
-        """Return the same model under the assumption that its limits hold, for whoever has paid for their failure.
+        """Return the same model under the assumption that its limits hold; the caller accounts for their failure.
 
         Examples
         --------
@@ -205,7 +204,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         return copied
 
     def _fitted_with(self) -> FittedLimits | None:
-        """Return the limits of the model, or of that which it is made of."""
+        """Return the limits of the model, or of the model inside it."""
         return self._limits
 
     def given(self, known: Iterable[Hashable] | Mapping[Any, Any]) -> Given:
@@ -214,13 +213,13 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         Parameters
         ----------
         known : iterable of records, or mapping from record to state
-            The records that are known, with their states if data are to be sampled: by name where a graph names the
+            The known records, with their states if data are to be sampled: by name where a graph names the
             records (`model.records`), by number elsewhere.
 
         Returns
         -------
         Given
-            Its n is the number of records left; it says what its guarantees are conditional on.
+            Its n is the number of remaining records, and `condition` states the condition of its guarantees.
 
         Examples
         --------
@@ -263,9 +262,9 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
     def _influences(self, weights: FloatArray, known: BoolArray | None = None) -> FloatArray | None:
         """Return weighted row sums of influences that hold under every field, or None where none are known.
 
-        With J_ij at least the total variation distance between the laws of record j given two values of record i, under
-        every field on single records, the sums over j of J_ij w_j, rounded up, for weights that are not negative; the
-        known records have no rows and columns, and the weight 0.
+        J_ij bounds the total variation distance between the laws of record j given two values of record i, under every
+        field on single records. The result is the sums over j of J_ij w_j, rounded up, for non-negative weights. Known
+        records have no rows and columns, and the weight 0.
         """
         return None
 
@@ -274,7 +273,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         return None
 
     def _influence_inflation(self, known: BoolArray | None = None) -> float:
-        """Return the inflation that follows from the influences, among the records that are not known."""
+        """Return the inflation by the influences among the unknown records."""
         left: FloatArray = np.ones(self.n) if known is None else (~known).astype(np.float64)
         rows = self._influences(left, known)
         if rows is None:
@@ -282,17 +281,17 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
             raise RouteUnavailable("influences", reason, ("best",))
         return upward_sum(rows[left > 0]) / float(left.sum()) * (1 + 4 * UNIT)
 
-    # What known records leave of a model --------------------------------------------------------------------
+    # Known records ------------------------------------------------------------------------------------------
 
     #: Routes to a variance inflation once records are known.
     _inflations_given: ClassVar[tuple[str, ...]] = ("components", "interdependence")
 
     def _inflation_given(self, method: str, known: BoolArray) -> float | None:
-        """Return the inflation of what is left by a route of this class, or None where it says nothing."""
+        """Return the inflation of the remaining records by a route of this class, or None where it has none."""
         return None
 
     def _network(self) -> Network | None:
-        """Return the network that the model is, where it is one."""
+        """Return the network of the model, if it has one."""
         return None
 
     def _remainder(self, known: BoolArray) -> DependenceModel | None:
@@ -304,33 +303,33 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         return None
 
     def _by_parts_given(self, known: BoolArray, bounded_differences: bool) -> tuple[float, str]:
-        """Return the inflation of what is left with the best route in each part, and which that is, in words."""
+        """Return the inflation of the remaining records with the best route in each part, and the routes in words."""
         raise RouteUnavailable("parts", f"the {type(self).__name__} has no parts", ("best",))
 
     def _effective_given(self, known: BoolArray) -> float | None:
-        """Return the effective records of what is left, where the class knows better than from influences."""
+        """Return the effective sample size of the remaining records, where it is better than that by influences."""
         return None
 
     def _stretches(self, known: BoolArray) -> Callable[[str, float], Profile | None] | None:
         """Return a function from a route and one budget for all unknown records to their profile, where that is short.
 
-        It returns None for routes that it does not know.
+        The function returns None for unknown routes.
         """
         return None
 
     def _profile_given(
         self, method: str, epsilon: float | FloatArray, known: BoolArray, cut: CutNetwork | None
     ) -> Profile:
-        """Return leakages by a route that holds for every set of known records, these among them.
+        """Return leakages by a route that holds for every set of known records.
 
-        `cut` is what the known records leave of the network, where the model is one.
+        `cut` is the network without the known records, where the model is a network.
         """
         if method in ("messages", "self-avoiding") and cut is not None:
             propagation = cut.propagation if method == "messages" else cut.remembering
             try:
                 return Profile.of(cut.leakages(epsilon, propagation))
             except RouteUnavailable:
-                pass  # no loops are left to remember; the bound for the whole holds whatever is known
+                pass  # no loops remain to remember; the bound for the whole holds for any known records
         return self._profile(method, epsilon, "informed")
 
     def _sample_given(
@@ -338,7 +337,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
     ) -> npt.NDArray[Any] | None:
         """Draw all records given the known ones, or return None where only a table of joint probabilities can.
 
-        `known` returns the numbers of the known states, and raises where they were not given.
+        `known` returns the codes of the known states, and raises if they were not given.
         """
         return None
 
@@ -351,25 +350,26 @@ class Given(DependenceModel):
     model : DependenceModel
         Dependence of all records, the known ones included.
     known : iterable of records, or mapping from record to state
-        The records that are known: training records that are connected with the holdout, published values. By name
-        where a graph names the records (`model.records`), by number elsewhere. With their states, such data can be
-        sampled; no leakage depends on the states.
+        The known records: training records that are connected with the holdout, published values. By name
+        where a graph names the records (`model.records`), by number elsewhere. States are needed for sampling only; no
+        leakage depends on them.
 
     Raises
     ------
     ArgumentError
-        For records that do not exist or repeat, and when no record is left.
+        For records that do not exist or repeat, and when no record remains.
 
     Notes
     -----
-    Known records join what every adversary knows, and every law becomes the law given them: guarantees are about
-    E[q(X) | known], not about E q(X). A bound that holds whatever an adversary knows survives unchanged, with no
-    budget for known records; known records of a chain or of a group that cut it apart are made use of. Bounds for an
-    adversary who knows nothing are void: adversary="uninformed" knows those records only, and is bounded by the
-    informed one, except where the rest is again a model of its kind (windows, dependency graphs, crossed effects).
-    Variance inflation and stationarity belong to the law of all records; those of the conditional law follow from the
-    independence of the parts that are left, the kernels of a chain between known records, influences, and entries of
-    the interdependence matrix, which hold for every law of single records (`graphs/PROOFS.md`, section on evidence).
+    Every adversary knows the known records too, and every law becomes the law given them: guarantees are about E[q(X) |
+    known], not about E q(X). A bound for an adversary who may know any records holds unchanged, with no budget for
+    known records. Known records that cut a chain or a group apart lower it. Bounds for an adversary who knows nothing
+    are void: adversary="uninformed" knows those records only. The bound for the informed one applies, except where the
+    rest is again a model of its kind (windows, dependency graphs, crossed effects).
+
+    Variance inflation and stationarity belong to the law of all records. The conditional law has numbers of its own:
+    from the independence of the remaining parts, the kernels of a chain between known records, influences, and entries
+    of the interdependence matrix, which hold for every law of single records (`graphs/PROOFS.md`, section on evidence).
 
     Examples
     --------
@@ -442,12 +442,12 @@ class Given(DependenceModel):
 
     @property
     def records(self) -> IntArray:
-        """Numbers in `model` of the records that are left, increasing."""
+        """Numbers in `model` of the remaining records, increasing."""
         return self._left.copy()
 
     @property
     def condition(self) -> str:
-        """What the guarantees are conditional on, in words."""
+        """The condition of the guarantees, in words."""
         labels = self._model._record_labels()
         first = self._known[:5].tolist()
         count, shown = len(self._known), ", ".join(str(k if labels is None else labels[k]) for k in first)
@@ -517,24 +517,24 @@ class Given(DependenceModel):
         return super()._independent_parts() if self._parts is None else self._parts
 
     def independent_groups(self) -> IntArray | None:
-        """Return the sizes of the parts that are independent given the known records, where that is so."""
+        """Return the sizes of the parts that are independent given the known records, if there are several."""
         if self._rest is not None:
             return self._rest.independent_groups()
         return None if self._parts is None else np.bincount(self._parts).astype(np.int64)
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return how many of the records that are left change with each block of them."""
+        """Return how many of the remaining records change with each block of them."""
         return super().revealed_blocks(missed) if self._rest is None else self._rest.revealed_blocks(missed)
 
     def effective_records(self) -> float | None:
-        """Return how many independent records fluctuate no less, given the known ones, where that is known."""
+        """Return the effective sample size given the known records, where it is known."""
         if self._rest is not None:
             return self._rest.effective_records()
         found = self._model._effective_given(self._mask)
         return super().effective_records() if found is None else found
 
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Draw the records that are left, given the known ones.
+        """Draw the remaining records, given the known ones.
 
         Parameters
         ----------
@@ -548,7 +548,7 @@ class Given(DependenceModel):
         Raises
         ------
         ArgumentError
-            When the states of the known records were not given, or are impossible, or the model is neither a Markov
+            If the states of the known records were not given, or are impossible, or the model is neither a Markov
             chain nor independent nor small enough for a table of joint probabilities.
         """
         drawn_all = self._model._sample_given(self._codes, rng)
@@ -559,12 +559,12 @@ class Given(DependenceModel):
         return np.array(np.unravel_index(drawn, table.shape), dtype=np.int64)
 
     def joint(self) -> FloatArray:
-        """Return the table of joint probabilities of the records that are left, given the known ones.
+        """Return the table of joint probabilities of the remaining records, given the known ones.
 
         Raises
         ------
         ArgumentError
-            As `sample`; states of a model without names are numbers of states, 0, 1, ...
+            As `sample`; states of a model without names are codes 0, 1, ...
         """
         codes = self._codes()
         table = self._model.joint()
@@ -589,7 +589,7 @@ class Given(DependenceModel):
         return f"{self.n} records that are left of {self._model.describe()}, {self.condition}"
 
     def _codes(self) -> dict[int, int]:
-        """Return numbers of states for the known records."""
+        """Return codes of the known records' states."""
         if len(self._known) and not self._values:
             raise ArgumentError("known", "records without their states", "a mapping from records to states")
         names: Any = getattr(self._model, "states", None)

@@ -1,4 +1,4 @@
-"""Pictures of dependence. Every function takes ``ax=None`` and returns the axes it drew on."""
+"""Plots of dependence. Every function takes ``ax=None`` and returns the axes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["plot_diagnosis", "plot_graph", "plot_leakage"]
 
 BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
 
-#: Colour and width of the lines of sound routes: thinner ones come on top, so that equal routes can all be seen.
+#: Colour and width of the lines of sound routes: thinner ones are on top, so that equal routes stay visible.
 SOUND = [
     ("#0b6fa4", 3.8),
     ("#d95f02", 3.4),
@@ -33,19 +33,12 @@ SOUND = [
     ("#e7298a", 1.0),
 ]
 
-#: Most nodes of a graph that are laid out and drawn.
+#: Most nodes of a drawn graph: the layout is quadratic in them.
 MOST_NODES = 5000
 
 
 def plot_graph(graph: nx.Graph[Any], leakage: Any, ax: Any = None, *, seed: int = 0) -> Any:
-    """Draw a graph with its records coloured by leakage.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> plot_graph(nx.path_graph(3), [0.1, 0.2, 0.1]).get_title()
-    'leakage about each record'
-    """
+    """Draw a graph with its records coloured by leakage."""
     import networkx as nx
 
     expected = "one number for each node"
@@ -76,16 +69,8 @@ def plot_leakage(
 ) -> Any:
     """Draw the largest leakage against the privacy budget, one line for each route that applies.
 
-    Notes
-    -----
-    Routes as printed in the literature are dashed and grey; the smallest of the sound ones is what
-    ``method="best"`` gives. The dotted line is what independent records leak, the budget itself.
-
-    Examples
-    --------
-    >>> from graphs import MarkovChain
-    >>> plot_leakage(MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=50)).get_ylabel()
-    'largest leakage (nats)'
+    Routes as printed in the literature are dashed and grey. ``method="best"`` is the smallest of the sound routes. The
+    dotted line is the leakage of independent records, the budget itself.
     """
     budgets = np.geomspace(1e-3, 1, 25) if epsilon is None else real_array("epsilon", epsilon, "positive numbers")
     if budgets.ndim != 1 or not len(budgets) or not (budgets > 0).all():
@@ -114,15 +99,7 @@ def plot_leakage(
 def plot_diagnosis(
     tests: Sequence[PermutationTest], adjusted: FloatArray, half_widths: Any, recommended: Any, ax: Any = None
 ) -> Any:
-    """Draw the effect of each permutation test, and beside them what each fitted model makes of a query.
-
-    Examples
-    --------
-    >>> from graphs.estimation import diagnose
-    >>> left, right = diagnose(np.sin(np.arange(100)), order=True, permutations=19).plot()
-    >>> left.get_xlabel(), right.get_xlabel()
-    ('effect size (scale of a correlation)', 'half-width of one query')
-    """
+    """Draw the effect of each permutation test, and beside them the half-width that each fitted model implies."""
     rows = max(len(tests), len(half_widths))
     left, right = _figure((10.0, 1.8 + 0.45 * rows)).subplots(1, 2) if ax is None else ax
     _draw_tests(left, tests, adjusted)

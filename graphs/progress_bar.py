@@ -1,4 +1,4 @@
-"""How far long work is: one bar for everything, on standard error, once two seconds are over."""
+"""One progress bar for all long work, on standard error, after two seconds."""
 
 from __future__ import annotations
 
@@ -26,17 +26,10 @@ def progress_bar(
     done: int = 0,
     show: bool = True,
 ) -> tqdm[Any]:
-    """Return a bar that shows how far long work is; loop over it, or ``update`` it inside ``with``.
+    """Return a progress bar; loop over it, or ``update`` it inside ``with``.
 
-    It appears after two seconds, in terminals and notebooks, and goes when the work is done. The environment variable
-    ``TQDM_DISABLE`` (any text) turns all bars off; processes that others started show none.
-
-    Examples
-    --------
-    >>> [number**2 for number in progress_bar(range(3), doing="squaring", unit="numbers")]
-    [0, 1, 4]
-    >>> with progress_bar(doing="adding", unit="rows", total=10) as bar:
-    ...     added = bar.update(10)
+    It appears after two seconds, in terminals and notebooks, and disappears when the work is done. The environment
+    variable ``TQDM_DISABLE`` (any text) turns all bars off; worker processes show none.
     """
     from multiprocessing import current_process
 

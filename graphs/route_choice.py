@@ -24,18 +24,12 @@ Adversary: TypeAlias = Literal["informed", "uninformed"]
 
 
 class RoutedModel(ABC):
-    """Records whose leakage and variance inflation are bounded by several routes, of which the best counts.
+    """Records whose leakage and variance inflation are bounded by several routes; the best counts."""
 
-    Parameters
-    ----------
-    n : int
-        Number of records, at least one.
-    """
-
-    #: Routes to a leakage that this class knows, see `graphs.routes.ROUTES`.
+    #: Routes to a leakage of this class, see `graphs.routes.ROUTES`.
     methods: ClassVar[tuple[str, ...]] = ("group",)
 
-    #: Routes to a variance inflation that this class knows, see `graphs.routes.INFLATIONS`.
+    #: Routes to a variance inflation of this class, see `graphs.routes.INFLATIONS`.
     inflation_methods: ClassVar[tuple[str, ...]] = ("components",)
 
     def __init__(self, n: int) -> None:
@@ -58,24 +52,24 @@ class RoutedModel(ABC):
         """Return the variance inflation by one of `inflation_methods`, rounded up, possibly above n."""
 
     def _by_parts(self, bounded_differences: bool) -> tuple[float, str]:
-        """Return the inflation with the best route in each independent part, and which were the best, in words.
+        """Return the inflation with the best route in each independent part, and these routes in words.
 
-        For models that list "parts" among their `inflation_methods`, and instead of `_inflation` there.
+        For models that list "parts" among their `inflation_methods`, in place of `_inflation`.
         """
         raise RouteUnavailable("parts", f"{type(self).__name__} has no parts", self.inflation_methods)
 
     def leakage(self, epsilon: Any, method: str = "best", adversary: Adversary = "informed") -> FloatArray:
-        """Return what a mechanism tells about each record.
+        """Return an upper bound on the leakage of a mechanism about each record.
 
         Parameters
         ----------
         epsilon : float or array of shape (n,)
-            Differential privacy of the mechanism with respect to each single record, nats; a mapping or a Series is
+            Differential privacy of the mechanism with respect to each single record, nats. A mapping or a Series is
             aligned with the names of the records, where they have names.
-        method : str
+        method : str, default="best"
             "best" (the smallest of all sound routes, record by record) or one of `methods`. Routes that end in
             "-published" reproduce the literature, for comparison.
-        adversary : {"informed", "uninformed"}
+        adversary : {"informed", "uninformed"}, default="informed"
             Whether the adversary may know any other records, or the model only.
 
         Returns
@@ -86,9 +80,9 @@ class RoutedModel(ABC):
         Raises
         ------
         ArgumentError
-            An argument that cannot be used.
+            If an argument cannot be used.
         RouteUnavailable
-            The route does not apply to this model; the error names those that do.
+            If the route does not apply to this model; the error names the routes that do.
 
         Examples
         --------
@@ -113,7 +107,7 @@ class RoutedModel(ABC):
             Target for the leakage, nats, positive.
         method, adversary
             As in `leakage`.
-        reduce : {"max", "mean"}
+        reduce : {"max", "mean"}, default="max"
             Whether the largest or the mean leakage over the records has to stay within the target.
 
         Returns
@@ -124,15 +118,15 @@ class RoutedModel(ABC):
         Raises
         ------
         ArgumentError
-            An argument that cannot be used.
+            If an argument cannot be used.
         RouteUnavailable
-            The route does not apply, or leaves no positive privacy budget.
+            If the route does not apply, or leaves no positive privacy budget.
 
         Notes
         -----
-        Leakage does not decrease with the privacy budget, so that is found by a bracketing search that only ever
-        returns a point at which the leakage was evaluated and found small enough. It is never above the target,
-        since every bound on the leakage is at least eps'.
+        Leakage does not decrease with the privacy budget. The search returns only a point at which the leakage was
+        evaluated and found within the target. The budget is never above the target, since every bound on the leakage is
+        at least eps'.
 
         Examples
         --------
@@ -159,14 +153,14 @@ class RoutedModel(ABC):
         return found
 
     def variance_inflation(self, method: str = "best", bounded_differences: bool = False) -> float:
-        """Return how much wider a mean fluctuates than it would with independent records.
+        """Return the variance inflation (design effect) of a mean, compared with independent records.
 
         Parameters
         ----------
-        method : str
+        method : str, default="best"
             "best" (the smallest that applies) or one of `inflation_methods`.
-        bounded_differences : bool
-            Ask for a number that holds for every statistic with bounded differences, not for means only.
+        bounded_differences : bool, default=False
+            Whether the number has to hold for every statistic with bounded differences, not for means only.
 
         Returns
         -------
@@ -178,9 +172,9 @@ class RoutedModel(ABC):
         Raises
         ------
         ArgumentError
-            No such method.
+            If there is no such method.
         RouteUnavailable
-            The route does not apply to this model, or not to all statistics with bounded differences.
+            If the route does not apply to this model, or not to all statistics with bounded differences.
 
         Examples
         --------
@@ -203,28 +197,28 @@ class RoutedModel(ABC):
 
     @property
     def fit_failure(self) -> float:
-        """Probability with which the limits that the model was fitted with may not hold; 0 for a declared model."""
+        """Probability with which the limits of the fit may not hold; 0 for a declared model."""
         return 0.0
 
     def half_width(self, confidence: float = 0.95) -> float:
-        """Return how far one mean over the records is from what it is expected to be at most.
+        """Return a half-width for the distance of one mean over the records from its expectation.
 
         Parameters
         ----------
-        confidence : float
-            Probability with which it holds; that with which fitted limits may fail is counted.
+        confidence : float, default=0.95
+            Confidence level. The failure probability of fitted limits is included.
 
         Returns
         -------
         float
-            For one query that was fixed in advance, a mean of per-record values in [0, 1] such as an accuracy,
-            whatever it is; times the length of another range. 1 where nothing can be said. A guard's answers are wider:
-            see `thresholdout.plan`.
+            For one query fixed in advance, any mean of per-record values in [0, 1] such as an accuracy. Multiply by the
+            length of another range. 1 where no smaller number holds. A guard's answers are wider: see
+            `thresholdout.plan`.
 
         Raises
         ------
         ArgumentError
-            For another confidence.
+            If the confidence is not between 0 and 1.
 
         Examples
         --------
@@ -235,25 +229,25 @@ class RoutedModel(ABC):
         return mean_half_width(self.n, self.variance_inflation(), check_confidence(confidence), self.fit_failure)
 
     def records_for(self, half_width: float, confidence: float = 0.95) -> float:
-        """Return how many records of this kind it takes for one mean to be within a half-width.
+        """Return the number of records of this kind for one mean to be within a half-width.
 
         Parameters
         ----------
         half_width : float
-            To be reached, in (0, 1).
-        confidence : float
+            Target, in (0, 1).
+        confidence : float, default=0.95
             As in `half_width`.
 
         Returns
         -------
         float
-            A whole number, when the variance inflation stays what it is; infinite where all records are connected, so
-            that more of them need not help.
+            A whole number, assuming that the variance inflation does not change. Infinite where all records are
+            connected, since more of them need not help.
 
         Raises
         ------
         ArgumentError
-            For another half-width or confidence.
+            If the half-width or the confidence is out of range.
 
         Examples
         --------
@@ -269,19 +263,18 @@ class RoutedModel(ABC):
 
         Parameters
         ----------
-        bounded_differences : bool
+        bounded_differences : bool, default=False
             As in `variance_inflation`.
-        confidence : float
+        confidence : float, default=0.95
             As in `half_width`.
 
         Returns
         -------
         pandas.DataFrame
-            One row per method: `inflation` (of that route alone; missing when it does not apply), `won` (the
-            smallest), `half_width` (of one query that was fixed in advance, by that route alone),
-            `bounded_differences` (whether it holds for every statistic with bounded differences, or for means of
-            per-record values only), `source`, and `reason` (why it does not apply; for "parts", which route was the
-            best in how many parts).
+            One row per method: `inflation` (of that route alone; missing when it does not apply), `won` (the smallest),
+            `half_width` (of one query fixed in advance, by that route alone), `bounded_differences` (whether it holds
+            for every statistic with bounded differences, or for means of per-record values only), `source`, and
+            `reason` (why it does not apply; for "parts", the best route and in how many parts).
 
         Examples
         --------
@@ -311,16 +304,16 @@ class RoutedModel(ABC):
         return table
 
     def explain(self, epsilon: float, adversary: Adversary = "informed", confidence: float = 0.95) -> pd.DataFrame:
-        """Compare all routes to a privacy budget, and what an answer with noise of that budget is worth.
+        """Compare all routes to a privacy budget, and the half-width of an answer with noise of that budget.
 
         Parameters
         ----------
         epsilon : float
             Target for the largest leakage, nats, positive.
-        adversary : {"informed", "uninformed"}
+        adversary : {"informed", "uninformed"}, default="informed"
             As in `leakage`.
-        confidence : float
-            Of the half-widths.
+        confidence : float, default=0.95
+            Confidence level of the half-widths.
 
         Returns
         -------
@@ -351,7 +344,14 @@ class RoutedModel(ABC):
             failure = self.fit_failure
             width = budget if math.isnan(budget) else answer_half_width(self.n, inflation, budget, level, failure)
             rows.append((name, budget, width, ROUTES[name].source, reason, ROUTES[name].published))
-        columns = ["method", "budget", "half_width", "source", "reason", "published"]  # a screen cuts out the middle
+        columns = [
+            "method",
+            "budget",
+            "half_width",
+            "source",
+            "reason",
+            "published",
+        ]  # pandas elides the middle columns
         table = pd.DataFrame(rows, columns=columns).set_index("method")
         sound = table["budget"].where(~table["published"])
         table["won"] = table.index == sound.idxmax()

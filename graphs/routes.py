@@ -1,4 +1,4 @@
-"""The routes from a privacy budget to leakage and to variance inflation: names, sources, standing."""
+"""Names, sources and validity of the routes to leakage and to variance inflation."""
 
 from __future__ import annotations
 
@@ -11,37 +11,22 @@ __all__ = ["INFLATIONS", "ROUTES", "InflationRoute", "Route"]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One way to bound what a mechanism leaks about a record.
+    """A bound on the leakage of a mechanism about a record."""
 
-    Parameters
-    ----------
-    published : bool
-        Kept as printed in the literature, for comparison; nothing in this project builds on it.
-    source : str
-        Where it comes from, in few words.
-    """
-
-    published: bool
-    source: str
+    published: bool  # as printed in the literature, for comparison only
+    source: str  # where it comes from, in few words
 
 
 @dataclass(frozen=True, slots=True)
 class InflationRoute:
-    """One way to bound the variance inflation.
+    """A bound on the variance inflation."""
 
-    Parameters
-    ----------
-    bounded_differences : bool
-        Whether it holds for every statistic with bounded differences, or for means of per-record values only.
-    source : str
-        Where it comes from, in few words.
-    """
-
+    # whether it holds for every statistic with bounded differences, or for means of per-record values only
     bounded_differences: bool
-    source: str
+    source: str  # where it comes from, in few words
 
 
-#: Every route to a leakage, by the name that `method=` takes.
+#: Every route to a leakage, by its name in `method=`.
 ROUTES: Mapping[str, Route] = MappingProxyType(
     {
         "group": Route(False, "group privacy of the records that are connected"),
@@ -56,7 +41,7 @@ ROUTES: Mapping[str, Route] = MappingProxyType(
     }
 )
 
-#: Every route to a variance inflation, by the name that `method=` takes.
+#: Every route to a variance inflation, by its name in `method=`.
 INFLATIONS: Mapping[str, InflationRoute] = MappingProxyType(
     {
         "components": InflationRoute(True, "McDiarmid over independent groups"),

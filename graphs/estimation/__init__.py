@@ -1,9 +1,9 @@
-"""Estimating dependence from data, and asking whether there is any.
+"""Estimates of dependence from data, tests for it, and confidence limits.
 
-A fitted model is an estimate. What is computed from it, a privacy budget or a leakage, is a guarantee for the fitted
-law; for the law that the data came from it holds as far as the two agree. `budget_interval` says how far it moves.
-Limits (`autoregression_limit`, `panel_limits`, `crossed_limits`, `intraclass_limit`, `range_limit`) are exact for the
-laws of a family, and models at limits (`fit_autoregression`, `fit_components`, `fit_kernel`, `fit_panel`) hold for all.
+Numbers computed from a fitted model are guarantees for the fitted law only. `budget_interval` estimates how far they
+move. Limits (`autoregression_limit`, `panel_limits`, `crossed_limits`, `intraclass_limit`, `range_limit`) are exact for
+the laws of a family. Models at limits (`fit_autoregression`, `fit_components`, `fit_kernel`, `fit_panel`) hold for all
+laws within the limits.
 """
 
 from __future__ import annotations

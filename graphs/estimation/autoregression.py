@@ -20,22 +20,23 @@ __all__ = ["Means", "autoregression_limit"]
 
 Means = Literal["common", "own"]
 
-#: Ratio of neighbouring distances from a unit root at which the statistic changes.
+#: Ratio of the ends of a piece of the interval of distances from a unit root. Each piece has weights of its own.
+#: Smaller steps are sharper and slower; every choice is valid (PROOFS.md, autoregression).
 _STEP = 1.25
 
-#: Different weights of one statistic.
+#: Number of different weights of one statistic: bounds the number of chi-squares in its law.
 _WEIGHTS = 64
 
-#: Share of the probability of failure by which a tail may be too large.
+#: Tolerance of a tail bound, relative to the probability of failure. The bound errs upwards, so it stays valid.
 _LOOSE = 1e-4
 
-#: Largest ratio of the distances from a unit root that weights compare.
+#: Largest ratio of the distances from a unit root that the weights compare; affects power only.
 _STEEPEST = 3.0
 
-#: Granted to sums of squares, relative to the sum of the absolute terms.
+#: Rounding charged to sums of squares, relative to the sum of the absolute terms: more than n units for n < 1e5.
 _ROUNDING = 1e-11
 
-#: Relative error granted to roots of quadratic functions, double ones included.
+#: Relative error charged to roots of quadratic functions. A double root loses half the digits.
 _ROOT = 1e-5
 
 
@@ -45,13 +46,13 @@ def autoregression_limit(values: Any, units: Any = None, failure: float = 0.01, 
     Parameters
     ----------
     values : sequence of length n
-        One number for each record, in order of time (within each unit), at equal distances, none left out.
+        One number for each record, in order of time (within each unit), at equal distances, without gaps.
     units : sequence of hashable of length n, optional
-        The unit of each record; independent series with the same coefficient and the same variance of the innovations.
+        The unit of each record: independent series with the same coefficient and the same variance of the innovations.
         One series by default.
-    failure : float
+    failure : float, default=0.01
         Probability with which the limit may lie below the absolute coefficient, in (0, 1).
-    means : {"common", "own"}
+    means : {"common", "own"}, default="common"
         Whether all units have one mean, or each its own, of any size and law.
 
     Returns
@@ -63,18 +64,18 @@ def autoregression_limit(values: Any, units: Any = None, failure: float = 0.01, 
     Raises
     ------
     ArgumentError
-        For values that cannot be used, and when too few are left beside the means.
+        If the values cannot be used, or too few remain after the means are removed.
 
     Notes
     -----
-    For series ``y_t - m = phi (y_{t-1} - m) + e_t`` with independent normal innovations of one variance. The start may
-    be any for a single series, and for units with means of their own; it is that of a stationary series otherwise.
-    For the true coefficient the differences ``y_t - phi y_{t-1}``, less their means, point into a uniform direction,
-    so any weighted mean of the squares of their cosine coefficients has a known law; so have first values of units
-    with a common mean. Weights are those of the best test against smaller coefficients, near the one that is tested;
-    they depend on it, not on the values. A limit is the largest absolute coefficient that is not rejected, and comes
-    from the roots of quadratic functions, so that nothing has to be monotone, and nothing is approximate as the
-    coefficient gets close to 1.
+    The model is ``y_t - m = phi (y_{t-1} - m) + e_t`` with independent normal innovations of one variance. A single
+    series and units with means of their own may start anywhere. Units with a common mean start in the stationary law.
+
+    At the true coefficient the differences ``y_t - phi y_{t-1}``, less their means, have a uniform direction. Any
+    weighted mean of the squares of their cosine coefficients therefore has a known law. The same holds with the first
+    values of units with a common mean. The weights are those of the best test against smaller coefficients. They depend
+    on the tested coefficient, not on the values. The limit is the largest absolute coefficient that is not rejected. It
+    is computed from the roots of quadratic functions, so no monotonicity is needed and the level stays exact near 1.
 
     Examples
     --------
@@ -99,25 +100,13 @@ def autoregression_limit(values: Any, units: Any = None, failure: float = 0.01, 
 
 @dataclass(frozen=True, slots=True)
 class _Spectrum:
-    """Cosine coefficients of the values of all units from the second on, and of those before, without the means.
+    """Cosine coefficients of all units' values, without the means: from the second value on, and one step earlier."""
 
-    Parameters
-    ----------
-    later, earlier : ndarray of shape (N,)
-        Of ``y_t`` and of ``y_{t-1}``.
-    frequencies : ndarray of shape (N,)
-        From 0 to pi.
-    starts : float
-        Sum of the squares of the first values of all units about their mean, where the mean is common.
-    start_count : int
-        How many independent squares that is; 0 where the first values are not used.
-    """
-
-    later: FloatArray
-    earlier: FloatArray
-    frequencies: FloatArray
-    starts: float
-    start_count: int
+    later: FloatArray  # shape (N,): of ``y_t`` and of ``y_{t-1}``
+    earlier: FloatArray  # shape (N,): of ``y_t`` and of ``y_{t-1}``
+    frequencies: FloatArray  # shape (N,): from 0 to pi
+    starts: float  # sum of the squares of the units' first values about their mean, where the mean is common
+    start_count: int  # number of independent squares in `starts`; 0 where the first values are not used
 
     @classmethod
     def of(cls, values: FloatArray, index: IntArray, means: Means) -> _Spectrum:
@@ -164,7 +153,7 @@ class _Spectrum:
 
 
 def _without_mean(levels: list[tuple[FloatArray, FloatArray, int]]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the coefficients at frequency 0 of all units, without what a common mean moves."""
+    """Return the coefficients at frequency 0 of all units, projected orthogonally to the direction of a common mean."""
     later, earlier = (np.concatenate([level[which] for level in levels]) for which in (0, 1))
     roots = np.concatenate([np.full(len(level[0]), math.sqrt(level[2])) for level in levels])
     direction = roots / math.sqrt(float(roots @ roots))
@@ -179,8 +168,8 @@ def _without_mean(levels: list[tuple[FloatArray, FloatArray, int]]) -> tuple[Flo
 def _weights(angles: FloatArray, distance: float, share: float, count: int) -> tuple[FloatArray, float]:
     """Return weights of squared cosine coefficients, and of first values, for the best test against smaller ones.
 
-    They are ratios of variances under the coefficient that is tested and under one further from a unit root, rounded to
-    a few different values.
+    A weight is the ratio of the variances under the tested coefficient and under one farther from a unit root. Weights
+    are rounded to a few different values.
     """
     from scipy.special import ndtri
 
@@ -200,21 +189,13 @@ def _weights(angles: FloatArray, distance: float, share: float, count: int) -> t
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """A weighted mean of squares of ``a + x b`` over all coefficients, x the distance from a unit root.
+    """A weighted mean of squares of ``a + x b`` over all coefficients, x the distance from a unit root."""
 
-    Parameters
-    ----------
-    weights, counts : ndarray of shape (k,)
-        Different weights, and how many coefficients have them.
-    squares, products, others : ndarray of shape (k,)
-        Sums of ``a^2``, ``a b`` and ``b^2`` over the coefficients of each weight.
-    """
-
-    weights: FloatArray
-    counts: FloatArray
-    squares: FloatArray
-    products: FloatArray
-    others: FloatArray
+    weights: FloatArray  # shape (k,): different weights, and how many coefficients have them
+    counts: FloatArray  # shape (k,): different weights, and how many coefficients have them
+    squares: FloatArray  # shape (k,): sums of ``a^2``, ``a b`` and ``b^2`` over the coefficients of each weight
+    products: FloatArray  # shape (k,): sums of ``a^2``, ``a b`` and ``b^2`` over the coefficients of each weight
+    others: FloatArray  # shape (k,): sums of ``a^2``, ``a b`` and ``b^2`` over the coefficients of each weight
 
     @classmethod
     def of(cls, weights: FloatArray, first: FloatArray, second: FloatArray) -> _Test:
@@ -228,7 +209,7 @@ class _Test:
         return cls(values, counts, total(first**2), total(first * second), total(second**2))
 
     def starting(self, weight: float, squares: float, count: int) -> _Test:
-        """Return the same with first values, whose squares count ``1 - phi^2 = x (2 - x)`` times."""
+        """Return the test with first values, whose squares count ``1 - phi^2 = x (2 - x)`` times."""
         sums = (np.r_[self.squares, 0.0], np.r_[self.products, squares], np.r_[self.others, -squares])
         return _Test(np.r_[self.weights, weight], np.r_[self.counts, float(count)], *sums)
 
@@ -247,7 +228,7 @@ class _Test:
     def _first(self, at: float, low: float, high: float) -> float | None:
         """Return a distance below all those of an interval at which the weighted mean is at least a number, or None."""
         factors = self.weights - at
-        # what rounding can take from the polynomial anywhere in the interval
+        # a bound on the rounding error of the polynomial anywhere in the interval
         sizes = self.squares + 2.0 * high * np.abs(self.products) + high**2 * np.abs(self.others)
         c = float(factors @ self.squares) + _ROUNDING * float(np.abs(factors) @ sizes)
         b, a = float(factors @ self.products), float(factors @ self.others)

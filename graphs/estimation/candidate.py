@@ -1,4 +1,4 @@
-"""A model that a diagnosis fitted, and what it would cost."""
+"""Models that a diagnosis fits, with their costs."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Candidate", "neighbour_edges", "of_graph", "of_groups", "of_order", "of_places", "read_places"]
 
-#: Neighbours of each record that are compared with it.
+#: Nearest neighbours compared with each record. Six is the mean degree of a planar triangulation.
 NEIGHBOURS = 6
 
-#: Records to which a range is fitted; with more, that many are drawn.
+#: Most records to which a range is fitted, each test being cubic in them; of more records a sample is drawn.
 FITTED = 300
 
-#: Most records for which a model of distances is made.
+#: Most records with a model of distances: its dense matrix takes 72 MB at this size.
 MOST_PLACES = 3000
 
 
 def read_places(coordinates: Any, n: int, values: Any) -> FloatArray:
-    """Return where each record lies, shape (n, d).
+    """Return the coordinates of the records, shape (n, d).
 
     Examples
     --------
@@ -59,13 +59,7 @@ def read_places(coordinates: Any, n: int, values: Any) -> FloatArray:
 
 
 def neighbour_edges(places: FloatArray) -> IntArray:
-    """Return the pairs of records of which one is among the six nearest of the other.
-
-    Examples
-    --------
-    >>> len(neighbour_edges(np.arange(7.0)[:, None]))  # each is among the six nearest of all
-    21
-    """
+    """Return the pairs of records of which one is among the six nearest of the other."""
     from scipy.spatial import KDTree
 
     n = len(places)
@@ -102,19 +96,19 @@ def of_places(
     return [Candidate("correlations by distance, upper limit", model)]
 
 
-#: Longest series to which a hidden chain, or a limit for an autoregression, is fitted as a matter of course.
+#: Longest series to which a hidden chain, or a limit for an autoregression, is fitted: a diagnosis stays fast.
 LONGEST = 5000
 
-#: Added to every count of transitions, so that no state of the fitted chain is a dead end.
+#: Added to every count of transitions (Jeffreys' prior), so that the fitted chain leaves every state.
 SMOOTHING = 0.5
 
-#: Series that are drawn from each fitted model, to see whether it has the autocorrelations of the data.
+#: Series drawn from each fitted model to check its autocorrelations: the smallest p-value is 1/100.
 DRAWN = 99
 
-#: Models that fewer of the drawn series contradict are taken not to fit.
+#: A model with a smaller p-value counts as not fitting.
 DOUBTFUL = 0.05
 
-#: Models whose BIC is so much larger than that of another one of the same values are set aside [Kass, Raftery 1995].
+#: A model is set aside when its BIC exceeds another's by more: strong evidence by [Kass, Raftery 1995].
 BEHIND = 6.0
 
 #: Probability of failure of the limit for an autoregression.
@@ -122,7 +116,7 @@ FAILURE = 0.01
 
 
 def of_order(codes: IntArray, numbers: FloatArray | None, lags: int, seed: int) -> list[Candidate]:
-    """Return models of a series, and which of them is preferred.
+    """Return models of a series, and mark the preferred one.
 
     Examples
     --------
@@ -160,7 +154,7 @@ def _numbers(codes: IntArray, numbers: FloatArray, lags: int, seed: int) -> list
     if n <= LONGEST:
         try:
             limit: DependenceModel = fit_autoregression(numbers, n, fit_failure=FAILURE)
-        except ArgumentError:  # a unit root is not excluded: nothing is known of how long a shock lasts
+        except ArgumentError:  # a unit root is not excluded, so a shock may last forever
             found.append(Candidate("autoregression, unit root not excluded", Groups(np.zeros(n, dtype=np.int64))))
         else:
             found.append(Candidate("autoregression of order 1, upper limit", limit))
@@ -194,10 +188,10 @@ def _autoregression(numbers: FloatArray, most: int) -> FloatArray:
 
 
 def _p_value(model: DependenceModel, seen: FloatArray, lags: int, rng: np.random.Generator) -> float:
-    """Return the share of series drawn from a model whose autocorrelations are as far from the model's as those seen.
+    """Return the share of series drawn from a model whose autocorrelations are as far from the model's as the observed.
 
-    Far is measured in standard deviations at the lag where it is most. A model that is one group says nothing of lags:
-    its share is 1.
+    The distance is the largest deviation over lags, in standard deviations. A model of one group has no lags; its share
+    is 1.
     """
     if isinstance(model, Groups):
         return 1.0
@@ -226,14 +220,7 @@ def of_groups(model: Groups) -> list[Candidate]:
 
 
 def of_graph(graph: nx.Graph[Any], codes: IntArray, numbers: FloatArray | None) -> list[Candidate]:
-    """Return a field of the categories, or of numbers above and below their median.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> of_graph(nx.cycle_graph(6), np.array([0, 0, 0, 1, 1, 1]), None)[0].name
-    'Ising field'
-    """
+    """Return a field of the categories, or of numbers above and below their median."""
     if numbers is not None:
         middle = np.median(numbers)
         upper = numbers > middle if (numbers > middle).any() else numbers >= middle
@@ -245,27 +232,15 @@ def of_graph(graph: nx.Graph[Any], codes: IntArray, numbers: FloatArray | None) 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A fitted model.
-
-    Parameters
-    ----------
-    name : str
-        In few words.
-    model : DependenceModel
-        The model.
-    bic : float
-        Bayesian information criterion for the values that were given; missing where there is no likelihood for them.
-    p_value : float
-        Share of series drawn from the model that are as far from it as the data are; missing where none were drawn.
-    preferred : bool
-        Whether it is the one of its structure that a diagnosis recommends.
-    """
+    """A fitted model of one structure, with its BIC and its fit to the autocorrelations."""
 
     name: str
     model: DependenceModel
+    # Bayesian information criterion for the given values; missing where there is no likelihood for them
     bic: float = float("nan")
+    # share of series drawn from the model that deviate from it as much as the data; missing where none were drawn
     p_value: float = float("nan")
-    preferred: bool = True
+    preferred: bool = True  # whether a diagnosis recommends it for its structure
 
     def budget(self, epsilon: float) -> float:
         """Return the privacy budget at a target leakage, 0 where the model leaves none."""
@@ -275,7 +250,7 @@ class Candidate:
             return 0.0
 
     def half_width(self, confidence: float, records: int) -> float:
-        """Return the half-width of one query that was fixed in advance, for some records of this kind.
+        """Return the half-width of one query fixed in advance, for a number of records of this kind.
 
         Examples
         --------
@@ -286,7 +261,7 @@ class Candidate:
         return mean_half_width(records, self._inflation_of(records), confidence, self.model.fit_failure)
 
     def noisy_half_width(self, epsilon: float, confidence: float, records: int) -> float:
-        """Return the half-width of one answer whose noise keeps a target leakage, for some records of this kind."""
+        """Return the half-width of one answer with noise at a target leakage, for a number of records of this kind."""
         budget = self.budget(epsilon)
         if not budget > 0.0:
             return 1.0
@@ -294,6 +269,6 @@ class Candidate:
         return answer_half_width(records, inflation, budget, confidence, self.model.fit_failure)
 
     def _inflation_of(self, records: int) -> float:
-        """Return the variance inflation, which stays what it is, but where all records are one group."""
+        """Return the variance inflation for more records: unchanged, or their number where all are one group."""
         inflation = self.model.variance_inflation()
         return float(records) if inflation >= self.model.n > 1 else inflation

@@ -1,4 +1,4 @@
-"""How the privacy budget moves over a confidence set for the parameters of a fitted model."""
+"""Confidence intervals for the privacy budget of a fitted model, by the parametric bootstrap."""
 
 from __future__ import annotations
 
@@ -22,38 +22,22 @@ __all__ = ["BudgetInterval", "budget_interval"]
 
 @dataclass(frozen=True, slots=True)
 class BudgetInterval:
-    """A privacy budget computed from a fitted model, and how far it may be off because the model is an estimate.
+    """A privacy budget computed from a fitted model, with a confidence interval."""
 
-    Parameters
-    ----------
-    budget, inflation : float
-        Of the fitted model.
-    budgets, inflations : ndarray of shape (draws,)
-        Of the models fitted to data drawn from it; epsilon / n and n where a model leaves no more or could not be
-        fitted, since these hold for all n records as one group.
-    epsilon : float
-        Target for the leakage, nats.
-    confidence : float
-        Level of the intervals.
-
-    Attributes
-    ----------
-    low, high : float
-        Confidence interval for the privacy budget of the unknown law.
-    inflation_low, inflation_high : float
-        The same for the variance inflation.
-    """
-
-    budget: float
-    inflation: float
+    budget: float  # of the fitted model
+    inflation: float  # of the fitted model
+    # shape (draws,): of the models fitted to data drawn from it; epsilon / n and n where a model leaves no more or
+    # could not be fitted, since these hold for all n records as one group
     budgets: FloatArray
+    # shape (draws,): of the models fitted to data drawn from it; epsilon / n and n where a model leaves no more or
+    # could not be fitted, since these hold for all n records as one group
     inflations: FloatArray
-    epsilon: float
-    confidence: float
+    epsilon: float  # target for the leakage, nats
+    confidence: float  # level of the intervals
 
     @property
     def low(self) -> float:
-        """Lower end for the privacy budget: the cautious one to use."""
+        """Lower end for the privacy budget: the conservative end."""
         return self._ends(self.budget, self.budgets)[0]
 
     @property
@@ -68,12 +52,12 @@ class BudgetInterval:
 
     @property
     def inflation_high(self) -> float:
-        """Upper end for the variance inflation: the cautious one to use."""
+        """Upper end for the variance inflation: the conservative end."""
         return self._ends(self.inflation, self.inflations)[1]
 
     @property
     def words(self) -> str:
-        """What was found, in words."""
+        """The result in words."""
         level = f"{100 * self.confidence:g}% interval"
         return (
             f"budget {self.budget:.4g} for a leakage of {self.epsilon:g} nats ({level} {self.low:.4g} to "
@@ -108,41 +92,42 @@ def budget_interval(
     adversary: Adversary = "informed",
     seed: int = 0,
 ) -> BudgetInterval:
-    """Return how the privacy budget moves over a confidence set for the parameters of a fitted model.
+    """Return a confidence interval for the privacy budget that a fitted model implies.
 
     Parameters
     ----------
     model : DependenceModel
         The fitted model.
     fit : callable
-        What fitted it: takes data as `model.sample` draws them and returns a model.
+        The estimator: takes data as `model.sample` draws them and returns a model.
     epsilon : float
         Target for the largest leakage, nats.
-    confidence : float
+    confidence : float, default=0.95
         Level of the interval, between 0 and 1.
-    draws : int
+    draws : int, default=200
         Number of data sets drawn from the fitted model.
     adversary : {"informed", "uninformed"}
         As in `DependenceModel.budget`.
     seed : int
-        Of the draws.
+        Seed of the draws.
 
     Returns
     -------
     BudgetInterval
+        With `budget`, `low` and `high`, the same for the variance inflation, `table()`, and a summary by `str`.
 
     Raises
     ------
     ArgumentError
-        For arguments that cannot be used.
+        If an argument cannot be used.
 
     Notes
     -----
-    Parametric bootstrap: data are drawn from the fitted model and the model is fitted to each anew. The interval
-    covers two: the quantiles of the refitted budgets, and what follows when the ratio of a refitted budget to the
-    fitted one is distributed as that of the fitted budget to the unknown one [Davison and Hinkley 1997, sections 5.2
-    and 5.3]. A draw to which no model can be fitted counts as n records that are one group. The level is approximate,
-    for a model of the right kind and data enough; it says nothing about a model of a wrong kind.
+    Parametric bootstrap: each data set is drawn from the fitted model, and the model is fitted to it anew. The interval
+    covers two intervals: the quantiles of the refitted budgets, and the basic bootstrap interval, which inverts the
+    ratios of refitted to fitted budgets [Davison and Hinkley 1997, sections 5.2 and 5.3]. A draw to which no model can
+    be fitted counts as n records in one group. The level is approximate, for a model of the right kind and enough data.
+    The interval does not account for a model of the wrong kind.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether there is dependence, which model fits it, and what it would cost."""
+"""Tests for dependence, candidate models, and their costs."""
 
 from __future__ import annotations
 
@@ -39,51 +39,30 @@ if TYPE_CHECKING:
 
 __all__ = ["Diagnosis", "diagnose"]
 
-#: Numbers with at most this many different values are taken for categories.
+#: Numbers with at most this many different values count as categories.
 MOST_CATEGORIES = 8
 
-#: Largest lag of a series that is looked at when no season is given; at most a quarter of the records.
+#: Largest lag tested by default: two years of months, a day of hours; at most a quarter of the records.
 SEASON = 24
 
-#: Half-width for which a table of costs says how many records it takes.
+#: The table of costs states the number of records for this half-width.
 WISHED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What `diagnose` found.
+    """Result of `diagnose`."""
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    tests : tuple of PermutationTest
-        One for each structure that was given.
-    adjusted : ndarray
-        Their p-values, adjusted for several tests [Holm 1979].
-    candidates : tuple of Candidate
-        Models that were fitted, independence first.
-    model : DependenceModel
-        The one recommended: of the structures whose test is significant, the model with the widest answers.
-    epsilon : float
-        Target for the leakage at which privacy budgets are compared, nats.
-    level : float
-        Significance level of all tests together.
-    confidence : float
-        Of the half-widths in which costs are told.
-    records : int
-        Number of records for which half-widths are told.
-    """
-
-    n: int
-    tests: tuple[PermutationTest, ...]
-    adjusted: FloatArray
-    candidates: tuple[Candidate, ...]
+    n: int  # number of records
+    tests: tuple[PermutationTest, ...]  # one for each structure that was given
+    adjusted: FloatArray  # their p-values, adjusted for several tests [Holm 1979]
+    candidates: tuple[Candidate, ...]  # models that were fitted, independence first
+    # recommended: of the structures whose test is significant, the model with the widest answers
     model: DependenceModel
-    epsilon: float
-    level: float
-    confidence: float
-    records: int
+    epsilon: float  # target for the leakage at which privacy budgets are compared, nats
+    level: float  # significance level of all tests together
+    confidence: float  # of the half-widths
+    records: int  # number of records for which half-widths are reported
 
     @property
     def dependent(self) -> bool:
@@ -102,16 +81,13 @@ class Diagnosis:
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
     def costs(self) -> pd.DataFrame:
-        """Return one row for each fitted model: what it makes of a query, and how well it fits.
+        """Return one row for each fitted model: the half-widths it implies, and how well it fits.
 
-        Notes
-        -----
-        `half_width` of one query that was fixed in advance (a share of right answers, at the confidence and for the
-        number of records that were asked for); `records_for_0.05`, how many records of this kind give a half-width of
-        0.05; `inflation`, the variance inflation; `budget`, the privacy budget at the target leakage;
-        `noisy_half_width`, of one answer with Laplace noise of that budget; `bic`, smaller is better, missing where a
-        model is not fitted by likelihood to the same data; `p_value` of the autocorrelations under the model, missing
-        where no series were drawn from it; `recommended` or not.
+        `half_width` is that of one query fixed in advance, at the given confidence and number of records;
+        `records_for_0.05` the number of records of this kind for a half-width of 0.05. `inflation` is the variance
+        inflation, `budget` the privacy budget at the target leakage, `noisy_half_width` the half-width of one answer
+        with Laplace noise of that budget. `bic` and `p_value` (of the autocorrelations under the model) are missing
+        where the model has none.
         """
         import pandas as pd
 
@@ -133,7 +109,7 @@ class Diagnosis:
 
     @property
     def words(self) -> str:
-        """What was found, in a few lines of words."""
+        """The result in a few lines."""
         lines = [f"{self.n} records; permutation tests at level {self.level:g}, adjusted for {len(self.tests)}:"]
         for test, adjusted in zip(self.tests, self.adjusted.tolist(), strict=True):
             verdict = "dependent" if adjusted <= self.level else "no sign of dependence"
@@ -173,7 +149,7 @@ class Diagnosis:
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw what the tests saw, and beside it what each model makes of a query."""
+        """Draw the effects that the tests found, and beside them the half-width that each model implies."""
         from graphs.plotting import plot_diagnosis
 
         costs = self.costs()
@@ -204,70 +180,70 @@ def diagnose(
     seed: int = 0,
     records: int | None = None,
 ) -> Diagnosis:
-    """Ask whether records depend on each other, which model fits, and what that costs.
+    """Test whether records depend on each other, and fit candidate models with their costs.
 
     Parameters
     ----------
     values : sequence of length n, Series, or mapping
-        One value for each record: numbers, or categories of any hashable type. Residuals of the quantity that will be
-        asked about are best; labels will do. With a graph, a Series or a mapping is aligned with the nodes by label; a
-        sequence is in the order of `graph.nodes`.
+        One value for each record: numbers, or categories of any hashable type. Residuals of the queried quantity are
+        best; labels will do. With a graph, a Series or a mapping is aligned with the nodes by label, and a sequence is
+        in the order of `graph.nodes`.
     graph : networkx.Graph, optional
-        Who may depend on whom: its nodes are the records.
+        Possible dependence: its nodes are the records.
     groups : sequence of hashable, Series, or mapping, optional
         The group of each record, for instance a column of a data frame.
     order : True, or n keys, optional
-        True when the records stand in order; otherwise what to sort them by: numbers, dates, times with a time zone or
-        without, periods. A model that follows an order has its records in that order.
+        True when the records are in order; otherwise the keys to sort them by: numbers, dates, times with or without a
+        time zone, periods. A model that follows an order has its records in that order.
     coordinates : array_like of shape (n,) or (n, d), optional
-        Where each record lies, in the order of the values; at most 3,000. Distances are Euclidean, so degrees of
-        longitude and latitude have to be projected first.
+        Coordinates of each record, in the order of the values; at most 3,000. Distances are Euclidean, so project
+        degrees of longitude and latitude first.
     season : int, optional
-        Largest lag along the order that is looked at: 12 for monthly data. At most half of the records; by default 24,
-        at most a quarter of the records.
+        Largest lag along the order: 12 for monthly data. At most half of the records; by default 24, at most a quarter
+        of the records.
     confidence : float
-        Of the half-widths in which costs are told, between 0 and 1.
+        Confidence of the half-widths, between 0 and 1.
     epsilon : float
         Target for the leakage at which privacy budgets are compared, nats.
     level : float
         Significance level of all tests together, between 0 and 1.
     permutations : int
-        For each test.
+        Number of permutations of each test.
     seed : int
-        Of the permutations and of random starts.
+        Seed of the permutations and of random starts.
     records : int, optional
-        Number of records of the same kind for which half-widths are told, such as those of your holdout; as many as
-        there are values by default.
+        Number of records for which half-widths are reported, such as those of your holdout; by default as many as
+        values.
 
     Returns
     -------
     Diagnosis
-        `str` of it is a summary; `table()`, `costs()`, `plot()`, `model`.
+        With `model`, `table()`, `costs()`, `plot()`, and a summary by `str`.
 
     Raises
     ------
     ArgumentError
-        When no structure is given, lengths or labels differ, values are missing or all the same; for values that have
-        labels (an index of their own) beside others that have none.
+        If no structure is given, lengths or labels differ, values are missing or all the same, or only some arguments
+        have labels (an index of their own).
 
     Notes
     -----
-    Under the hypothesis tested records are exchangeable, so p-values are valid whatever the law of the values;
-    several tests are adjusted by Holm's method. Effects are the largest autocorrelation at any lag up to the season
-    (order), ICC(1) (groups), and Moran's I (graph; coordinates, with the six nearest of each record); categories
-    count as vectors of indicators. A test looks at one kind of dependence in one quantity: not to find any is no
-    proof of independence, and what is known of how the data were collected comes first.
+    Under the null hypothesis the records are exchangeable, so p-values are valid for any law of the values. Holm's
+    method adjusts for several tests. The effects are the largest autocorrelation at any lag up to the season (order),
+    ICC(1) (groups), and Moran's I (graph; coordinates, with the six nearest records). Categories count as vectors of
+    indicators. Each test covers one kind of dependence in one quantity, so a test that finds none does not prove
+    independence. Knowledge of how the data were collected comes first.
 
-    Candidates: for an order, a Markov chain of the categories, or a hidden chain of the quarters that numbers fall
-    into, a hidden chain of two states, and autoregressions: the one with the smallest BIC, and order 1 with an upper
-    confidence limit for its coefficient, or one group of all records where a unit root is not excluded; for groups,
-    `Groups`; for a graph, an Ising or Potts field of the categories, or of numbers above or below their median; for
-    coordinates, correlations that fall with distance, at an upper confidence limit of their range (fitted to 300 of the
-    records), or one group of all records where none is found, and a field of categories on near neighbours.
+    Candidates for an order: a Markov chain of the categories, or a hidden chain of the quarters of numbers; a hidden
+    chain of two states; an autoregression by BIC; an autoregression of order 1 at an upper confidence limit, or one
+    group of all records where a unit root is not excluded. For groups: `Groups`. For a graph: an Ising or Potts field
+    of the categories, or of numbers above or below their median. For coordinates: correlations that fall with distance,
+    at an upper confidence limit of their range (from 300 records), or one group of all records where none is found; and
+    a field of categories on near neighbours.
 
-    Of several models of a series that draw autocorrelations like those seen (99 series are drawn from each), the one
-    with the largest variance inflation is preferred: data that cannot tell a short memory from a long one are no
-    reason to promise the narrower answer.
+    Several models of a series may reproduce the observed autocorrelations in 99 drawn series. The one with the largest
+    variance inflation is then preferred: data that cannot distinguish short from long memory do not justify the
+    narrower answer.
 
     Examples
     --------
@@ -326,7 +302,7 @@ def diagnose(
 
 
 def _lags(season: int | None, n: int) -> int:
-    """Return the largest lag that is looked at."""
+    """Return the largest lag to test."""
     if season is None:
         return max(min(SEASON, n // 4), 1)
     count = check_count("season", season)
@@ -360,7 +336,7 @@ def _aligned(values: Any, groups: Any, order: Any, names: list[Any] | None) -> t
 
 
 def _features(items: list[Any]) -> tuple[FloatArray, IntArray, FloatArray | None]:
-    """Return columns to correlate, numbers of categories (quarters of numbers), and the numbers if they are such."""
+    """Return columns to correlate, codes of categories (quarters of numbers), and the numbers, if any."""
     if any(isinstance(item, list | dict | set) for item in items):
         raise ArgumentError("values", "a table", "one value for each record")
     listed = any(isinstance(item, str | bytes | tuple | frozenset) or item is None for item in items)

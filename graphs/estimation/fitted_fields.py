@@ -1,4 +1,4 @@
-"""Gaussian fields whose parameters are exact confidence limits: what is computed from them can be promised.
+"""Gaussian fields whose parameters are exact confidence limits, so that guarantees hold for the unknown law.
 
 Proof: `graphs/PROOFS.md`, section on fitted families.
 """
@@ -22,10 +22,10 @@ from graphs.numerics.arguments import check_count
 
 __all__ = ["fit_autoregression", "fit_components", "fit_kernel", "fit_panel"]
 
-#: How every family begins.
+#: First words of every family.
 _RECORDS = "records that are functions of their values and independent noise, values that are"
 
-#: Largest limit that a model is made for.
+#: Largest limit with a model. Nearer to 1 the records count as copies.
 _LARGEST = 1.0 - 1e-9
 
 #: Smallest normal number, above every correlation that is not represented.
@@ -40,33 +40,33 @@ def fit_autoregression(
     Parameters
     ----------
     values : sequence
-        One number for each record of other data, of which the model's records are independent: other units of a
-        panel, another recording. In order of time (within each unit), at equal distances.
+        One number for each record of other data, independent of the model's records: other units of a panel, another
+        recording. In order of time (within each unit), at equal distances.
     n : int
         Number of records of the model, one series; `Panel` of it for several units.
     units : sequence of hashable, optional
         The unit of each value; independent series with one coefficient. One series by default.
-    fit_failure : float
-        Probability with which the limit may fail. Certificates take it from the probability of error.
-    means : {"common", "own"}
+    fit_failure : float, default=0.01
+        Probability with which the limit may fail. Certificates subtract it from the error probability.
+    means : {"common", "own"}, default="common"
         Whether the values of all units have one mean, or each its own. With means of their own the model is that of a
         unit's deviations from its mean: guarantees are given the units' means.
 
     Returns
     -------
     GaussianField
-        Its `fit_failure` is the one given.
+        Its `fit_failure` is the given one.
 
     Raises
     ------
     ArgumentError
-        For values that cannot be used, and for those that do not exclude a unit root.
+        If the values cannot be used, or do not exclude a unit root.
 
     Notes
     -----
-    Not an estimate: for every stationary normal autoregression of order 1 the coefficient is below the limit with a
-    probability of at least 1 - fit_failure, and larger coefficients are never less cautious. For other laws nothing is
-    promised: values with a distribution of another kind, a trend, a second lag, or noise of their own at each time.
+    The result is a limit, not an estimate. For every stationary normal autoregression of order 1 the coefficient is
+    below the limit with a probability of at least 1 - fit_failure, and larger coefficients are never less conservative.
+    Other laws have no guarantee: values that are not normal, a trend, a second lag, or measurement noise.
 
     Examples
     --------
@@ -94,13 +94,13 @@ def fit_panel(values: Any, units: Any, n_units: int, length: int, *, fit_failure
     Parameters
     ----------
     values : sequence
-        One number for each record of other units than the model's, in order of time within each unit.
+        One number for each record of units other than the model's, in order of time within each unit.
     units : sequence of hashable
         The unit of each value; all of one length.
     n_units, length : int
         Units of the model, and records in each.
-    fit_failure : float
-        Probability with which either limit may fail. Certificates take it from the probability of error.
+    fit_failure : float, default=0.01
+        Probability with which either limit may fail. Certificates subtract it from the error probability.
 
     Returns
     -------
@@ -110,12 +110,12 @@ def fit_panel(values: Any, units: Any, n_units: int, length: int, *, fit_failure
     Raises
     ------
     ArgumentError
-        As `panel_limits`; for values that do not exclude a unit root, or effects without anything beside them.
+        As `panel_limits`; also if the values do not exclude a unit root, or exclude only effects without noise.
 
     Notes
     -----
     For normal effects of units and normal autoregressions of order 1, see `panel_limits`. Correlations grow with both
-    limits, and larger ones are never less cautious.
+    limits, and larger ones are never less conservative.
 
     Examples
     --------
@@ -149,14 +149,13 @@ def fit_components(
     Parameters
     ----------
     values : sequence
-        One number for each record of other data, of which the model's records are independent: they share no level of
-        an effect.
+        One number for each record of other data, independent of the model's records: they share no level of an effect.
     labels : mapping from factor to labels
-        The level of each value, for one factor (hospital, rater) or two that are crossed (user and item).
+        The level of each value, for one factor (hospital, rater) or two crossed factors (user and item).
     records : mapping from factor to labels
         The same factors, for the records of the model.
-    fit_failure : float
-        Probability with which either limit may fail. Certificates take it from the probability of error.
+    fit_failure : float, default=0.01
+        Probability with which either limit may fail. Certificates subtract it from the error probability.
 
     Returns
     -------
@@ -165,13 +164,13 @@ def fit_components(
     Raises
     ------
     ArgumentError
-        As `intraclass_limit` and `crossed_limits`; for no factor or more than two, other factors for the records, and
-        limits that leave nothing beside the effects.
+        As `intraclass_limit` and `crossed_limits`; also for no factor or more than two, other factors for the records,
+        and limits that sum to 1 or more.
 
     Notes
     -----
-    For normal effects and normal noise. Records that share a level correlate by at most the limit of its factor, those
-    that share both by the sum at most, and larger correlations are never less cautious.
+    For normal effects and normal noise. Records that share a level correlate by at most the limit of its factor,
+    records that share both by at most the sum. Larger correlations are never less conservative.
 
     Examples
     --------
@@ -207,14 +206,14 @@ def fit_kernel(values: Any, coordinates: Any, records: Any, *, fit_failure: floa
     Parameters
     ----------
     values : sequence
-        One number for each of other places, so far from the model's, or of another region or time, that the model's
-        records are independent of them.
+        One number for each of other places, independent of the model's records: places far away, another region or
+        time.
     coordinates : array_like of shape (m, d)
         Place of each value, as in `range_limit`; at most 2,000.
     records : array_like of shape (n, d)
         Place of each record of the model, in the same units.
-    fit_failure : float
-        Probability with which the limit may fail. Certificates take it from the probability of error.
+    fit_failure : float, default=0.01
+        Probability with which the limit may fail. Certificates subtract it from the error probability.
 
     Returns
     -------
@@ -223,7 +222,7 @@ def fit_kernel(values: Any, coordinates: Any, records: Any, *, fit_failure: floa
     Raises
     ------
     ArgumentError
-        As `range_limit` and `GaussianField.kernel`, and for values that do not exclude any range.
+        As `range_limit` and `GaussianField.kernel`; also if the values do not exclude any range.
 
     Notes
     -----
@@ -247,7 +246,7 @@ def fit_kernel(values: Any, coordinates: Any, records: Any, *, fit_failure: floa
         f"{_RECORDS} jointly normal with one mean, one variance and correlations exp(-d/l) at the distance d, "
         f"l at most {limit:.6g}"
     )
-    # a correlation that underflows is not 0: records that are far apart depend on each other all the same
+    # a correlation that underflows is not 0: distant records still depend on each other
     model = GaussianField.kernel(records, lambda distances: np.maximum(np.exp(-distances / limit), _SMALLEST))
     return model.fitted(FittedLimits(family, len(values), fit_failure))
 

@@ -1,4 +1,4 @@
-"""What limits are computed from: numbers, aligned with their labels, and a probability of failure."""
+"""Inputs of confidence limits, and tail bounds for ratios of quadratic forms."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from graphs.structure.labelled_values import align, read, refuse_unordered
 
 __all__ = ["aligned_values", "check_failure", "level_numbers", "ratio_tail"]
 
-#: Slopes of exponentials, in shares of the largest whose expectation is finite.
+#: Slopes s of Markov's bound exp(-s Q), as shares of the largest slope with a finite expectation. All are valid.
 _SLOPES = np.r_[np.geomspace(1e-6, 0.5, 40), 1.0 - np.geomspace(0.4, 1e-3, 12)]
 
-#: Points of the sum, at most, and in the first block.
+#: Most terms of the Fourier series, and terms of its first block; a truncated series adds its tail bound.
 _MOST_POINTS = 1 << 17
 _BLOCK = 64
 
@@ -26,18 +26,9 @@ _BLOCK = 64
 def ratio_tail(weights: FloatArray, counts: FloatArray, at: float, error: float = 1e-13, enough: float = 0.0) -> float:
     """Bound the probability that a weighted mean of squares of normal variables is at most a number.
 
-    Notes
-    -----
-    The probability that a weighted sum Q of squares is negative is the mean of a wave that is 1 below 0 and 0 above,
-    as long as Q stays within half a period, and the wave's Fourier series gives the mean by the characteristic
-    function [Davies 1973]. What lies below half a period, what is cut off, and rounding are added.
-
-    Examples
-    --------
-    Equal shares of a chi-square with two degrees of freedom are uniform:
-
-    >>> round(ratio_tail(np.array([0.0, 1.0]), np.array([2, 2]), 0.25), 4)
-    0.25
+    The probability that a weighted sum Q of squares is negative is the mean of a wave that is 1 below 0 and 0 above, as
+    long as Q stays within half a period. The wave's Fourier series gives the mean by the characteristic function
+    [Davies 1973]. The bound adds the probability below half a period, the truncated terms, and rounding.
     """
     scaled = weights - at
     if scaled.min() >= 0.0:
@@ -49,7 +40,7 @@ def ratio_tail(weights: FloatArray, counts: FloatArray, at: float, error: float 
     markov = math.exp(min(0.0, float(logs.min()))) * (1.0 + 2.0**-20)
     if markov <= enough:
         return markov
-    # only what lies below makes the wave too small; what lies above makes the bound loose
+    # values below half a period make the wave too small; values above it only loosen the bound
     log_error = math.log(error / 4.0)
     rises, others = _exponentials(-scaled, counts)
     farthest = max(float(((logs - log_error) / slopes).min()), float(((others - log_error) / rises).min()))
@@ -77,19 +68,12 @@ def _exponentials(scaled: FloatArray, counts: FloatArray) -> tuple[FloatArray, F
     return slopes, logs
 
 
-#: Smallest probability of failure: tails are known to about 1e-12.
+#: Smallest probability of failure: tails are computed to about 1e-12.
 _LEAST_FAILURE = 1e-9
 
 
 def check_failure(failure: object) -> float:
-    """Return the probability with which a limit may fail.
-
-    Examples
-    --------
-    >>> check_failure(1.5)
-    Traceback (most recent call last):
-    graphs.errors.ArgumentError: fit_failure must be a probability of at least 1e-9 and below 1; got 1.5.
-    """
+    """Return the probability with which a limit may fail."""
     value = as_real(failure)
     if value is None or not _LEAST_FAILURE <= value < 1.0:
         raise ArgumentError("fit_failure", repr(failure), "a probability of at least 1e-9 and below 1")
@@ -97,7 +81,7 @@ def check_failure(failure: object) -> float:
 
 
 def aligned_values(values: Any, least: int, **labels: Any) -> tuple[FloatArray, tuple[list[Any], ...]]:
-    """Return numbers, less their mean and over their norm, and labels in the same order of records.
+    """Return numbers, centred and divided by their norm, and labels in the same order of records.
 
     Examples
     --------

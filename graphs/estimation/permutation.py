@@ -1,7 +1,7 @@
 """Permutation tests of independence against an order, groups, or a graph.
 
-If records are exchangeable, every assignment of the values to the records is equally likely, so the share of
-assignments that show at least as much dependence as the data is a valid p-value, whatever the law of the values.
+If records are exchangeable, every assignment of the values to the records is equally likely. The share of assignments
+with at least the observed dependence is therefore a valid p-value for any law of the values.
 """
 
 from __future__ import annotations
@@ -28,24 +28,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PermutationTest:
-    """One test of independence.
-
-    Parameters
-    ----------
-    name : str
-        What was tested.
-    effect : float
-        Effect size, on the scale of a correlation: 0 is about what independent records show, 1 is the most.
-    p_value : float
-        Share of permutations with at least this much dependence, the data themselves counted as one.
-    null : ndarray of shape (permutations,)
-        Effect sizes of the permuted data.
-    """
+    """One test of independence."""
 
     name: str
-    effect: float
-    p_value: float
-    null: FloatArray
+    effect: float  # on the scale of a correlation: about 0 for independent records, at most 1
+    p_value: float  # share of permutations with at least this effect, the data themselves counted as one
+    null: FloatArray  # shape (permutations,): effect sizes of the permuted data
 
     @property
     def strength(self) -> str:
@@ -55,18 +43,7 @@ class PermutationTest:
 
 
 def autocorrelation(columns: FloatArray, permutations: int, rng: np.random.Generator, lags: int = 1) -> PermutationTest:
-    """Test whether records some steps apart in a series are alike, or unlike: the largest autocorrelation, two-sided.
-
-    Examples
-    --------
-    >>> wave = np.sin(np.arange(200) / 5)[:, None]
-    >>> found = autocorrelation(wave, 199, np.random.default_rng(0))
-    >>> round(found.effect, 2), found.p_value
-    (0.98, 0.005)
-    >>> year = np.tile([1.0, 0, 0, 0], 25)[:, None]
-    >>> autocorrelation(year, 199, np.random.default_rng(0), lags=6).name
-    'order: autocorrelation at lag 4'
-    """
+    """Test for autocorrelation in a series by the largest absolute autocorrelation over several lags."""
     count = check_count("lags", lags)
     if count >= len(columns):
         raise ArgumentError("lags", f"{count} for {len(columns)} records", "fewer lags than records")
@@ -81,7 +58,7 @@ def autocorrelation(columns: FloatArray, permutations: int, rng: np.random.Gener
 
 
 def autocorrelations(columns: FloatArray, lags: int) -> FloatArray:
-    """Return the autocorrelations at lags 1 to `lags` of centred features whose squares add up to one.
+    """Return the autocorrelations at lags 1 to `lags` of centred features whose squares sum to one.
 
     Examples
     --------
@@ -98,15 +75,7 @@ def morans_i(
     rng: np.random.Generator,
     name: str = "graph: Moran's I",
 ) -> PermutationTest:
-    """Test whether neighbours in a graph are alike, or unlike: Moran's I, two-sided [Moran 1950].
-
-    Examples
-    --------
-    >>> ring = np.array([[i, (i + 1) % 10] for i in range(10)])
-    >>> halves = np.repeat([0.0, 1.0], 5)[:, None]
-    >>> round(morans_i(halves, ring, 199, np.random.default_rng(0)).effect, 6)
-    0.6
-    """
+    """Test whether neighbours in a graph are correlated: Moran's I, two-sided [Moran 1950]."""
     if not len(edges):
         raise ArgumentError("graph", "a graph without edges", "at least one edge")
     scale = len(columns) / len(edges)
@@ -123,14 +92,7 @@ def morans_i(
 def intraclass_correlation(
     columns: FloatArray, groups: IntArray, permutations: int, rng: np.random.Generator
 ) -> PermutationTest:
-    """Test whether members of a group are alike: intra-class correlation, one-sided.
-
-    Examples
-    --------
-    >>> copies = np.repeat([0.0, 1.0, 3.0], 4)[:, None]
-    >>> round(intraclass_correlation(copies, np.repeat([0, 1, 2], 4), 99, np.random.default_rng(0)).effect, 6)
-    1.0
-    """
+    """Test whether members of a group are correlated: intra-class correlation, one-sided."""
     sizes = np.bincount(groups).astype(np.float64)
     n, count = float(sizes.sum()), len(sizes)
     if count < 2 or count == n:
@@ -150,13 +112,7 @@ def intraclass_correlation(
 
 
 def holm(p_values: FloatArray) -> FloatArray:
-    """Return p-values adjusted for several tests [Holm 1979].
-
-    Examples
-    --------
-    >>> holm(np.array([0.01, 0.04, 0.03]))
-    array([0.03, 0.06, 0.06])
-    """
+    """Return p-values adjusted for several tests [Holm 1979]."""
     order = np.argsort(p_values, kind="stable")
     factors = np.arange(len(p_values), 0, -1)
     adjusted = np.minimum(np.maximum.accumulate(p_values[order] * factors), 1.0)

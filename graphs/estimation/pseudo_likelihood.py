@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fit_ising", "fit_potts", "graph_edges", "node_labels"]
 
-#: Weight of the penalty on squared coefficients, small: it only keeps couplings finite where all neighbours agree.
+#: Weight of the penalty on squared coefficients: small, to keep couplings finite where all neighbours agree.
 RIDGE = 1e-3
 
 
@@ -30,11 +30,11 @@ def fit_ising(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
     Parameters
     ----------
     graph : networkx.Graph
-        The records and who may depend on whom directly.
+        The records; edges join records that may depend on each other directly.
     labels : mapping, Series, name of a node attribute, or sequence
         The label of each node, two different ones; a sequence follows the order of `graph.nodes`. The smaller label
         stands for s = -1, the larger for s = +1.
-    ridge : float
+    ridge : float, default=0.001
         Weight of a penalty on squared coefficients, not negative.
 
     Returns
@@ -49,10 +49,10 @@ def fit_ising(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
 
     Notes
     -----
-    Given all others, s_i = +1 has log-odds 2 field + 2 coupling (sum of the neighbours' s), so the product of these
-    conditional probabilities is the likelihood of a logistic regression. It is consistent, and simple; where the
-    labels of neighbours hardly ever differ, the coupling is at the mercy of the penalty. A fitted model is an
-    estimate: see `budget_interval`.
+    Given all others, s_i = +1 has log-odds 2 field + 2 coupling (sum of the neighbours' s). The product of these
+    conditional probabilities is the likelihood of a logistic regression, and the estimate is consistent. Where the
+    labels of neighbours hardly ever differ, the penalty determines the coupling. A fitted model is an estimate: see
+    `budget_interval`.
 
     Examples
     --------
@@ -95,9 +95,9 @@ def fit_potts(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
 
     Notes
     -----
-    Given all others, and that x_i is one of two labels k and l, x_i = k has log-odds coupling (c_k - c_l), with c the
-    numbers of neighbours that bear them. The product over i and over the labels l other than x_i is a composite
-    likelihood, and that of a logistic regression without a constant; for two labels it is the pseudo-likelihood.
+    Given all others, and that x_i is one of two labels k and l, x_i = k has log-odds coupling (c_k - c_l), with c_k the
+    number of neighbours with label k. The product over i and over the labels l other than x_i is a composite
+    likelihood, and that of a logistic regression without a constant. For two labels it is the pseudo-likelihood.
 
     Examples
     --------
@@ -128,15 +128,7 @@ def fit_potts(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
 
 
 def graph_edges(graph: nx.Graph[Any]) -> IntArray:
-    """Return the edges as pairs of positions in `graph.nodes`, shape (m, 2).
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> graph_edges(nx.Graph([("a", "b"), ("b", "c")]))
-    array([[0, 1],
-           [1, 2]])
-    """
+    """Return the edges as pairs of positions in `graph.nodes`, shape (m, 2)."""
     if not hasattr(graph, "nodes") or not hasattr(graph, "edges"):
         raise ArgumentError("graph", repr(graph), "a networkx Graph")
     if graph.is_directed() or graph.is_multigraph():
@@ -153,7 +145,7 @@ def graph_edges(graph: nx.Graph[Any]) -> IntArray:
 
 
 def node_labels(graph: nx.Graph[Any], labels: Any) -> tuple[IntArray, tuple[Hashable, ...]]:
-    """Return the labels of all nodes as numbers, and the labels, in sorted order where they can be sorted.
+    """Return the labels of all nodes as codes, and the distinct labels, sorted where possible.
 
     Examples
     --------
@@ -169,7 +161,7 @@ def node_labels(graph: nx.Graph[Any], labels: Any) -> tuple[IntArray, tuple[Hash
 
 
 def numbered(values: list[Any]) -> tuple[IntArray, tuple[Hashable, ...]]:
-    """Return values as numbers, and the different values, in sorted order where they can be sorted."""
+    """Return values as codes, and the distinct values, sorted where possible."""
     try:
         seen = dict.fromkeys(values)
     except TypeError:

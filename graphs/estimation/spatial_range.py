@@ -17,19 +17,19 @@ from graphs.numerics.arguments import FloatArray, real_array
 
 __all__ = ["range_limit"]
 
-#: Largest number of records: each point that is tested takes the eigenvalues of a dense matrix.
+#: Largest number of records: each tested point takes the eigenvalues of a dense matrix.
 _MOST_RECORDS = 2000
 
-#: Ranges beyond this multiple of the largest distance are tested all at once.
+#: Ranges beyond this multiple of the largest distance are tested as one interval up to infinity.
 _BEYOND = 8.0
 
-#: Intervals of ranges whose ends have at most this ratio are not halved.
+#: Halving stops at intervals whose ends have at most this ratio: the limit is at most 1 % too large.
 _CLOSE = 1.01
 
-#: Relative error granted to eigenvalues and quadratic forms, and the smallest inverse condition that is worth it.
+#: Relative error charged to eigenvalues and quadratic forms, and the smallest inverse condition number for it.
 _SPECTRUM, _CONDITION = 1e-5, 1e-8
 
-#: Share of the probability of failure by which a tail may be too large.
+#: Tolerance of a tail bound, relative to the probability of failure. The bound errs upwards, so it stays valid.
 _LOOSE = 1e-3
 
 
@@ -41,8 +41,8 @@ def range_limit(values: Any, coordinates: Any, failure: float = 0.01) -> float:
     values : sequence of length n
         One number for each record.
     coordinates : array_like of shape (n,) or (n, d)
-        Where each record lies, no two at one place; distances are Euclidean. Times will do.
-    failure : float
+        Place of each record, no two at one place; distances are Euclidean. Times will do.
+    failure : float, default=0.01
         Probability with which the limit may lie below the range, in (0, 1).
 
     Returns
@@ -54,16 +54,16 @@ def range_limit(values: Any, coordinates: Any, failure: float = 0.01) -> float:
     Raises
     ------
     ArgumentError
-        For values or coordinates that cannot be used, and for more than 2,000 records.
+        If values or coordinates cannot be used, or there are more than 2,000 records.
 
     Notes
     -----
     For jointly normal values with one unknown mean and variance and correlations ``exp(-d/l)``. Contrasts of the values
-    have the covariance ``V(l) = l (exp(-d/l) - 1)``, up to a factor, which grows with l in the order of positive
-    semidefinite matrices, in any number of dimensions, up to -d. So the ratio of the quadratic forms of the inverses of
-    V at a smaller range and at l, whose law at l is that of a weighted mean of squares, can be bounded over whole
-    intervals of l by what it is at their ends. A limit is the largest range that no such bound rejects. For other laws
-    (noise at each place on its own among them) it is none.
+    have the covariance ``V(l) = l (exp(-d/l) - 1)`` up to a factor. V grows with l up to -d, in the order of positive
+    semidefinite matrices and in any number of dimensions. The test statistic is the ratio of the quadratic forms of the
+    inverses of V at a smaller range and at l. At the true l its law is that of a weighted mean of squares, and its
+    values at the ends of an interval of l bound it on the interval. The limit is the largest range that no such bound
+    rejects. Other laws, such as independent noise at each place, have no guarantee.
 
     Examples
     --------
@@ -87,25 +87,13 @@ def range_limit(values: Any, coordinates: Any, failure: float = 0.01) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Contrasts:
-    """Differences from the mean, in an orthonormal basis, and the distances of the records.
+    """Contrasts of the values in an orthonormal basis, and the distances of the records."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (n-1,)
-        Contrasts of the values.
-    basis : ndarray of shape (n, n-1)
-        Orthonormal, orthogonal to the ones.
-    distances : ndarray of shape (n, n)
-        Of the records.
-    nearest, farthest : float
-        The smallest and the largest positive distance.
-    """
-
-    values: FloatArray
-    basis: FloatArray
-    distances: FloatArray
-    nearest: float
-    farthest: float
+    values: FloatArray  # shape (n-1,): contrasts of the values
+    basis: FloatArray  # shape (n, n-1): orthonormal, orthogonal to the vector of ones
+    distances: FloatArray  # shape (n, n): of the records
+    nearest: float  # the smallest and the largest positive distance
+    farthest: float  # the smallest and the largest positive distance
 
     @classmethod
     def of(cls, values: FloatArray, places: FloatArray) -> _Contrasts:
@@ -146,7 +134,7 @@ class _Contrasts:
         return ratio_tail(weights * (1.0 - _SPECTRUM), np.ones(len(weights)), at, _LOOSE * share, share) <= share
 
     def _against(self, length: float, share: float) -> float:
-        """Return the smaller range against which one is tested: as far off as a series of this extent can tell."""
+        """Return the smaller range to test against: the nearest one that a series of this extent can distinguish."""
         from scipy.special import ndtri
 
         deviations = -float(ndtri(min(share, 0.4)))
@@ -154,7 +142,7 @@ class _Contrasts:
         return 1.0 / (1.0 / length + math.sqrt(2.0 * squares / length) + squares)
 
     def _covariance(self, length: float) -> FloatArray:
-        """Return V."""
+        """Return V(l)."""
         kernel = -self.distances if length == math.inf else length * np.expm1(-self.distances / length)
         whole: FloatArray = self.basis.T @ kernel @ self.basis
         return 0.5 * (whole + whole.T)

@@ -1,4 +1,4 @@
-"""Exact upper confidence limits for variance components: one random effect, or two that are crossed.
+"""Exact upper confidence limits for variance components: one random effect, two crossed ones, or a panel.
 
 Proofs: `graphs/PROOFS.md`, section on fitted families.
 """
@@ -20,10 +20,10 @@ from graphs.numerics.rounding import up_relative
 
 __all__ = ["crossed_limits", "intraclass_limit", "panel_limits"]
 
-#: Pieces of the interval of coefficients, on each of which the limit of the effects is bounded.
+#: Pieces of the interval of coefficients; on each the limit of the effects is bounded by value and slope.
 _PIECES = 4096
 
-#: Relative error granted to quantiles of F, and to polynomials.
+#: Relative error charged to quantiles of F, and to polynomials.
 _ROUNDING = 1e-8
 
 
@@ -36,27 +36,28 @@ def panel_limits(values: Any, units: Any, failure: float = 0.01) -> tuple[float,
         One number for each record, in order of time within each unit, at equal distances; units of one length.
     units : sequence of hashable, length n
         The unit of each record.
-    failure : float
+    failure : float, default=0.01
         Probability with which either limit may be too small, in (0, 1); each gets half of it.
 
     Returns
     -------
     share, coefficient : float
-        At most so much of the variance is that of the units' effects, and the absolute coefficient of the series is at
-        most so large; each at most 1.
+        Limits of the share of the variance due to effects of units, and of the absolute coefficient of the series; each
+        at most 1.
 
     Raises
     ------
     ArgumentError
-        For values that cannot be used, fewer than two units, units of different lengths or of fewer than three records.
+        If the values cannot be used, there are fewer than two units, or units differ in length or have fewer than three
+        records.
 
     Notes
     -----
     For values ``m + a_u + z_ut`` with independent normal effects a of one variance and independent stationary normal
-    autoregressions z of order 1. Coefficients are limited by `autoregression_limit` with means of their own. For each
-    of them the means of units by generalised least squares and the squares of what is left have an exact F ratio, which
-    limits the effects; the limit is the largest of these over all coefficients that are left, bounded from above on
-    small pieces.
+    autoregressions z of order 1. `autoregression_limit` limits the coefficient, with means of their own. For each
+    remaining coefficient, the means of units by generalised least squares and the residual squares have an exact F
+    ratio, which limits the effects. The result is the largest of these limits over all remaining coefficients, bounded
+    from above on small pieces.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def panel_limits(values: Any, units: Any, failure: float = 0.01) -> tuple[float,
 
 
 def _largest_ratio(table: FloatArray, coefficient: float, share: float) -> float:
-    """Return an upper bound on the ratio of variances that is not rejected, over all coefficients that are left."""
+    """Return an upper bound on the ratio of variances that is not rejected, over all remaining coefficients."""
     from scipy.special import fdtri
 
     count, length = table.shape
@@ -124,13 +125,13 @@ def _bound(polynomial: FloatArray, low: FloatArray, high: FloatArray, sign: floa
     return found
 
 
-#: Relative error granted to tails of F, and to sums of squares.
+#: Relative error charged to tails of F, and to sums of squares.
 _TAIL, _SQUARES = 1e-9, 1e-9
 
-#: Largest variance ratio that is looked for: an intra-class correlation of 1 - 1e-9.
+#: Largest variance ratio of the search: an intra-class correlation of 1 - 1e-9.
 _LARGEST = 1e9
 
-#: Largest number of levels of the effect that is crossed with another: its matrix is dense.
+#: Largest number of levels of a crossed effect: its information matrix is dense.
 _LEVELS = 3000
 
 #: Eigenvalues of an information matrix below this share of the largest count as zero, above _CLEAR as positive.
@@ -146,7 +147,7 @@ def intraclass_limit(values: Any, groups: Any, failure: float = 0.01) -> float:
         One number for each record.
     groups : sequence of hashable, length n
         The group of each record, of any sizes.
-    failure : float
+    failure : float, default=0.01
         Probability with which the limit may lie below the correlation, in (0, 1).
 
     Returns
@@ -158,13 +159,13 @@ def intraclass_limit(values: Any, groups: Any, failure: float = 0.01) -> float:
     Raises
     ------
     ArgumentError
-        For values that cannot be used, fewer than two groups, or no group with two records.
+        If the values cannot be used, there are fewer than two groups, or no group has two records.
 
     Notes
     -----
-    For values ``m + a_g + e_i`` with independent normal effects of variance ``r s^2`` and errors of variance ``s^2``,
+    For values ``m + a_g + e_i`` with independent normal effects of variance ``r s^2`` and errors of variance ``s^2``.
     Wald's ratio of mean squares, between groups and within, has an F distribution at the true r and falls as r grows
-    [Wald 1940]; so the level is exact for groups of any sizes. The limit is r / (1 + r). For other laws it is none.
+    [1]_. The level is exact for groups of any sizes. The limit is r / (1 + r). Other laws have no guarantee.
 
     References
     ----------
@@ -206,27 +207,25 @@ def crossed_limits(values: Any, users: Any, items: Any, failure: float = 0.01) -
         One number for each record.
     users, items : sequence of hashable, length n
         The level of each of the two effects for each record.
-    failure : float
+    failure : float, default=0.01
         Probability with which either limit may be too small, in (0, 1); each effect gets half of it.
 
     Returns
     -------
     user_share, item_share : float
-        The correlation of two records that share the user alone is at most the first, of two that share the item alone
-        at most the second; each at most 1.
+        Limits of the correlation of two records that share the user alone, and the item alone; each at most 1.
 
     Raises
     ------
     ArgumentError
-        For values that cannot be used, more than 3,000 levels of an effect, or a design that says nothing about one.
+        If the values cannot be used, an effect has more than 3,000 levels, or the design has no information about one.
 
     Notes
     -----
-    For values ``m + a_u + b_i + e`` with independent normal terms. What is left of the values after the other effect
-    has been fitted as a constant for each level does not depend on it, whatever its law; in the eigenvectors of what is
-    left of the indicators the squares have variances ``s^2 (1 + r d)``, and their weighted mean against the mean square
-    of what no effect explains has an F distribution at the true r [Seely and El-Bassiouni 1983]. Exact for each effect,
-    in designs of any kind.
+    For values ``m + a_u + b_i + e`` with independent normal terms. To limit one effect, the other is fitted as a
+    constant for each level; the residuals then do not depend on it. In the eigenvectors of the residual indicators the
+    squares have variances ``s^2 (1 + r d)``. Their weighted mean against the mean square of the residuals of both
+    effects has an F distribution at the true r [1]_. The level is exact for each effect, in designs of any kind.
 
     References
     ----------
@@ -282,7 +281,7 @@ def _adjusted(name: str, values: FloatArray, levels: IntArray, others: IntArray,
 
 
 def _ratio_limit(between: Callable[[float], float], inside: float, rank: int, degrees: int, share: float) -> float:
-    """Return the smallest ratio found that the F distribution rejects, with all that lie above it."""
+    """Return the smallest ratio found at which the F test rejects, and with it all larger ones."""
     from scipy.special import fdtr
 
     if not inside > 0.0:

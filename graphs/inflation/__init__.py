@@ -1,1 +1,1 @@
-"""How much wider the mean of dependent records varies than that of independent ones."""
+"""Variance inflation (design effects): how much wider means of dependent records vary."""

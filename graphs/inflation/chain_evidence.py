@@ -1,8 +1,8 @@
-"""How far a record of a Markov chain reaches when others are known.
+"""Expected number of records of a Markov chain that change with one record, given known records.
 
-Known records cut a chain into stretches that are independent given them, each of which is a chain whose kernels are
-those of the model, tilted by what is known to its right. A change of one record is forgotten m steps on but for a
-contraction, so it reaches so many records in expectation. Proofs: `graphs/PROOFS.md`, section on evidence.
+Known records cut a chain into independent stretches. Each stretch is a chain whose kernels are those of the model,
+tilted by the known records to its right. The effect of a change contracts with every step. Proofs: `graphs/PROOFS.md`,
+section on evidence.
 """
 
 from __future__ import annotations
@@ -18,34 +18,25 @@ from graphs.numerics.rounding import FUNCTION_ULPS, UNIT, up
 
 __all__ = ["Contractions", "Reach", "contraction", "contractions_of", "stretches"]
 
-#: A contraction below this ends the steps that are looked at one by one.
+#: Steps are enumerated until their contraction is below this; a geometric bound covers the rest.
 FORGOTTEN = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Contractions:
-    """Contractions of a chain over 0, 1, ..., M steps, in total variation.
+    """Contractions of a chain over 0, 1, ..., M steps, in total variation."""
 
-    Parameters
-    ----------
-    tilted : ndarray of shape (M + 1,)
-        Whatever is known to the right: tanh(D/4), D the projective diameter of the kernel of so many steps.
-    plain : ndarray of shape (M + 1,)
-        The Dobrushin coefficient of that kernel, for a stretch with nothing known to its right.
-    ranges : ndarray of shape (M + 1,)
-        The largest log-range of a column of that kernel: how much a known record so far to the right may tilt a law.
-    """
-
+    # shape (M + 1,): for any known records to the right: tanh(D/4), D the diameter of the kernel of so many steps
     tilted: FloatArray
+    # shape (M + 1,): Dobrushin coefficient of that kernel, for a stretch with nothing known to its right
     plain: FloatArray
+    # shape (M + 1,): largest log-range of a column of that kernel: bounds the tilt by a known record at that distance
     ranges: FloatArray
 
     def between(self, steps: IntArray, to_known: IntArray) -> FloatArray:
-        """Return contractions over some steps when the next known record is so many steps farther.
+        """Return contractions over a number of steps, given the distance from there to the next known record.
 
-        Notes
-        -----
-        A tilt of log-range R makes of a total variation distance d at most d e^R / (1 - d + d e^R).
+        A tilt of log-range R enlarges a total variation distance d to at most d e^R / (1 - d + d e^R).
         """
         with np.errstate(divide="ignore"):
             odds = 1 / self.plain[steps] - 1
@@ -76,18 +67,10 @@ class Contractions:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How many records a change of one reaches in expectation, itself included, by its place from the right.
+    """Expected number of records that change with one, itself included, by its place from the right."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (K,)
-        For the last records of a stretch, the very last first.
-    beyond : float
-        For all others.
-    """
-
-    values: FloatArray
-    beyond: float
+    values: FloatArray  # shape (K,): for the last records of a stretch, the very last first
+    beyond: float  # for all others
 
     @property
     def of_first(self) -> float:
@@ -107,7 +90,7 @@ class Reach:
 
 
 def _continued(values: FloatArray, ahead: float, skipped: float, longest: int, skip: int | None = None) -> Reach:
-    """Continue D_j = ahead + skipped D_{j - skip}, explicitly for a while, then by a bound on all that follow."""
+    """Continue D_j = ahead + skipped D_{j - skip}, explicitly at first, then by a bound on all later values."""
     skip = len(values) if skip is None else skip
     if longest <= len(values):
         return Reach(values[:longest], float(values[-1]))
@@ -122,27 +105,13 @@ def _continued(values: FloatArray, ahead: float, skipped: float, longest: int, s
 
 
 def contraction(diameters: FloatArray) -> FloatArray:
-    """Return tanh(D/4), rounded up and at most 1: what a kernel of projective diameter D leaves of a distance.
-
-    Examples
-    --------
-    >>> contraction(np.array([0.0, 4.0, np.inf])).round(6)
-    array([0.      , 0.761594, 1.      ])
-    """
+    """Return tanh(D/4), rounded up and at most 1: the contraction of a kernel of projective diameter D."""
     found: FloatArray = np.minimum(up(np.tanh(up(diameters, 1) / 4), FUNCTION_ULPS + 2), 1.0)
     return found
 
 
 def contractions_of(kernels: Kernels, possible: BoolArray, transition: FloatArray) -> Contractions:
-    """Return the contractions of a chain over up to a few hundred steps.
-
-    Examples
-    --------
-    >>> matrix = np.array([[0.9, 0.1], [0.2, 0.8]])
-    >>> found = contractions_of(Kernels(matrix, 4), np.array([True, True]), matrix)
-    >>> found.plain.round(6), found.tilted[:2].round(6)
-    (array([1.   , 0.7  , 0.49 , 0.343]), array([1.      , 0.714286]))
-    """
+    """Return the contractions of a chain over up to a few hundred steps."""
     count = 8
     while True:
         count = kernels.prepare(count)
@@ -165,7 +134,7 @@ def contractions_of(kernels: Kernels, possible: BoolArray, transition: FloatArra
 
 
 def _composed(values: FloatArray) -> FloatArray:
-    """Lower contractions to what those of fewer steps give one after the other."""
+    """Lower contractions to the products of those over fewer steps."""
     found = values.tolist()
     for m in range(2, len(found)):
         half = found[m // 2] * found[m - m // 2]
@@ -174,13 +143,7 @@ def _composed(values: FloatArray) -> FloatArray:
 
 
 def stretches(known: BoolArray) -> tuple[IntArray, bool]:
-    """Return the lengths of the stretches of unknown records, and whether nothing is known to the right of the last.
-
-    Examples
-    --------
-    >>> stretches(np.array([False, True, True, False, False]))
-    (array([1, 2]), True)
-    """
+    """Return the lengths of the stretches of unknown records, and whether the last stretch is open to the right."""
     ends = np.r_[-1, np.flatnonzero(known), len(known)]
     lengths = np.diff(ends) - 1
     return lengths[lengths > 0], not bool(known[-1])

@@ -1,8 +1,8 @@
-"""How far the change of one node reaches in a network: messages of expected changes.
+"""Messages of expected changes: how many nodes of a network change with one node.
 
-Two laws of a network that differ in the state of node i alone can be coupled so that the expected weight of the nodes
-that differ is at most w_i = c_i + sum over links of tanh(Delta/4) times a message, whatever the weights of single nodes
-and whatever else is known; `graphs/PROOFS.md`, section on messages of changes.
+Two laws of a network that differ in the state of node i alone can be coupled. The expected weight of the nodes that
+differ is then at most w_i = c_i + sum over links of tanh(Delta/4) times a message, for any weights of single nodes and
+any known nodes. Proof: `graphs/PROOFS.md`, section on messages of changes.
 """
 
 from __future__ import annotations
@@ -20,38 +20,15 @@ from graphs.structure.spanning_forest import grouped
 
 __all__ = ["Arcs", "Changes", "LinearRounds"]
 
-#: Share of the right-hand side that may be left over.
+#: Relative residual of the linear system. The solution is lifted by as much, so it only loosens the bound.
 LEFT = 1e-3
 
-#: Weight of what is no record, in units of the largest weight: positive, so that a bound is certified there too.
+#: Weight of nodes that are no records, relative to the largest: positive, so that the bound is certified there too.
 FAINT = 1e-9
 
 
 class LinearRounds(Rounds):
-    """Updates of all messages of changes at once.
-
-    Parameters
-    ----------
-    sources, targets : ndarray of shape (2E,)
-        All links in one direction, then all in the other, in the same order.
-    diameters : ndarray of shape (2E,)
-        Diameter that a message from source to target passes, possibly infinite.
-    component : ndarray of shape (n,)
-        Number of the connected component of each vertex.
-    passed : type of Map
-        What links make of messages, a linear map.
-
-    Examples
-    --------
-    A ring, on which nothing turns back:
-
-    >>> from graphs.leakage.loopy_messages import Shrinkage
-    >>> ends = np.array([0, 1, 2, 3]), np.array([1, 2, 3, 0])
-    >>> both = np.concatenate(ends), np.concatenate(ends[::-1])
-    >>> ring = LinearRounds(*both, np.full(8, 4 * np.arctanh(0.5)), np.zeros(4, dtype=int), Shrinkage)
-    >>> ring.messages(np.ones(4)).round(3)
-    array([1., 1., 1., 1., 1., 1., 1., 1.])
-    """
+    """Synchronous updates of all messages of changes; `passed` is a linear map."""
 
     def __init__(
         self, sources: IntArray, targets: IntArray, diameters: FloatArray, component: IntArray, passed: type[Map]
@@ -76,7 +53,7 @@ class LinearRounds(Rounds):
         return found
 
     def messages(self, budgets: FloatArray, rounds: int = ROUNDS) -> FloatArray:
-        """Return what arrives over each link, shape (2E,), rounded up."""
+        """Return the message over each link, shape (2E,), rounded up."""
         found = np.zeros(len(self._order))
         if not budgets.any():
             return found
@@ -106,7 +83,7 @@ class LinearRounds(Rounds):
         return found
 
     def _passed(self, messages: FloatArray, own: FloatArray) -> FloatArray:
-        """Return what links make of their own weights and of the other messages, rounded up."""
+        """Return the links' maps of their own weights and of the other messages, rounded up."""
         sums = own.copy()
         sums[self._into] += np.add.reduceat(messages, self._starts)
         sums *= self._grow
@@ -119,48 +96,17 @@ class LinearRounds(Rounds):
 
 @dataclass(frozen=True, slots=True)
 class Arcs:
-    """What the change of one node adds through each of the others that share a factor with it.
+    """For each node and each other node of a factor with it, the share and the weight that a change adds."""
 
-    Parameters
-    ----------
-    payers : ndarray of shape (A,)
-        The node that changes, increasing.
-    others : ndarray of shape (A,)
-        A node in a common factor.
-    factors : ndarray of shape (A,)
-        The factor: which one is a matter of numbering, the same for all its arcs.
-    shares : ndarray of shape (A,)
-        Bound on the probability that the other changes too.
-    behind : ndarray of shape (A,)
-        Bound on the expected weight that changes with the other, without that factor.
-    """
-
-    payers: IntArray
-    others: IntArray
-    factors: IntArray
-    shares: FloatArray
-    behind: FloatArray
+    payers: IntArray  # shape (A,): the node that changes, increasing
+    others: IntArray  # shape (A,): a node in a common factor
+    factors: IntArray  # shape (A,): a number of the factor, the same for all its arcs
+    shares: FloatArray  # shape (A,): bound on the probability that the other changes too
+    behind: FloatArray  # shape (A,): bound on the expected weight that changes with the other, without that factor
 
 
 class Changes:
-    """Messages of expected changes on one network.
-
-    Parameters
-    ----------
-    incidence : Incidence
-        The network.
-
-    Examples
-    --------
-    Three nodes in a row, both edges of diameter 4 artanh(1/2):
-
-    >>> path = Incidence.pairwise(np.array([[0, 1], [1, 2]]), np.full(2, 4 * np.arctanh(0.5)), 3)
-    >>> found = Changes(path)
-    >>> found.totals(np.ones(3)).round(9)
-    array([1.75, 2.  , 1.75])
-    >>> found.arcs(np.ones(3)).behind.round(9)
-    array([1.5, 1. , 1. , 1.5])
-    """
+    """Messages of expected changes on one network."""
 
     def __init__(self, incidence: Incidence) -> None:
         self._size = incidence.n_nodes
@@ -174,7 +120,7 @@ class Changes:
         return self._propagation.component
 
     def totals(self, weights: FloatArray) -> FloatArray:
-        """Return w, for each node the expected weight that changes with it, at most that of its component."""
+        """Return w: for each node the expected weight that changes with it, at most that of its component."""
         links, size = self._links, self._size
         into = links.targets < size
         values = self._messages(weights)[into]
@@ -186,7 +132,8 @@ class Changes:
     def foremost(self, steps: int = 100) -> FloatArray:
         """Return a positive vector close to the first eigenvector of the influences of each component.
 
-        That of the matrix of the links' shares: influences are sums of its powers, up to walks that turn back.
+        The vector comes from the matrix of the links' shares. Influences are sums of its powers, up to walks that turn
+        back.
         """
         from scipy import sparse
 
@@ -203,14 +150,14 @@ class Changes:
         return np.maximum(vector[: self._size], 1e-6)
 
     def _messages(self, weights: FloatArray) -> FloatArray:
-        """Return the messages for the weights, which are remembered until there are others."""
+        """Return the messages for the weights; the last ones are cached."""
         key = weights.tobytes()
         if self._solved[0] != key:
             self._solved = (key, self._propagation.messages(weights))
         return self._solved[1]
 
     def arcs(self, weights: FloatArray) -> Arcs:
-        """Return what each node pays for each other node of its factors."""
+        """Return the cost of each node for each other node of its factors."""
         links, size = self._links, self._size
         sources, targets = links.sources, links.targets
         values, shares = self._messages(weights), Shrinkage(links.diameters).factors

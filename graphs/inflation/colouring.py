@@ -1,7 +1,7 @@
-"""Colourings of a graph, and the variance inflation they give.
+"""Colourings of a graph, and the variance inflation that follows from them.
 
-A colouring splits the records into sets without an edge inside. When sets of records without an edge between them are
-independent, each of them is a set of independent records [Janson 2004]; proofs in `graphs/PROOFS.md`, section on
+A colouring splits the records into sets without an edge inside. If sets of records without an edge between them are
+independent, each colour is a set of independent records [Janson 2004]. Proofs: `graphs/PROOFS.md`, section on
 colourings.
 """
 
@@ -17,19 +17,13 @@ from graphs.numerics.rounding import up
 
 __all__ = ["colouring_inflation", "colours_needed", "fractional_chromatic_number", "greedy_colouring"]
 
-#: Components of at most this many nodes, and this many maximal independent sets, get a fractional colouring.
+#: Components with at most so many nodes and maximal independent sets get a fractional colouring (a linear program).
 SMALL = 30
 MOST_SETS = 5_000
 
 
 def greedy_colouring(edges: IntArray, n_nodes: int) -> IntArray:
-    """Colour a graph so that neighbours differ, nodes of many neighbours first.
-
-    Examples
-    --------
-    >>> greedy_colouring(np.array([[0, 1], [1, 2], [2, 3]]), 4)
-    array([1, 0, 1, 0])
-    """
+    """Colour a graph so that neighbours differ, nodes of highest degree first."""
     both = np.concatenate([edges, edges[:, ::-1]])
     degrees = np.bincount(both[:, 0], minlength=n_nodes)
     order = np.argsort(both[:, 0], kind="stable")
@@ -43,16 +37,7 @@ def greedy_colouring(edges: IntArray, n_nodes: int) -> IntArray:
 
 
 def colouring_inflation(edges: IntArray, component: IntArray) -> float:
-    """Return the variance inflation of means over a dependency graph.
-
-    Examples
-    --------
-    A star of 99 leaves is almost a set of independent records:
-
-    >>> star = np.array([[0, leaf] for leaf in range(1, 100)])
-    >>> round(colouring_inflation(star, np.zeros(100, dtype=int)), 3)
-    1.199
-    """
+    """Return the variance inflation of means over a dependency graph."""
     n = len(component)
     colours = greedy_colouring(edges, n)
     width = int(colours.max()) + 1
@@ -93,14 +78,7 @@ def colours_needed(edges: IntArray, component: IntArray) -> float:
 
 
 def fractional_chromatic_number(edges: IntArray, n_nodes: int) -> float:
-    """Return an upper bound on the fractional chromatic number of a small graph, exact up to rounding.
-
-    Examples
-    --------
-    >>> ring = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
-    >>> round(fractional_chromatic_number(ring, 5), 9)
-    2.5
-    """
+    """Return an upper bound on the fractional chromatic number of a small graph, exact up to rounding."""
     return _fractional(np.ascontiguousarray(edges, dtype=np.int64).tobytes(), n_nodes)
 
 
@@ -131,7 +109,7 @@ def _fractional(edge_bytes: bytes, n_nodes: int) -> float:
 
 
 def _clique_found(edges: IntArray, n_nodes: int) -> int:
-    """Return the size of a clique, grown from each node by neighbours of many neighbours."""
+    """Return the size of a clique, grown from each node by neighbours of high degree."""
     joined = np.zeros((n_nodes, n_nodes), dtype=np.bool_)
     joined[edges[:, 0], edges[:, 1]] = joined[edges[:, 1], edges[:, 0]] = True
     largest = 0

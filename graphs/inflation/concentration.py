@@ -1,4 +1,4 @@
-"""Variance inflation: how much wider a mean of dependent records fluctuates.
+"""Variance inflation of series and chains, by blocks, couplings and spectra.
 
 Every number here is an upper bound on a Lambda with ln E exp(u (q(X) - E q(X))) <= u^2 Lambda / (8 n) for every u and
 means q of per-record values in [0, 1]; proofs and sources in `graphs/PROOFS.md`, section 5.
@@ -29,13 +29,7 @@ __all__ = [
 
 
 def block_inflation(steps: FloatArray, beyond: float, n: int) -> float:
-    """Return the variance inflation of n records with equal blocks of the best length, rounded up.
-
-    Examples
-    --------
-    >>> round(block_inflation(np.array([0.5, 0.25]), 0.25, 10**6), 3), round(block_inflation(np.ones(9), 0, 10**6), 3)
-    (4.0, 36.0)
-    """
+    """Return the variance inflation of n records with equal blocks of the best length, rounded up."""
     sums = np.r_[0.0, np.cumsum(steps[: n - 1])]
     sums[1:] = up(sums[1:], len(sums))
     whole = float(sums[-1]) + (beyond if len(sums) < n else 0.0)
@@ -47,9 +41,9 @@ def block_inflation(steps: FloatArray, beyond: float, n: int) -> float:
 
 def _with_blocks(length: int, sums: FloatArray, whole: float, n: int) -> float:
     """Return the inflation with blocks of this length, the last one possibly shorter."""
-    full = (n - 1) // length  # blocks that others follow
+    full = (n - 1) // length  # blocks with a successor
     last = n - full * length
-    near = min(full, (len(sums) - 1) // length + 1)  # blocks whose future may be shorter than what is summed
+    near = min(full, (len(sums) - 1) // length + 1)  # blocks whose future may be shorter than the sums
     after = last + length * np.arange(near)
     moved = np.where(after < len(sums), sums[np.minimum(after, len(sums) - 1)], whole)
     total = float(((length + moved) ** 2).sum()) + float(last) ** 2
@@ -59,13 +53,7 @@ def _with_blocks(length: int, sums: FloatArray, whole: float, n: int) -> float:
 
 
 def even_block_inflation(n: int, m: int) -> float:
-    """Return the same for records that reach m places far, 0 < m, in blocks of m or m + 1, without arrays.
-
-    Examples
-    --------
-    >>> round(even_block_inflation(10**9, 9), 6)
-    36.0
-    """
+    """Return the same for a window of m > 0 places, in blocks of m or m + 1, without arrays."""
     totals = [n**2]
     for length in (m, m + 1):
         full = (n - 1) // length
@@ -76,15 +64,7 @@ def even_block_inflation(n: int, m: int) -> float:
 
 
 def uneven_block_inflation(last: IntArray) -> float:
-    """Return the same for records that depend on each other up to a last one each, which differs from record to record.
-
-    Examples
-    --------
-    A pair and three single records:
-
-    >>> round(uneven_block_inflation(np.array([1, 1, 2, 3, 4])), 6)
-    1.4
-    """
+    """Return the same for records whose dependence ends at a last record, a different one for each."""
     reach, total, start = last.tolist(), 0, 0
     while start < len(reach):
         end = reach[start]
@@ -93,9 +73,9 @@ def uneven_block_inflation(last: IntArray) -> float:
     return up(float(total) / len(reach), 2)
 
 
-#: Steps followed one by one when dependence is summed along a chain.
+#: Steps enumerated when dependence is summed along a chain; a geometric bound covers the rest.
 STEPS = 20_000
-#: What floats hold to full accuracy; a product that would be less is this.
+#: Products below this are replaced by it: smaller floats lose accuracy, and a larger bound is valid.
 LEAST = 1e-300
 
 
@@ -112,26 +92,14 @@ def dobrushin_coefficient(kernel: FloatArray, relative_error: float = 0.0) -> fl
 
 
 def dobrushin_inflation(coefficient: float, n: int) -> float:
-    """Return the inflation of a chain revealed in blocks, at most (1 - theta)^-2 and about 4 theta / (1 - theta).
-
-    Examples
-    --------
-    >>> round(dobrushin_inflation(0.5, 2), 9), round(dobrushin_inflation(0.9, 10**6), 3)
-    (1.625, 36.0)
-    """
+    """Return the inflation of a chain revealed in blocks, at most (1 - theta)^-2 and about 4 theta / (1 - theta)."""
     powers = coefficient ** np.arange(min(n, STEPS), dtype=np.float64)
     tail = up(float(powers[-1]) * coefficient, 8 * STEPS) / (1 - coefficient) if coefficient < 1 else float("inf")
     return block_inflation(up(powers[1:], 16), up(tail, 4), n)
 
 
 def coupling_inflation(transition: FloatArray, n: int) -> float:
-    """Return the same with the Dobrushin coefficient of P^m in place of theta^m.
-
-    Examples
-    --------
-    >>> round(coupling_inflation(np.array([[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]]), 1000), 3)
-    3.993
-    """
+    """Return the same with the Dobrushin coefficient of P^m in place of theta^m."""
     coefficients = forgetting(transition, n)
     last = float(coefficients[-1]) if len(coefficients) else 1.0
     tail = up(len(coefficients) * last / (1 - last), 4) if last < 1 else float("inf")
@@ -158,15 +126,9 @@ def forgetting(transition: FloatArray, n: int) -> FloatArray:
 
 
 def forgetting_far(transition: FloatArray, n: int, least: float) -> FloatArray:
-    """Return the same for as many steps as it takes to fall to `least`, at most `STEPS` of them.
+    """Return the same until a coefficient falls to `least`, for at most `STEPS` steps.
 
-    What a kernel leaves of a distance in k and then in l steps is at most the product of what each leaves.
-
-    Examples
-    --------
-    >>> far = forgetting_far(np.array([[0.9, 0.1], [0.2, 0.8]]), 1000, 1e-30)
-    >>> bool(far[-1] <= 1e-30), bool(np.all(far >= 0.7 ** np.arange(1, len(far) + 1)))
-    (True, True)
+    The coefficient over k + l steps is at most the product of those over k and over l steps.
     """
     known = np.maximum(forgetting(transition, n), LEAST)
     found, pieces = known, [known]
@@ -181,16 +143,9 @@ def forgetting_far(transition: FloatArray, n: int, least: float) -> FloatArray:
 def spectral_inflation(transition: FloatArray, law: FloatArray, law_error: float) -> float:
     """Return (1 + lambda) / (1 - lambda), lambda the norm of the kernel on mean-zero functions of L2(law).
 
-    Notes
-    -----
     lambda is the second singular value of D^{1/2} P D^{-1/2}, D the diagonal matrix of the law: for a reversible
     chain the largest modulus of an eigenvalue other than 1, in general the square root of the second eigenvalue of
     the multiplicative reversibilisation.
-
-    Examples
-    --------
-    >>> round(spectral_inflation(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([2 / 3, 1 / 3]), 1e-15), 9)
-    5.666666667
     """
     root, scaled = np.sqrt(law), symmetrised(transition, law)
     error = (law_error + (len(law) + 8) * UNIT) * (float(np.linalg.norm(scaled)) + 1)
@@ -203,16 +158,9 @@ def spectral_inflation(transition: FloatArray, law: FloatArray, law_error: float
 def operator_norm(matrix: FloatArray) -> float:
     """Return an upper bound on the largest singular value of a matrix.
 
-    Notes
-    -----
-    Whatever the routine for singular values returns, U S V with residual R and U, V near orthogonal satisfies
-    norm(A) <= norm(S) norm(U) norm(V) + norm(R), and norm(U)^2 <= 1 + norm(U^T U - I); the residuals are computed and
-    enlarged by the error of computing them.
-
-    Examples
-    --------
-    >>> round(operator_norm(np.diag([3.0, -4.0])), 12)
-    4.0
+    Computed singular values need not be accurate. With U, V near orthogonal and R the residual of U S V, norm(A) <=
+    norm(S) norm(U) norm(V) + norm(R), and norm(U)^2 <= 1 + norm(U^T U - I). The residuals are enlarged by their own
+    rounding errors.
     """
     left, values, right = np.linalg.svd(matrix)
     unit = np.eye(len(matrix))

@@ -1,4 +1,4 @@
-"""Variance inflation of a Bayesian network: one change is followed from parents to children.
+"""Variance inflation of a Bayesian network by coupling changes from parents to children.
 
 Proof: `graphs/PROOFS.md`, section on forward couplings.
 """
@@ -15,40 +15,28 @@ from graphs.numerics.rounding import UNIT, up
 
 __all__ = ["ForwardCoupling", "total_variations"]
 
-#: Above so many nodes changes are followed backwards, which is linear in the edges and leaves out the caps.
+#: Above so many nodes changes are followed backwards: linear in the edges, but without the caps.
 MOST_FORWARD = 3_000
 
-#: Nodes whose changes are followed at a time: what a processor keeps at hand.
+#: Nodes whose changes are followed at a time, so that the arrays fit into the processor's cache.
 AT_ONCE = 500
 
 
 @dataclass(frozen=True)
 class ForwardCoupling:
-    """A directed network: which node follows from which, and how far a change of one parent moves its law.
+    """A directed network with bounds on the total variation by which a parent moves its child's law."""
 
-    Parameters
-    ----------
-    order : ndarray of shape (m,)
-        Nodes, parents before children.
-    parents, children : ndarray of shape (E,)
-        Ends of each edge.
-    shares : ndarray of shape (E,)
-        Largest total variation distance between two laws of the child whose parents differ in this one alone.
-    caps : ndarray of shape (m,)
-        Largest total variation distance between any two laws of a node given its parents.
-    unfit : ndarray of shape (m,)
-        Nodes whose law given the known nodes is no product along the edges.
-    """
-
-    order: IntArray
-    parents: IntArray
-    children: IntArray
+    order: IntArray  # shape (m,): nodes, parents before children
+    parents: IntArray  # shape (E,): ends of each edge
+    children: IntArray  # shape (E,): ends of each edge
+    # shape (E,): largest total variation distance between two laws of the child whose parents differ in this one
+    # alone
     shares: FloatArray
-    caps: FloatArray
-    unfit: npt.NDArray[np.bool_]
+    caps: FloatArray  # shape (m,): largest total variation distance between any two laws of a node given its parents
+    unfit: npt.NDArray[np.bool_]  # shape (m,): nodes whose law given known nodes does not factor along the edges
 
     def without(self, known: npt.NDArray[np.bool_]) -> ForwardCoupling:
-        """Return what known nodes leave; the unknown parents of a known node are unfit."""
+        """Return the network without known nodes; the unknown parents of a known node are unfit."""
         unfit = self.unfit & ~known
         unfit[self.parents[known[self.children]]] = True
         kept = ~known[self.parents] & ~known[self.children]
@@ -61,7 +49,7 @@ class ForwardCoupling:
         )
 
     def repeated(self, copies: int) -> ForwardCoupling:
-        """Return several copies of the network, without anything between them."""
+        """Return independent copies of the network."""
         apart = len(self.order) * np.arange(copies)[:, None]
         return ForwardCoupling(
             (self.order + apart).ravel(),
@@ -82,7 +70,7 @@ class ForwardCoupling:
         return found
 
     def widths(self, weights: FloatArray) -> FloatArray:
-        """Return for each node, the earlier ones fixed, the weight that changes with it in expectation, at most."""
+        """Return for each node a bound on the expected weight that changes with it, given the earlier nodes."""
         m = len(self.order)
         degree = int(np.bincount(self.children, minlength=m).max(initial=0))
         steps = float((degree + 4) * m)

@@ -1,6 +1,6 @@
-"""How far a mean is from what it is expected to be, in the units of the mean: half-widths, and the records they take.
+"""Half-widths of means, and the number of records for a half-width.
 
-Proof: `graphs/PROOFS.md`, section on variance inflation; the numbers are for one mean that was fixed in advance.
+Proof: `graphs/PROOFS.md`, section on variance inflation. The numbers are for one mean fixed in advance.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from graphs.numerics.rounding import up
 
 __all__ = ["answer_half_width", "check_confidence", "mean_half_width", "records_within"]
 
-#: Roundings in each formula, functions included.
+#: Roundings in each formula, functions included; more than the longest formula has.
 _OPERATIONS = 24
 
 
 def check_confidence(confidence: object) -> float:
-    """Return a confidence.
+    """Return a confidence level.
 
     Examples
     --------
@@ -33,13 +33,7 @@ def check_confidence(confidence: object) -> float:
 
 
 def mean_half_width(n: int, inflation: float, confidence: float, failure: float = 0.0) -> float:
-    """Return how far a mean of values in [0, 1], fixed in advance, is from its expectation at most.
-
-    Examples
-    --------
-    >>> round(mean_half_width(800, 1.0, 0.95), 4), mean_half_width(800, 1.0, 0.95, failure=0.06)
-    (0.048, 1.0)
-    """
+    """Return a half-width for the distance of a mean of values in [0, 1], fixed in advance, from its expectation."""
     beta = _error(confidence, failure)
     if not beta > 0.0:
         return 1.0
@@ -47,13 +41,7 @@ def mean_half_width(n: int, inflation: float, confidence: float, failure: float 
 
 
 def answer_half_width(n: int, inflation: float, budget: float, confidence: float, failure: float = 0.0) -> float:
-    """Return how far a mean with Laplace noise of a privacy budget is from its expectation at most.
-
-    Examples
-    --------
-    >>> round(answer_half_width(800, 1.0, 0.5, 0.95), 4)
-    0.0616
-    """
+    """Return the same for a mean with Laplace noise of a privacy budget."""
     beta = _error(confidence, failure)
     if not beta > 0.0:
         return 1.0
@@ -63,13 +51,7 @@ def answer_half_width(n: int, inflation: float, budget: float, confidence: float
 
 
 def records_within(half_width: object, n: int, inflation: float, confidence: float, failure: float = 0.0) -> float:
-    """Return how many records of a kind bring a mean that is fixed in advance within a half-width.
-
-    Examples
-    --------
-    >>> records_within(0.05, 100, 1.0, 0.95), records_within(0.05, 100, 100.0, 0.95)
-    (738, inf)
-    """
+    """Return how many records of a kind bring a mean fixed in advance within a half-width."""
     width = as_real(half_width)
     if width is None or not 0.0 < width < 1.0:
         raise ArgumentError("half_width", repr(half_width), "a number between 0 and 1")
@@ -80,6 +62,6 @@ def records_within(half_width: object, n: int, inflation: float, confidence: flo
 
 
 def _error(confidence: float, failure: float) -> float:
-    """Return what is left of the probability of error, rounded down."""
+    """Return the remaining probability of error, rounded down."""
     beta = math.nextafter(1.0 - confidence, 0.0)
     return beta if failure == 0.0 else math.nextafter(beta - failure, -math.inf)

@@ -2,7 +2,7 @@
 
 A *field* multiplies a law by a function of each single record and normalises. Let J_ij bound, under every field, the
 total variation distance between the laws of record j given two values of record i. Then (1/n) sum of J_ij is a variance
-inflation for means, and n / p a number of effective records, p the spectral radius of J; both survive evidence. Proofs:
+inflation for means, and n / p an effective sample size, p the spectral radius of J. Both hold under evidence. Proofs:
 `graphs/PROOFS.md`, section on influences.
 """
 
@@ -32,25 +32,18 @@ __all__ = [
     "spectral_radius",
 ]
 
-#: Iterations of the linear solver.
+#: Most iterations of the linear solver; a solution that has not converged is still certified or rejected.
 ITERATIONS = 500
 
-#: Steps of the power method that looks for a spectral radius of at least 1 before anything is solved.
+#: Steps of the power method that detects a spectral radius of at least 1 before the solver starts.
 STEPS = 50
 
-#: Weight of latent nodes on the right-hand side: positive, so that the spectral radius is certified there too.
+#: Weight of latent nodes on the right-hand side: positive, to certify the spectral radius there too.
 FAINT = 1e-7
 
 
 def interdependence(edges: IntArray, diameters: FloatArray, n_nodes: int) -> sparse.csr_array:
-    """Return the matrix C of a pairwise network.
-
-    Examples
-    --------
-    >>> interdependence(np.array([[0, 1]]), np.array([4.0]), 2).toarray().round(6)
-    array([[0.      , 0.761594],
-           [0.761594, 0.      ]])
-    """
+    """Return the matrix C of a pairwise network."""
     from scipy import sparse
 
     rows, columns = np.concatenate([edges, edges[:, ::-1]]).T
@@ -64,19 +57,17 @@ def interdependence(edges: IntArray, diameters: FloatArray, n_nodes: int) -> spa
 def dominating(matrix: sparse.csr_array, weights: FloatArray) -> FloatArray | None:
     """Return a vector v with v >= C^T v + weights, and so an upper bound on (I - C^T)^-1 weights.
 
-    Notes
-    -----
-    v > 0 and C^T v <= v - weights < v prove that the spectral radius is below 1 [Collatz-Wielandt], so
-    (I - C^T)^-1 is the sum of all powers of C^T, and iterating v >= C^T v + weights gives v >= the sum of
-    (C^T)^k weights. A solution from conjugate gradients (or their nonsymmetric relative) is enlarged until the
-    inequality holds with the rounding of its two sides charged.
+    v > 0 and C^T v <= v - weights < v prove that the spectral radius is below 1 [Collatz-Wielandt]. So (I - C^T)^-1 is
+    the sum of all powers of C^T, and iterating v >= C^T v + weights gives v >= the sum of (C^T)^k weights. An
+    approximate solution by conjugate gradients (or BiCGStab) is enlarged until the inequality holds with the rounding
+    of both sides.
     """
     found = dominating_parts(matrix, weights, np.zeros(len(weights), dtype=np.int64))
     return found if np.isfinite(found).all() else None
 
 
 def dominating_parts(matrix: sparse.csr_array, weights: FloatArray, part: IntArray) -> FloatArray:
-    """Return `dominating` for each independent part, infinite in those where no such vector was found.
+    """Return `dominating` for each independent part, infinite in parts where no such vector was found.
 
     Examples
     --------
@@ -114,7 +105,7 @@ def dominating_parts(matrix: sparse.csr_array, weights: FloatArray, part: IntArr
 
 
 def _growing(matrix: sparse.csr_array, part: IntArray) -> npt.NDArray[np.bool_]:
-    """Return in which parts a few steps of the power method show that a spectral radius is 1 or more."""
+    """Return the parts in which a few steps of the power method show a spectral radius of 1 or more."""
     count = int(part.max()) + 1
     vector = np.ones(matrix.shape[0])
     growth = np.zeros(count)
@@ -128,16 +119,7 @@ def _growing(matrix: sparse.csr_array, part: IntArray) -> npt.NDArray[np.bool_]:
 
 
 def interdependence_squares(matrix: sparse.csr_array, weights: FloatArray, part: IntArray) -> FloatArray:
-    """Return, for each part, the smaller of the sums of w_i^2 and of 2 c_i w_i, w = (I - C^T)^-1 c.
-
-    Examples
-    --------
-    >>> import scipy.sparse
-    >>> ring = 0.3 * (np.roll(np.eye(12), 1, axis=0) + np.roll(np.eye(12), -1, axis=0))
-    >>> squares = interdependence_squares(scipy.sparse.csr_array(ring), np.ones(12), np.zeros(12, dtype=int))
-    >>> (squares / 12).round(9)
-    array([5.])
-    """
+    """Return, for each part, the smaller of the sums of w_i^2 and of 2 c_i w_i, w = (I - C^T)^-1 c."""
     bound = dominating_parts(matrix, np.maximum(weights, FAINT * weights.max()), part)
     used = np.where(weights > 0, bound, 0.0)
     first, second = (np.bincount(part, weights=terms).astype(np.float64) for terms in (used**2, 2 * weights * used))
@@ -147,11 +129,9 @@ def interdependence_squares(matrix: sparse.csr_array, weights: FloatArray, part:
 def burn_in(matrix: sparse.csr_array, distance: float) -> int | None:
     """Return a number of sweeps after which a Gibbs sampler is close to its law.
 
-    Notes
-    -----
     Couple a sweep with one from a stationary start, each update greedily; let e_i be the probability that the two
-    differ at i. Updating i makes e_i at most (C e)_i. If e <= a v with C v <= theta v, then e <= a v stays true
-    during a sweep and e <= theta a v holds after it. So k sweeps from e <= 1 leave sum e_i <= theta^k sum(v) / min(v).
+    differ at i. Updating i makes e_i at most (C e)_i. If e <= a v with C v <= theta v, then e <= a v stays true during
+    a sweep and e <= theta a v holds after it. So k sweeps from e <= 1 leave sum e_i <= theta^k sum(v) / min(v).
     """
     bound = dominating(matrix.T.tocsr(), np.ones(matrix.shape[0]))
     if bound is None:
@@ -166,18 +146,12 @@ def burn_in(matrix: sparse.csr_array, distance: float) -> int | None:
 #: Steps of the power method, from all ones and from a vector that is close.
 STEPS, FEW = 32, 6
 
-#: Most records for which the spectral radius is looked for; with more, the largest row sum is as good.
+#: Most records for which the spectral radius is searched; with more the largest row sum is about as good.
 MOST = 2_000
 
 
 def chain_influences(contractions: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return sums over j of J_ij w_j along a chain, J_ij the product of the contractions between i and j.
-
-    Examples
-    --------
-    >>> chain_influences(np.array([0.5, 0.5]), np.ones(3)).round(9)
-    array([1.75, 2.  , 1.75])
-    """
+    """Return sums over j of J_ij w_j along a chain, J_ij the product of the contractions between i and j."""
     after = passed_on(contractions[::-1], weights[::-1])[::-1]
     before = passed_on(contractions, weights)
     found: FloatArray = up(after + np.r_[0.0, contractions * before[:-1]], 4)
@@ -203,15 +177,8 @@ def spectral_radius(
 ) -> float | None:
     """Return an upper bound on the spectral radius of a matrix J with positive diagonal and no negative entries.
 
-    Notes
-    -----
-    The spectral radius is at most the largest (J v)_i / v_i, for every positive v [Collatz, Wielandt]; the power method
+    The spectral radius is at most the largest (J v)_i / v_i, for every positive v [Collatz, Wielandt]. The power method
     improves v.
-
-    Examples
-    --------
-    >>> spectral_radius(lambda v: np.array([[1, 0.5], [0.5, 1]]) @ v, 2) - 1.5 < 1e-9
-    True
     """
     vector, found = np.ones(n) if start is None else start, float("inf")
     for _ in range((STEPS if start is None else FEW) if n <= MOST else 1):

@@ -1,7 +1,7 @@
 """The best variance inflation of each independent part of a network.
 
 A part is a connected component. Every route gives each part a sum of squares s_g with ln E exp(u (q - E q)) <= u^2 (sum
-of s_g) / (8 n^2); sums of different parts may come from different routes. Proofs: `graphs/PROOFS.md`, section 5.
+of s_g) / (8 n^2). Different parts may use different routes. Proofs: `graphs/PROOFS.md`, section 5.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = ["NetworkParts", "ordered_squares"]
 
-#: Most rounds in which blocks are joined, and the arcs that they look at together, about.
+#: Most rounds that join blocks, and about how many arcs they visit in all; any blocks are valid.
 JOINS = 12
 MOST_JOINED = 4_000_000
 
-#: Most rounds in which nodes of few neighbours are taken away.
+#: Most rounds that remove nodes of low degree.
 PEELS = 24
 
-#: Most links of a walk, and most walks of one length, that are followed behind an arc.
+#: Most links of a walk behind an arc, and most walks of one length; longer walks end in a message.
 DEPTH = 6
 MOST_WALKS = 300_000
 
@@ -40,16 +40,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def ordered_squares(arcs: Arcs, weights: FloatArray, part: IntArray) -> FloatArray:
-    """Return, for each part, the smallest sum of squares that was found.
-
-    Examples
-    --------
-    >>> from graphs.inflation.changes import Changes
-    >>> from graphs.structure.incidence import Incidence
-    >>> path = Incidence.pairwise(np.array([[0, 1], [1, 2]]), np.full(2, 4 * np.arctanh(0.5)), 3)
-    >>> ordered_squares(Changes(path).arcs(np.ones(3)), np.ones(3), np.zeros(3, dtype=int)).round(9)
-    array([6.])
-    """
+    """Return, for each part, the smallest sum of squares found."""
     m = len(part)
     costs = arcs.shares * arcs.behind
     best, rank = np.full(int(part.max()) + 1, np.inf), np.zeros(m, dtype=np.int64)
@@ -94,7 +85,7 @@ def _squares(rank: IntArray, weights: FloatArray, part: IntArray, arcs: Arcs, co
 
 
 def _ranks(order: IntArray, weights: FloatArray, part: IntArray) -> Iterator[IntArray]:
-    """Yield the ranks of an order, part after part, and those with nodes that are no records never revealed."""
+    """Yield the ranks of an order for each part, and those in which nodes that are no records are never revealed."""
     rank = np.empty(len(order), dtype=np.int64)
     rank[order[np.argsort(part[order], kind="stable")]] = np.arange(len(order))
     yield rank
@@ -103,7 +94,7 @@ def _ranks(order: IntArray, weights: FloatArray, part: IntArray) -> Iterator[Int
 
 
 def _orders(arcs: Arcs, weights: FloatArray, part: IntArray, costs: FloatArray) -> Iterator[IntArray]:
-    """Yield orders of the nodes that are worth trying."""
+    """Yield promising orders of the nodes."""
     from scipy import sparse
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -122,7 +113,7 @@ def _orders(arcs: Arcs, weights: FloatArray, part: IntArray, costs: FloatArray) 
 
 
 def _peeled(links: sparse.csr_array) -> IntArray:
-    """Return the nodes in the order in which those of few neighbours are taken away."""
+    """Return the nodes in the order in which those of low degree are removed."""
     links.data[:] = 1
     left = np.diff(links.indptr).astype(np.float64)
     stage = np.full(len(left), PEELS, dtype=np.int64)
@@ -137,7 +128,7 @@ def _peeled(links: sparse.csr_array) -> IntArray:
 
 
 def _reached(rank: IntArray, weights: FloatArray, arcs: Arcs) -> FloatArray:
-    """Return what arcs cost when walks go on to nodes behind the payer only, and never meet themselves."""
+    """Return the costs of arcs by self-avoiding walks to nodes behind the payer only."""
     m = len(weights)
     starts = np.searchsorted(arcs.payers, np.arange(m + 1))
     first = np.flatnonzero((rank[arcs.others] > rank[arcs.payers]) & (rank[arcs.payers] < m))
@@ -174,7 +165,7 @@ def _reached(rank: IntArray, weights: FloatArray, arcs: Arcs) -> FloatArray:
 
 
 def _joined(rank: IntArray, arcs: Arcs, costs: FloatArray, weights: FloatArray, turn: int) -> Iterator[IntArray]:
-    """Yield ranks with pairs of blocks joined that had better be one, at the later place and at the earlier."""
+    """Yield ranks with profitable pairs of blocks joined, at the later place and at the earlier."""
     m = len(rank)
     low, high = rank[arcs.payers], rank[arcs.others]
     used = (low < high) & (high < m)
@@ -204,33 +195,7 @@ def _joined(rank: IntArray, arcs: Arcs, costs: FloatArray, weights: FloatArray, 
 
 
 class NetworkParts:
-    """Sums of squares of the parts of a network, by every route.
-
-    Parameters
-    ----------
-    incidence : Incidence
-        The network.
-    edges : ndarray of shape (E, 2)
-        Pairs of nodes in a common factor.
-    diameters : ndarray of shape (E,)
-        How strongly they depend on each other, for the interdependence matrix; infinite where it does not apply.
-    weights : ndarray of shape (n_nodes,)
-        By how much a mean times n changes with each node at most: 1 for a record, 0 for a latent node.
-    forward : ForwardCoupling, optional
-        The directed edges of a Bayesian network, which add the route "forward".
-
-    Examples
-    --------
-    A pair that agrees with probability 3/4, and a triple of copies:
-
-    >>> edges = np.array([[0, 1], [2, 3], [3, 4]])
-    >>> diameters = np.array([np.log(9), np.inf, np.inf])
-    >>> parts = NetworkParts(Incidence.pairwise(edges, diameters, 5), edges, diameters, np.ones(5))
-    >>> parts.sums("influences").round(9)
-    array([3., 9.])
-    >>> round(parts.total("parts"), 9), parts.explain(bounded_differences=True)
-    (12.0, 'components in 1 of 2 parts, ordered in 1')
-    """
+    """Sums of squares of the parts of a network, by every route."""
 
     routes: ClassVar[tuple[str, ...]] = ("components", "interdependence", "ordered", "influences")
 
@@ -258,12 +223,12 @@ class NetworkParts:
         return self._sums[route]
 
     def total(self, route: str, bounded_differences: bool = False) -> float:
-        """Return the sum over all parts by one route, or by the best in each part with "parts"; rounded up."""
+        """Return the sum over all parts by one route, or by the best route of each part for "parts"; rounded up."""
         sums = self._best(bounded_differences).min(axis=0) if route == "parts" else self.sums(route)
         return up(float(sums.sum()), len(sums))
 
     def explain(self, bounded_differences: bool = False) -> str:
-        """Return in words which route is the best in how many parts."""
+        """Return in words in how many parts each route is the best."""
         table = self._best(bounded_differences)
         names = self._applicable(bounded_differences)
         counts = np.bincount(table.argmin(axis=0)[self._of_parts(self._weights) > 0], minlength=len(names))
@@ -273,11 +238,11 @@ class NetworkParts:
         return ", ".join([said, *(f"{name} in {count}" for name, count in others)])
 
     def reach(self, weights: FloatArray) -> FloatArray:
-        """Return for each node the weight that is expected to change with it, at most; rounded up."""
+        """Return for each node a bound on the expected weight that changes with it; rounded up."""
         return self._changes.totals(weights)
 
     def foremost(self) -> FloatArray:
-        """Return for each node a weight close to the first eigenvector of the influences of its part."""
+        """Return a vector close to the first eigenvector of the influences of each part."""
         return self._changes.foremost()
 
     def _best(self, bounded_differences: bool) -> FloatArray:

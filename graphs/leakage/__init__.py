@@ -1,1 +1,1 @@
-"""How much each record leaks at a privacy budget: every route, and the exact value of small models."""
+"""Leakage of each record at a privacy budget: every route, and the exact value of small models."""

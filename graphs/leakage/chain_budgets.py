@@ -1,8 +1,7 @@
-"""Messages along a chain whose records have different budgets: the maps that they go through, one record after another.
+"""Messages along a chain whose records have different budgets, as compositions of Moebius maps.
 
-On v = expm1(rho/2) every message is a Moebius map with coefficients that are not negative. A long chain is cut into
-blocks whose maps are composed side by side; then only the blocks follow each other. Proofs: `graphs/PROOFS.md`,
-section 3.
+On v = expm1(rho/2) every message is a Moebius map with non-negative coefficients. A long chain is cut into blocks whose
+maps are composed side by side, so that only the blocks are sequential. Proofs: `graphs/PROOFS.md`, section 3.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from graphs.numerics.rounding import UNIT, down, up
 
 __all__ = ["SWEPT", "TINY", "Span", "gain", "messages_from_right", "nats"]
 
-#: Results below this may have underflowed and are enlarged to it.
+#: Results below this may have underflowed; they are enlarged to it.
 TINY = 1e-290
 
-#: Values that are computed, about.
+#: About how many values the sweeps over long edges compute in all; stopping early is valid.
 SWEPT = 100_000_000
 
-#: Records that are swept over again and again before the next: what a processor keeps at hand.
+#: Records of one piece, swept repeatedly before the next: small enough for the processor's cache.
 PIECE = 1 << 14
 
-#: Chains of fewer records are followed one record after another.
+#: Chains of fewer records are followed record by record; blocks do not pay there.
 SHORT = 1 << 13
 
 
@@ -43,25 +42,15 @@ def gain(diameter: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Edges of one length along a chain.
+    """Edges of one length along a chain."""
 
-    Parameters
-    ----------
-    step : int
-        Their length m.
-    diameters : ndarray of shape (n - m,)
-        Of the edge from record i to record i + m.
-    t, r : ndarray of shape (n - m,)
-        Their gains.
-    """
-
-    step: int
-    diameters: FloatArray
-    t: FloatArray
-    r: FloatArray
+    step: int  # length m of the edges
+    diameters: FloatArray  # shape (n - m,): of the edge from record i to record i + m
+    t: FloatArray  # shape (n - m,): `gain` of the diameters
+    r: FloatArray  # shape (n - m,): `gain` of the diameters
 
     def reversed(self) -> Span:
-        """Return the edges as they are seen from the other end of the chain."""
+        """Return the edges as seen from the other end of the chain."""
         return Span(self.step, self.diameters[::-1], self.t[::-1], self.r[::-1])
 
 
@@ -160,8 +149,8 @@ def _by_blocks(added: FloatArray, ceiling: FloatArray, span: Span) -> FloatArray
 def _starts(f: FloatArray, t: FloatArray, r: FloatArray) -> FloatArray:
     """Return the value that enters each block, rounded up, from the composed maps of the blocks before it.
 
-    A map v -> (a v + b) / (c v + d) is a matrix [[a, b], [c, d]] with entries that are not negative, up to a positive
-    factor. Their sums and products have small relative errors, however many there are.
+    A map v -> (a v + b) / (c v + d) is a matrix [[a, b], [c, d]] with non-negative entries, up to a positive factor.
+    Their sums and products have small relative errors for any number of factors.
     """
     size, count = f.shape
     a, b, c, d = np.ones(count), np.zeros(count), np.zeros(count), np.ones(count)

@@ -1,4 +1,4 @@
-"""The quilts of a Markov chain: which influences hold at which record."""
+"""The quilts of a Markov chain, and the influence of each record on them."""
 
 from __future__ import annotations
 
@@ -16,34 +16,24 @@ from graphs.numerics.rounding import UNIT, charges, up
 
 __all__ = ["ChainQuilts", "Penalty", "QuiltTable"]
 
-#: Quilts that are tried when records have different budgets, times the number of records.
+#: Most quilts tried when records have different budgets, times the number of records; any selection is valid.
 TRIED = 50_000_000
 
-#: Records that are looked at with every quilt before the next: what a processor keeps at hand.
+#: Records of one piece, tried with every quilt before the next piece: small enough for the processor's cache.
 PIECE = 1 << 14
 
-#: From influence (or diameter) to leakage, and whether the quilt has two ends.
+#: Maps an influence (or diameter), and whether the quilt has two ends, to a leakage.
 Penalty: TypeAlias = Callable[[FloatArray, bool], FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
 class QuiltTable:
-    """Influences of a record on the quilts around it, the same for every record.
+    """Influences of a record on the quilts around it, the same for every record."""
 
-    Parameters
-    ----------
-    lengths : ndarray of shape (J,)
-        Distances a and b that are considered, increasing from 1.
-    left, right : ndarray of shape (J,)
-        Influence on the quilts with one end, at each distance.
-    both : ndarray of shape (J, J)
-        Influence on the quilts with two ends, left distance first.
-    """
-
-    lengths: IntArray
-    left: FloatArray
-    right: FloatArray
-    both: FloatArray
+    lengths: IntArray  # shape (J,): distances a and b, increasing from 1
+    left: FloatArray  # shape (J,): influence on the quilts with one end, at each distance
+    right: FloatArray  # shape (J,): influence on the quilts with one end, at each distance
+    both: FloatArray  # shape (J, J): influence on the quilts with two ends, left distance first
 
     @classmethod
     def of_pairs(cls, lengths: IntArray, backward: FloatArray, forward: FloatArray) -> QuiltTable:
@@ -53,15 +43,7 @@ class QuiltTable:
         return cls(lengths, flat_left.max(axis=1), flat_right.max(axis=1), np.maximum(up(both, 1), 0.0))
 
     def leakages(self, n: int, epsilon: float, penalty: Penalty) -> Profile:
-        """Return the smallest leakage over all quilts, for each of `n` records with the same budget.
-
-        Examples
-        --------
-        >>> pairs = np.array([[[0.0, 1.0], [1.0, 0.0]]])
-        >>> table = QuiltTable.of_pairs(np.array([1]), pairs, pairs)
-        >>> table.leakages(4, 1.5, lambda influence, both: 2 * influence).expand().round(6)
-        array([3.5, 5. , 5. , 3.5])
-        """
+        """Return the smallest leakage over all quilts, for each of `n` records with the same budget."""
         return self._of_length(n, epsilon, *self._costs(epsilon, penalty))
 
     def stretch_leakages(self, lengths: IntArray, epsilon: float, penalty: Penalty) -> list[FloatArray]:
@@ -85,7 +67,7 @@ class QuiltTable:
         return float(self._at(np.array([record]), n, epsilon, *self._costs(epsilon, penalty))[0])
 
     def _costs(self, epsilon: float, penalty: Penalty) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the smallest leakage over quilts that reach no farther than each pair of distances."""
+        """Return the smallest leakage over quilts within each pair of distances."""
         sizes = self.lengths.astype(np.float64)
         both = up((sizes[:, None] + (sizes - 1)) * epsilon + penalty(self.both, True), 2)
         both = np.minimum.accumulate(np.minimum.accumulate(both, axis=0), axis=1)
@@ -105,10 +87,10 @@ class QuiltTable:
         return np.minimum(found, up(n * epsilon, 1), out=found)
 
     def leakages_of(self, epsilon: FloatArray, penalty: Penalty) -> Profile:
-        """Return the smallest leakage over all quilts of a selection, for records with different budgets.
+        """Return the smallest leakage over a selection of quilts, for records with different budgets.
 
-        The near records of a quilt are counted with their own budgets. In long chains those quilts are tried that
-        cost least for the mean budget.
+        The near records of a quilt count with their own budgets. In long chains the selection is the cheapest quilts
+        for the mean budget.
         """
         n = len(epsilon)
         amounts, unit = charges(epsilon)
@@ -141,46 +123,28 @@ class QuiltTable:
 
 
 def _cheapest(sizes: FloatArray, penalties: FloatArray, n: int) -> list[tuple[int, float]]:
-    """Return positions and penalties of the quilts that cost least: all of them for few records."""
+    """Return positions and penalties of the cheapest quilts: all of them for few records."""
     most = max(TRIED // n, 64)
     order = np.argsort(sizes + penalties, kind="stable")[:most]
     return [(int(k), float(penalties[k])) for k in order if np.isfinite(penalties[k])]
 
 
-#: Chains that start away from the stationary law are followed record by record up to this many numbers.
+#: Chains that do not start in the stationary law are followed record by record up to this many numbers (160 MB).
 EXACT = 20_000_000
 
-#: Most near records of the quilts of one record that are listed.
+#: Most near records of a listed quilt.
 MOST_NEAR = 20
 
 
 class ChainQuilts:
     """Influences and diameters of the quilts of a chain.
 
-    Parameters
-    ----------
-    kernels : Kernels
-        Kernels of the chain.
-    supports : Supports
-        Which states are possible where.
-    n : int
-        Number of records.
-    transition, initial : ndarray
-        The chain.
-    stationary : tuple of (ndarray, float) or None
-        Stationary law and bound on its relative error; None when there is no unique one, at least 1e-280 everywhere.
-    distances : ndarray
-        How far the law of the first records is from the stationary one, see
-        `graphs.leakage.influence.distances_from`; zeros for a chain that starts in its stationary law.
-
-    Notes
-    -----
-    The right end of a quilt depends on the kernel alone. The left end has P(x_{i-a} | x_i) proportional to
-    P(x_{i-a}) P^a(x_{i-a}, x_i) / P(x_i), so its log-ratios for a pair (x, x') are those of the columns of P^a plus
-    ln P(x_i = x') / P(x_i = x). In the stationary case that is the same for every record. Otherwise short chains are
-    followed record by record; for long ones two upper bounds are used, the stationary influence plus the distance of
-    the law from the stationary one, and the range of the log-ratios, which does not depend on the law and is not
-    below their maximum since both laws sum to one.
+    The right end of a quilt depends on the kernel alone. The left end has P(x_{i-a} | x_i) proportional to P(x_{i-a})
+    P^a(x_{i-a}, x_i) / P(x_i). Its log-ratios for a pair (x, x') are therefore those of the columns of P^a plus ln
+    P(x_i = x') / P(x_i = x), the same for every record in the stationary case. Otherwise short chains are followed
+    record by record. Long ones use two upper bounds. One is the stationary influence plus the distance of the law from
+    the stationary one. The other is the range of the log-ratios, which does not depend on the law and is at least their
+    maximum, since both laws sum to one.
     """
 
     def __init__(
@@ -288,7 +252,7 @@ class ChainQuilts:
         return Profile.ends(table.right[:1], middle, table.left[:1], self._n)
 
     def _moved(self, near: Profile, factor: float) -> Profile:
-        """Add what the distance from the stationary law may add to each influence."""
+        """Add the correction for the distance from the stationary law to each influence."""
         values = near.expand()
         head = self._distances[: self._n]
         values[: len(head)] += factor * head
@@ -298,8 +262,8 @@ class ChainQuilts:
     def _enough(self, epsilon: float) -> int:
         """Return how many lengths can matter at a budget.
 
-        A longer quilt does not help when the influence left over (four times, in the published route) is below one
-        more budget, or when its near records alone cost more than a quilt that was found.
+        A longer quilt does not help once the remaining influence (four times, in the published route) is below one more
+        budget, or once its near records alone cost more than a quilt already found.
         """
         count, total = 8, len(self._kernels.lengths)
         while True:

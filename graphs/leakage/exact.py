@@ -1,4 +1,4 @@
-"""The exact leakage of a small model, by linear programming: the oracle for every bound in this package."""
+"""The exact leakage of a small model by linear programming, the oracle for every bound in this package."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_UNKNOWNS = 20_000
 
 @runtime_checkable
 class ModelWithLaw(Protocol):
-    """The part of a dependence model that states its law."""
+    """Protocol of a model with a stated law."""
 
     def joint(self) -> FloatArray:
         """Return the table of joint probabilities, one axis per record."""
@@ -36,7 +36,7 @@ class ModelWithLaw(Protocol):
 
 
 def exact_leakage(model: ModelWithLaw | FloatArray, epsilon: Any, record: Any, known: Iterable[Any] = ()) -> float:
-    """Return what the worst mechanism of a given budget leaks about one record.
+    """Return the leakage of the worst mechanism of a given budget about one record.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def exact_leakage(model: ModelWithLaw | FloatArray, epsilon: Any, record: Any, k
     epsilon : float or array of shape (n,)
         Privacy budget of each record, nats.
     record : int, or name of a record
-        The record about which is asked: by name where a graph names the records (`model.records`), else by number.
+        The record: by name where a graph names the records (`model.records`), else by number.
     known : iterable of records
         The other records that the adversary knows.
 
@@ -57,9 +57,9 @@ def exact_leakage(model: ModelWithLaw | FloatArray, epsilon: Any, record: Any, k
     Raises
     ------
     ArgumentError
-        For arguments that cannot be used, a model whose law is not stated, or one with more than 100,000 joint states.
+        If an argument cannot be used, or the model has no stated law or more than 100,000 joint states.
     ArithmeticError
-        When the solver gives up.
+        If the solver fails.
 
     Notes
     -----
@@ -115,7 +115,7 @@ def _joint_table(model: ModelWithLaw | FloatArray) -> FloatArray:
 
 
 def _privacy_constraints(shape: tuple[int, ...], budgets: FloatArray) -> sparse.csr_array:
-    """Return the matrix A with A f <= 0 for every function f of the right budget in each coordinate."""
+    """Return the matrix A with A f <= 0 for every function f of the given budget in each coordinate."""
     from scipy import sparse
 
     numbers = np.arange(math.prod(shape)).reshape(shape)

@@ -30,7 +30,7 @@ __all__ = [
     "supports_of",
 ]
 
-#: Longest sequence of different supports that is followed; beyond it all states count as possible everywhere.
+#: Longest sequence of different supports; beyond it all states count as possible, which is a valid relaxation.
 LONGEST = 256
 
 #: Probabilities below this may have lost digits to underflow; no bound is built on their logarithms.
@@ -39,18 +39,10 @@ LEAST = 1e-280
 
 @dataclass(frozen=True, slots=True)
 class Supports:
-    """Possible states at the first records, and those that the chain then goes round.
+    """Possible states at the first records, and the masks in which the chain then cycles."""
 
-    Parameters
-    ----------
-    head : ndarray of shape (h, k)
-        Masks of the states possible at records 0 to h - 1.
-    cycle : ndarray of shape (c, k)
-        Masks at records h, h + 1, ..., repeated for ever.
-    """
-
-    head: BoolArray
-    cycle: BoolArray
+    head: BoolArray  # shape (h, k): masks of the states possible at records 0 to h - 1
+    cycle: BoolArray  # shape (c, k): masks at records h, h + 1, ..., repeated for ever
 
     def at(self, record: int) -> BoolArray:
         """Return the mask of the states possible at one record."""
@@ -86,18 +78,10 @@ def supports_of(transition: FloatArray, initial: FloatArray) -> Supports:
 def distances_from(
     law: FloatArray, error: float, transition: FloatArray, initial: FloatArray, count: int
 ) -> FloatArray:
-    """Return how far the law at each of the first records is from the stationary one.
+    """Return the distance of the law at each of the first records from the stationary one.
 
-    Notes
-    -----
     The range does not increase along the chain: P(x_{i+1}) / law is an average of P(x_i) / law under the reversed
     chain. So the last entry bounds those of all later records.
-
-    Examples
-    --------
-    >>> matrix = np.array([[0.9, 0.1], [0.2, 0.8]])
-    >>> distances_from(np.array([2 / 3, 1 / 3]), 1e-15, matrix, np.array([0.5, 0.5]), 2).round(6)
-    array([0.693147, 0.492476])
     """
     found: list[float] = []
     current = initial.copy()
@@ -115,7 +99,7 @@ def distances_from(
 
 
 def known_subsets(values: FloatArray, seen: int) -> FloatArray:
-    """Return what is left of a table for every set of near records that is known, and every value of these.
+    """Return the slices of a table for every set of known near records, and every value of these.
 
     Examples
     --------
@@ -156,24 +140,22 @@ def largest_influences(configurations: FloatArray, remote: FloatArray, roundings
     return float(found.max()), float(found[0])
 
 
-#: Entries below this are not trusted to keep their relative accuracy through products.
+#: Smaller entries of products may have lost relative accuracy to underflow.
 TINY = 1e-280
 
-#: Largest number of entries of one temporary array.
+#: Largest number of entries of one temporary array (16 MB).
 CHUNK = 2_000_000
 
 BoolArray = npt.NDArray[np.bool_]
 
 
 def lengths(states: int, n: int) -> IntArray:
-    """Return the step lengths at which kernels of a chain are looked at.
+    """Return the step lengths at which kernels of a chain are tabulated.
 
     Examples
     --------
-    >>> lengths(2, 5)
-    array([1, 2, 3, 4])
-    >>> len(lengths(2, 1_000_000)) < 700
-    True
+    >>> lengths(2, 5), len(lengths(2, 1_000_000)) < 700
+    (array([1, 2, 3, 4]), True)
     """
     few = int(np.clip(5000 / states, 24, 600))
     dense = int(few * 0.8)
@@ -186,20 +168,7 @@ def lengths(states: int, n: int) -> IntArray:
 
 
 class Kernels:
-    """Log-ratios of the m-step kernels of a chain, for all lengths m that are asked for.
-
-    Parameters
-    ----------
-    transition : ndarray of shape (k, k)
-        Transition matrix, rows normalised.
-    n : int
-        Number of records.
-
-    Attributes
-    ----------
-    lengths : ndarray of shape (J,)
-        Step lengths; tables below have one slice for each of the first `ready` of them.
-    """
+    """Log-ratios of the m-step kernels of a chain; the tables cover the first `ready` of the `lengths`."""
 
     def __init__(self, transition: FloatArray, n: int) -> None:
         states = len(transition)

@@ -1,4 +1,4 @@
-"""The largest privacy budget within a target."""
+"""The largest privacy budget within a target leakage."""
 
 from __future__ import annotations
 
@@ -16,39 +16,28 @@ from graphs.progress_bar import progress_bar
 
 __all__ = ["Search", "keep", "kept", "largest_below", "searching", "settled_at"]
 
-#: Fewer messages than this start afresh and settle: it takes no time, and answers stay what they are.
+#: Fewer messages start afresh and converge fully: this is fast, and answers do not depend on earlier searches.
 FEWEST = 100_000
 
-#: Relative change of every message at which they count as settled, and far from the target of a search.
+#: Relative change of every message that counts as convergence, and the same far from the target of a search.
 SETTLED, ROUGHLY = 1e-12, 1e-6
 
-#: Closer to the target than this, relatively, messages settle to the last digit.
+#: Within this relative distance of the target messages converge to the last digit.
 NEAR = 1e-3
 
 
 @dataclass
 class Search:
-    """What one search has kept.
+    """State of one search: the messages of earlier budgets, for warm starts."""
 
-    Parameters
-    ----------
-    messages : dict
-        By the solver's identity: the solver, its last budgets and its messages.
-    rough : bool
-        Whether messages need not settle to the last digit.
-    stopped_early : bool
-        Whether some did not.
-    close : bool
-        Whether the search has come close to its target.
-    """
-
+    # by the solver's identity: the solver, its last budgets and its messages
     messages: dict[int, tuple[object, FloatArray, FloatArray]] = field(default_factory=dict)
-    rough: bool = False
-    stopped_early: bool = False
-    close: bool = False
+    rough: bool = False  # whether messages need not converge to the last digit
+    stopped_early: bool = False  # whether some did not converge
+    close: bool = False  # whether the search is near its target
 
     def near(self, leaked: Callable[[], float], target: float) -> float:
-        """Return a leakage, rough when it is far from the target."""
+        """Return a leakage, computed roughly when it is far from the target."""
         self.rough, self.stopped_early = not self.close, False
         value = leaked()
         self.rough = False
@@ -87,16 +76,7 @@ def keep(solver: object, budgets: FloatArray, messages: FloatArray) -> None:
 
 
 def kept(solver: object, budgets: FloatArray) -> FloatArray | None:
-    """Return valid messages for other budgets from those that were kept, or None.
-
-    Examples
-    --------
-    >>> with searching():
-    ...     keep("solver", np.array([0.1, 0.2]), np.ones(FEWEST))
-    ...     larger = kept("solver", np.array([0.2, 0.2]))
-    >>> round(float(larger[0]), 9)
-    2.0
-    """
+    """Return valid messages for other budgets by scaling kept ones, or None."""
     search = _SEARCH.get()
     found = None if search is None else search.messages.get(id(solver))
     if found is None:
@@ -109,7 +89,7 @@ def kept(solver: object, budgets: FloatArray) -> FloatArray | None:
     return messages.copy() if factor == 1.0 else np.asarray(up(messages * factor, 1))
 
 
-#: The bracket around the budget is narrowed to this relative width.
+#: Final relative width of the bracket around the budget: more digits than the leakage bounds have.
 WIDTH = 2.0**-42
 
 #: Smallest argument tried, relative to the first guess.
@@ -121,16 +101,9 @@ def largest_below(
 ) -> float | None:
     """Return the largest argument at which a non-decreasing function is at most `target`.
 
-    Notes
-    -----
-    Both axes are logarithmic: leakage is then close to a straight line. Steps of slope one until the target is
-    bracketed, then the Illinois variant of regula falsi, with bisection where that shrinks the bracket too slowly;
-    no point is closer to an end of the bracket than half the final width, so that both ends move.
-
-    Examples
-    --------
-    >>> round(largest_below(lambda x: 2 * x, 1.0, 1.0), 9)
-    0.5
+    Both axes are logarithmic: leakage is then close to a straight line. Steps of slope one bracket the target. The
+    Illinois variant of regula falsi follows, with bisection where the bracket shrinks too slowly. No point is closer to
+    an end of the bracket than half the final width, so that both ends move.
     """
     with progress_bar(doing="largest privacy budget", unit="leakages") as bar:
 

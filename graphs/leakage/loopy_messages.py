@@ -1,4 +1,4 @@
-"""Messages on a graph with loops: all of them updated together, from above."""
+"""Synchronous message passing on a graph with loops, from above."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from graphs.structure.spanning_forest import Branches, grouped
 
 __all__ = ["BLOCK", "ROUNDS", "Contraction", "Map", "Rounds", "Segments", "Shrinkage", "contracted", "settled"]
 
-#: Added to every contracted message: larger than what underflow can take away.
+#: Added to every contracted message: exceeds any loss to underflow.
 TINY = 2.0**-1000
 
-#: Enlargement for one rounded product.
+#: Enlargement for one rounded product, with a margin.
 ONE_PRODUCT = 1 + 6 * UNIT
 
 #: phi is 2 log1p(t V / (1 + r V)), V = expm1(alpha / 2). No map in it enlarges relative errors; 22 units in all.
@@ -34,18 +34,7 @@ BLOCK = 1 << 14
 
 
 class Segments:
-    """Sums over the other members of each segment of an array.
-
-    Parameters
-    ----------
-    keys : ndarray of shape (E,)
-        Not decreasing; equal keys make a segment.
-
-    Examples
-    --------
-    >>> Segments(np.array([0, 0, 0, 1])).others(np.array([1.0, 2.0, 4.0, 8.0])).round(9)
-    array([6., 5., 3., 0.])
-    """
+    """Sums over the other members of each segment of an array; equal keys, not decreasing, make a segment."""
 
     def __init__(self, keys: IntArray) -> None:
         self.starts: IntArray = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]][: len(keys)])
@@ -74,8 +63,6 @@ class Segments:
     def others(self, values: FloatArray) -> FloatArray:
         """Return, for each entry, the sum of the other entries of its segment, rounded up.
 
-        Notes
-        -----
         Subtracting an entry from the sum of all loses digits when it is most of the sum. At most one entry of a
         segment is more than half of the (enlarged) sum; the others of that segment are added up without it.
         """
@@ -85,14 +72,14 @@ class Segments:
         return found
 
     def others_by_block(self, values: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield the same for some whole segments at a time; what has not been yielded may be changed."""
+        """Yield the same for blocks of whole segments; values not yet yielded may be changed."""
         for block in self._blocks:
             yield block.rows, block.others(values[block.rows])
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Whole segments that are handled together, few enough for the processor's cache."""
+    """Whole segments processed together, small enough for the processor's cache."""
 
     rows: slice
     starts: IntArray
@@ -113,30 +100,19 @@ class _Block:
 
 
 class Map(Protocol):
-    """What links make of the messages that pass them: increasing, concave, not above the message, 0 at 0."""
+    """Map that links apply to messages: increasing, concave, not above the message, 0 at 0."""
 
     def __init__(self, diameters: FloatArray) -> None: ...
 
     def apply(self, values: FloatArray, rows: slice = slice(None)) -> FloatArray:
-        """Return what the links of some rows leave of values, rounded up."""
+        """Return the maps of some rows applied to values, rounded up."""
 
     def one(self, position: int, value: float) -> float:
         """Return the same for one link and one value."""
 
 
 class Contraction:
-    """The map alpha -> phi(Delta, alpha) for many diameters at once.
-
-    Parameters
-    ----------
-    diameters : ndarray of shape (E,)
-        Not negative, possibly infinite.
-
-    Examples
-    --------
-    >>> Contraction(np.array([1.0, np.inf])).apply(np.array([0.1, 0.1])).round(12)
-    array([0.02448707, 0.1       ])
-    """
+    """The map alpha -> phi(Delta, alpha) for many diameters at once."""
 
     def __init__(self, diameters: FloatArray) -> None:
         self.diameters = diameters
@@ -177,11 +153,6 @@ class Contraction:
 class Shrinkage:
     """The map w -> tanh(Delta / 4) w for many diameters at once: the slope of phi(Delta, .) at 0.
 
-    Parameters
-    ----------
-    diameters : ndarray of shape (E,)
-        Not negative, possibly infinite.
-
     Examples
     --------
     >>> Shrinkage(np.array([4.0, np.inf])).apply(np.array([1.0, 1.0])).round(6)
@@ -205,23 +176,14 @@ class Shrinkage:
         return min(value * self._scalars[position] * ONE_PRODUCT + TINY, value)
 
 
-#: Rounds of updates, unless the messages settle before.
+#: Most rounds of updates; every iterate is a bound, so stopping early is valid.
 ROUNDS = 200
 
 
 class Rounds:
     """Synchronous updates of all messages.
 
-    Parameters
-    ----------
-    sources, targets : ndarray of shape (2E,)
-        All links in one direction, then all in the other, in the same order.
-    diameters : ndarray of shape (2E,)
-        Diameter that a message from source to target passes, possibly infinite.
-    component : ndarray of shape (n,)
-        Number of the connected component of each vertex.
-    passed : type of Map
-        What links make of messages.
+    Links come first all in one direction, then all in the other, in the same order.
     """
 
     def __init__(
@@ -254,7 +216,7 @@ class Rounds:
         return found
 
     def messages(self, budgets: FloatArray, rounds: int = ROUNDS) -> FloatArray:
-        """Return what arrives over each link, shape (2E,), rounded up."""
+        """Return the message over each link, shape (2E,), rounded up."""
         found = np.zeros(len(self._sources))
         if budgets.any():
             found[self._order] = self._messages(budgets, rounds)
@@ -272,7 +234,7 @@ class Rounds:
         return found
 
     def _updated(self, messages: FloatArray, own: FloatArray, caps: FloatArray) -> FloatArray:
-        """Return what all messages become, rounded up: block by block, each with what the blocks before have sent.
+        """Return the updated messages, rounded up: block by block, each with the new values of the blocks before.
 
         `own` and `caps` are those of the messages that answer the given ones.
         """
@@ -285,7 +247,7 @@ class Rounds:
 
 
 def contracted(contraction: Map, leakages: FloatArray) -> FloatArray:
-    """Return what all links of a contraction leave of leakages, in blocks."""
+    """Return a contraction of leakages over all links, in blocks."""
     found = np.empty(len(leakages))
     for rows in blocks(len(found)):
         found[rows] = contraction.apply(leakages[rows], rows)
@@ -293,13 +255,13 @@ def contracted(contraction: Map, leakages: FloatArray) -> FloatArray:
 
 
 def blocks(size: int) -> Iterator[slice]:
-    """Yield the places of an array, a few at a time."""
+    """Yield slices of an array, `BLOCK` entries at a time."""
     for start in range(0, size, BLOCK):
         yield slice(start, min(start + BLOCK, size))
 
 
 def settled(update: Callable[[FloatArray], FloatArray], messages: FloatArray, rounds: int) -> FloatArray:
-    """Return messages updated until they settle."""
+    """Return messages updated until they converge."""
     leaps = _Leaps()
     done, enough = 0, settled_at(len(messages))
     while done < rounds:
@@ -320,10 +282,10 @@ def settled(update: Callable[[FloatArray], FloatArray], messages: FloatArray, ro
 
 
 class _Leaps:
-    """Guesses where slowly falling messages will end, to be verified.
+    """Extrapolations of slowly falling messages, to be verified.
 
-    Close to the end every update takes the same share of what is left. A guess goes nine tenths of the way; it is
-    accepted when an update does not raise any message (`graphs/PROOFS.md`, super-solutions of messages).
+    Near the fixed point every update removes the same share of the remaining distance. A guess goes nine tenths of the
+    way. It is accepted when an update does not raise any message (`graphs/PROOFS.md`, super-solutions of messages).
     """
 
     def __init__(self) -> None:
@@ -331,7 +293,7 @@ class _Leaps:
         self._since, self._wait = 0, 4
 
     def guess(self, messages: FloatArray, change: FloatArray) -> FloatArray | None:
-        """Return a guess, when it is time for one."""
+        """Return a guess when one is due."""
         total = float(change.sum())
         rate = total / self._last if self._last > 0 else 1.0
         self._last = total
@@ -343,7 +305,7 @@ class _Leaps:
         return guess if (guess > 0.2 * messages).all() else None
 
     def judge(self, accepted: bool) -> bool:
-        """Note whether the last guess was accepted, and return it."""
+        """Record whether the last guess was accepted, and return it."""
         self._last = 0.0 if accepted else self._last
         self._wait = max(self._wait // 2, 4) if accepted else min(self._wait * 2, 32)
         return accepted

@@ -1,4 +1,4 @@
-"""Leakage by passing messages: the contraction phi, projective diameters, and messages along a chain.
+"""Leakage by message passing: the contraction phi, projective diameters, and messages along a chain.
 
 Proofs of all statements: `graphs/PROOFS.md`, sections 1 and 3.
 """
@@ -18,33 +18,24 @@ from graphs.numerics.rounding import UNIT, charges, up
 
 __all__ = ["FAINTEST", "Edges", "along_chain", "along_stretches", "fixed_point", "phi", "projective_diameter"]
 
-#: Equal budgets up to this are not followed along a chain: group privacy has to do.
+#: Equal budgets up to this are bounded by group privacy: their messages would underflow.
 FAINTEST = 1e-280
 
-#: Records for which the recursion along a homogeneous chain is followed one by one, before it is continued in bulk.
+#: Records for which the recursion along a homogeneous chain is evaluated one by one before it continues in bulk.
 EXPLICIT = 2048
 
-#: Records that one power of a map jumps over when a recursion is continued in bulk.
+#: Records covered by one power of a map when a recursion continues in bulk.
 STRETCH = 256
 
-#: Relative distance to the fixed point at which the recursion counts as converged.
+#: Relative distance to the fixed point at which the recursion counts as converged; all later records take the limit.
 CONVERGED = 2.0**-44
 
 
 def phi(diameter: FloatArray | float, leakage: FloatArray | float) -> FloatArray:
-    """Return what is left of a leakage behind an edge.
+    """Return the remainder of a leakage behind an edge of a projective diameter.
 
-    Notes
-    -----
     If h >= 0 has log-range at most alpha and ln dp/dq has log-range at most D, then E_p h <= exp(phi) E_q h, and no
-    smaller number will do (`graphs/PROOFS.md`, Lemma 2).
-
-    Examples
-    --------
-    >>> float(phi(1.0, 0.1).round(12))
-    0.024487070932
-    >>> float(phi(np.inf, 0.1)), float(phi(0.0, 0.1))
-    (0.1, 0.0)
+    smaller number suffices (`graphs/PROOFS.md`, Lemma 2).
     """
     diameter, leakage = np.asarray(diameter, dtype=np.float64), np.asarray(leakage, dtype=np.float64)
     t, r = gain(diameter)
@@ -59,16 +50,7 @@ def phi(diameter: FloatArray | float, leakage: FloatArray | float) -> FloatArray
 def projective_diameter(potential: FloatArray, relative_error: float = 0.0) -> float:
     """Return the projective diameter of a non-negative matrix.
 
-    Notes
-    -----
-    Multiplying a row or a column by a positive number changes nothing, and neither does exchanging rows for columns.
-
-    Examples
-    --------
-    >>> round(projective_diameter([[0.9, 0.1], [0.2, 0.8]]), 9)
-    3.583518938
-    >>> projective_diameter([[0.5, 0.5], [0.0, 1.0]])
-    inf
+    Multiplying a row or a column by a positive number changes nothing, and neither does transposition.
     """
     expected = "a matrix of finite numbers that are not negative"
     weights = real_array("potential", potential, expected)
@@ -95,32 +77,23 @@ def log_error(logs: FloatArray, relative_error: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Diameters of the edges, long ones included, of a chain.
+    """Diameters of the edges of a chain, long edges included."""
 
-    Parameters
-    ----------
-    steps : ndarray of shape (J,)
-        Lengths m of the edges, increasing, the first 1.
-    diameters : ndarray of shape (J,)
-        Diameter of the m-step kernel from record i to record i + m, for every i >= len(head).
-    head : ndarray of shape (h, J)
-        The same for the first records, where fewer states are possible.
-    """
-
-    steps: IntArray
+    steps: IntArray  # shape (J,): lengths m of the edges, increasing, the first 1
+    # shape (J,): diameter of the m-step kernel from record i to record i + m, for every i >= len(head)
     diameters: FloatArray
-    head: FloatArray
+    head: FloatArray  # shape (h, J): the same for the first records, where fewer states are possible
 
     def keep(self, chosen: IntArray) -> Edges:
         """Return the edges of the chosen lengths (positions in `steps`)."""
         return Edges(self.steps[chosen], self.diameters[chosen], self.head[:, chosen])
 
     def replaceable(self) -> npt.NDArray[np.bool_]:
-        """Return which edges give no less than so many single steps, from every record; shape (J,).
+        """Return which edges contract no more than as many single steps, from every record; shape (J,).
 
-        With t = tanh(D/4) of the edge of m steps at least the m-th power of that of one step, it contracts less than
-        those together, up to the rounding of t, and counts the same budgets. None where the first records have edges of
-        their own.
+        If t = tanh(D/4) of the edge of m steps is at least the m-th power of that of one step, the edge contracts less
+        than m single steps, up to the rounding of t, and counts the same budgets. The result is all False where the
+        first records have edges of their own.
         """
         if len(self.head) or not np.isfinite(self.diameters[0]):
             return np.zeros(len(self.steps), dtype=np.bool_)
@@ -164,10 +137,10 @@ class _Steps:
         return np.array([[(1 + f) * q, f * q + g], [r * (1 + f), 1 + r * f]])
 
     def limit(self) -> tuple[float, int]:
-        """Return a value that the best map does not exceed when applied to it, and which map that is.
+        """Return a value that the best map does not exceed when applied to it, and the number of that map.
 
         The maps are increasing and concave, so a point that is mapped to itself or below bounds every iterate that
-        starts below it. The fixed point is computed, enlarged until that can be verified in rounded arithmetic.
+        starts below it. The fixed point is computed and enlarged until rounded arithmetic verifies this.
         """
         f, g, t, r = self.before, self.after, self.t, self.r
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -190,14 +163,7 @@ class _Steps:
 
 
 def fixed_point(epsilon: float, edges: Edges) -> float:
-    """Return an upper bound on the message that travels along an endless homogeneous chain, nats.
-
-    Examples
-    --------
-    >>> edge = Edges(np.array([1]), np.array([3.58351893845611]), np.zeros((0, 1)))
-    >>> round(fixed_point(0.1, edge), 6)
-    0.248917
-    """
+    """Return an upper bound on the message that travels along an endless homogeneous chain, nats."""
     return float(nats(np.array(_Steps(epsilon, edges).limit()[0])))
 
 
@@ -206,17 +172,9 @@ def along_chain(
 ) -> Profile:
     """Return the leakages that messages along a chain give, from both sides.
 
-    Notes
-    -----
     With E(i, j) the sum of the budgets strictly between, the message from the right is
     rho_i = min over m of E(i, i+m) + phi(Delta_m, E(i, i+m) + eps'_{i+m} + rho_{i+m}), rho = 0 at the last record
     and at most the sum of all budgets to the right; likewise from the left. The leakage is eps'_i plus both.
-
-    Examples
-    --------
-    >>> edge = Edges(np.array([1]), np.array([3.58351893845611]), np.zeros((0, 1)))
-    >>> along_chain(5, 0.1, edge).expand().round(6)
-    array([0.284718, 0.330203, 0.344814, 0.330203, 0.284718])
     """
     if not isinstance(epsilon, float):
         return _per_record(n, epsilon, edges, known)
@@ -267,8 +225,8 @@ def along_stretches(lengths: IntArray, epsilon: float, edges: Edges) -> list[Flo
 def _side(length: int, maps: _Steps, limit: float, best: int, starts: int) -> tuple[FloatArray, float]:
     """Follow the recursion from one end of the chain.
 
-    Returns the values at the first records, and one value that bounds all further ones. The first `starts` edges
-    have diameters of their own (left end only).
+    Returns the values at the first records, and one value that bounds all others. The first `starts` edges have
+    diameters of their own (left end only).
     """
     longest = int(maps.steps[-1])
     explicit = min(length, EXPLICIT + starts + longest)
@@ -304,7 +262,7 @@ def _head_gains(maps: _Steps, k: int, count: int, starts: int) -> tuple[FloatArr
 def _continued(values: FloatArray, length: int, maps: _Steps, best: int, limit: float) -> FloatArray:
     """Continue a slowly converging recursion in bulk, with powers of the map that is best in the long run.
 
-    Any choice of the step length is valid, so one may be repeated; short stretches keep close to the best choice.
+    Any step length is valid, so one may be repeated; short stretches stay close to the best choice.
     Products of matrices with positive entries have small relative errors entry by entry; their number is charged.
     """
     step = int(maps.steps[best])
@@ -359,7 +317,7 @@ def _extended(values: FloatArray, fill: float, length: int) -> FloatArray:
 
 
 def _capped(values: FloatArray, fewest: int, epsilon: float) -> FloatArray:
-    """Return messages in nats, none above the budgets it comes from: those of `fewest` records and one more each."""
+    """Return messages in nats, capped by the budgets behind them: those of `fewest` records and one more each."""
     records = fewest + np.arange(len(values), dtype=np.float64)
     return np.minimum(nats(values), up(records * epsilon, 1))
 
@@ -375,7 +333,7 @@ def _per_record(n: int, epsilon: FloatArray, edges: Edges, known: npt.NDArray[np
 
 
 def _span(edges: Edges, position: int, n: int, known: npt.NDArray[np.bool_] | None) -> Span:
-    """Return the edges of one length, from each record on, with what they leave; nothing passes a known record."""
+    """Return the edges of one length, from each record on, with their gains; nothing passes a known record."""
     step = int(edges.steps[position])
     diameters = edges.of(position, n - step)
     starts = min(len(edges.head), n - step)
@@ -388,7 +346,7 @@ def _span(edges: Edges, position: int, n: int, known: npt.NDArray[np.bool_] | No
 
 
 def _few(edges: Edges, epsilon: float, n: int) -> Edges:
-    """Return a selection of the edge lengths that is small enough for sweeps over all records."""
+    """Return a selection of edge lengths small enough for sweeps over all records."""
     count = max(SWEPT // (400 * n), 8)
     if len(edges.steps) <= count:
         return edges

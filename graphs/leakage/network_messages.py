@@ -1,4 +1,4 @@
-"""Leakage on any network by passing messages, vectorised over edges.
+"""Leakage on any network by message passing, vectorised over edges.
 
 Proofs of all statements: `graphs/PROOFS.md`, the sections on messages.
 """
@@ -24,32 +24,18 @@ from graphs.structure.spanning_forest import Rooted, grouped
 
 __all__ = ["Bands", "Links", "Propagation", "Sweeps", "propagate"]
 
-#: Levels in a band.
+#: Levels in a band: about as many steps replace one step for each level.
 DEPTH = 256
 
-#: Relative change at the edges of bands at which they count as settled.
+#: Relative change at the edges of bands that counts as convergence.
 SETTLED = 1e-13
 
-#: Most sweeps. Where messages are hardly contracted bands take longer than going one vertex after the other.
+#: Most sweeps. With weak contraction, bands take longer than visiting one vertex after the other.
 MOST_SWEEPS = 16
 
 
 class Bands:
-    """The positions of a rooted forest, ordered by their level within their band.
-
-    Parameters
-    ----------
-    tree : Rooted
-        The forest.
-    grow : ndarray of shape (n + 1,)
-        What makes up for the rounding of a sum over the children of each position.
-    upwards, downwards : ndarray of shape (n + 1,)
-        Diameters that messages pass from a position to its parent, and back.
-    passed : type of Map
-        What links make of messages.
-    levels : int
-        Levels in a band.
-    """
+    """The positions of a rooted forest, ordered by their level within their band."""
 
     def __init__(
         self,
@@ -117,7 +103,7 @@ class Bands:
         return starts, parents[starts]
 
     def _receive(self, step: int, messages: FloatArray, sums: FloatArray) -> None:
-        """Add up what the parents of a step receive."""
+        """Add up the messages that the parents of a step receive."""
         starts, parents = self._families[step]
         rows = slice(self._stops[step], self._stops[step + 1])
         sums[parents] = np.add.reduceat(messages[rows], starts) * self._grow[parents]
@@ -129,24 +115,12 @@ class Bands:
         return found
 
 
-#: Deep forests of more vertices than this are swept in bands of levels.
+#: Deep forests with more vertices are swept in bands of levels.
 BANDED = 50_000
 
 
 class Sweeps:
-    """Two sweeps over a forest whose links contract what passes them.
-
-    Parameters
-    ----------
-    sources, targets : ndarray of shape (2E,)
-        Both directions of every link, in any order.
-    diameters : ndarray of shape (2E,)
-        Diameter that a message from source to target passes, possibly infinite.
-    component : ndarray of shape (n,)
-        Number of the connected component of each vertex.
-    passed : type of Map
-        What links make of messages.
-    """
+    """Two sweeps over a forest, towards the roots and back, whose links contract messages."""
 
     def __init__(
         self,
@@ -188,7 +162,7 @@ class Sweeps:
         return found[self._tree.position[:-1]]
 
     def messages(self, budgets: FloatArray) -> FloatArray:
-        """Return what arrives over each link, shape (2E,), rounded up."""
+        """Return the message over each link, shape (2E,), rounded up."""
         sent, _, received = self._run(budgets)
         found = np.empty(len(self._is_upward))
         found[self._is_upward], found[~self._is_upward] = sent[self._sent], received[self._received]
@@ -203,7 +177,7 @@ class Sweeps:
         return self._one_by_one(own) if found is None else found
 
     def _around(self, own: FloatArray, messages: FloatArray) -> FloatArray:
-        """Return what parents send down to each position before the parents' own message from above is added."""
+        """Return the messages of parents to each position, without the parents' own message from above."""
         around = np.zeros(len(own))
         around[1:] = own[self._tree.parent[1:]] + self._siblings.others(messages[1:])
         return up(around, 1)
@@ -254,10 +228,8 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 def propagate(incidence: Incidence, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:
-    """Return what a mechanism tells about each node of a network, by messages.
+    """Return the leakage about each node of a network, by messages.
 
-    Notes
-    -----
     With m_{f->i} the message from factor f to node i, sums over members j of f and over other factors g of j,
 
         m_{f->i} = phi(Delta_f^i, min{C_{f,i}, sum_j alpha_{j->f}}),
@@ -266,49 +238,18 @@ def propagate(incidence: Incidence, epsilon: FloatArray, rounds: int = ROUNDS) -
 
     C_{f,i} is the budget of all nodes that are connected with f when i is deleted, D_{j,f} that of all nodes that are
     connected with j when f is deleted, C_i that of the component of i. Iterated from these caps, every iterate is a
-    bound. Where the network is a forest, two sweeps give the fixed point; elsewhere all messages are updated together,
-    with verified leaps ahead, until none changes by more than a relative 1e-12, or the rounds are used up.
-
-    Examples
-    --------
-    A ring of five, each edge of diameter 1:
-
-    >>> ring = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
-    >>> propagate(Incidence.pairwise(ring, np.ones(5), 5), np.full(5, 0.1)).round(8)
-    array([0.16484264, 0.16484264, 0.16484264, 0.16484264, 0.16484264])
+    bound. Where the network is a forest, two sweeps give the fixed point. Elsewhere all messages are updated together,
+    with verified extrapolation, until none changes by more than a relative 1e-12, or the rounds are used up.
     """
     return Propagation(incidence).leakages(epsilon, rounds)
 
 
 class Propagation:
-    """What propagating messages on one network needs, whatever the budgets.
+    """Message passing on one network, prepared for any budgets.
 
-    Parameters
-    ----------
-    incidence : Incidence
-        The network.
-    passed : type of Map
-        What links make of messages: phi(Delta, .) for leakages, tanh(Delta / 4) for expected numbers of records
-        that change.
-    memory : bool
-        Whether messages around loops remember where they come from (`graphs.leakage.self_avoiding`).
-    large : type of Rounds, optional
-        What passes messages around loops in place of `Rounds` where there are more than `MOST_WALKS` links.
-
-    Notes
-    -----
     A factor of two members is a link between them that contracts messages both ways. A factor of more members is a
-    vertex without a budget: what goes into it passes unchanged, what comes out of it is contracted.
-
-    Examples
-    --------
-    On a ring nothing passes a record twice:
-
-    >>> ring = Incidence.pairwise(np.array([[0, 1], [1, 2], [2, 0]]), np.ones(3), 3)
-    >>> Propagation(ring).leakages(np.full(3, 0.1)).round(6)
-    array([0.164843, 0.164843, 0.164843])
-    >>> Propagation(ring, memory=True).leakages(np.full(3, 0.1)).round(6)
-    array([0.16096, 0.16096, 0.16096])
+    vertex without a budget: messages enter it unchanged and are contracted on the way out. `large` replaces `Rounds`
+    where there are more than `MOST_WALKS` links.
     """
 
     def __init__(
@@ -329,12 +270,12 @@ class Propagation:
 
     @cached_property
     def _parts(self) -> list[tuple[IntArray, Sweeps | Rounds | SelfAvoiding]]:
-        """Vertices and what passes their messages; none with memory where no loop can be remembered."""
+        """Vertices with the solver of their messages; none with memory where no loop can be remembered."""
         return self._solvers(whole=not self._memory)
 
     @cached_property
     def _all_parts(self) -> list[tuple[IntArray, Sweeps | Rounds | SelfAvoiding]]:
-        """Vertices and what passes their messages, those of components without a loop to remember included."""
+        """Vertices with the solver of their messages, components without a loop to remember included."""
         return self._solvers(whole=True)
 
     def _solvers(self, whole: bool) -> list[tuple[IntArray, Sweeps | Rounds | SelfAvoiding]]:
@@ -373,16 +314,14 @@ class Propagation:
 
     @property
     def _remembers(self) -> bool:
-        """Whether any messages remember more than the vertex that they come from."""
+        """Whether any messages remember more than their source."""
         return any(isinstance(solver, SelfAvoiding) for _, solver in self._parts)
 
     def leakages(self, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:
         """Return `propagate` for one choice of budgets.
 
-        Notes
-        -----
-        Several routes ask for the same budgets one after the other: the last result is kept for them. Large networks
-        go on from their kept messages instead (`graphs.leakage.largest_budget`), as do those with memory.
+        Several routes query the same budgets in turn, so the last result is cached. Large networks, and those with
+        memory, continue from their kept messages instead (`graphs.leakage.largest_budget`).
         """
         key, last = np.asarray(epsilon).tobytes(), self._last
         if last is not None and last[:2] == (key, rounds):
@@ -410,7 +349,7 @@ class Propagation:
         return np.where(received == 0, epsilon, np.minimum(caps, up(epsilon + received, 1)))
 
     def messages(self, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:
-        """Return what arrives over each of `links`."""
+        """Return the message over each of `links`."""
         budgets = np.zeros(len(self._component))
         budgets[: self._n_nodes] = epsilon
         found = np.full(len(self.links.sources), np.nan)
@@ -438,7 +377,7 @@ class Links:
 
     @classmethod
     def of(cls, incidence: Incidence) -> Links:
-        """Return the links of a network; what connects nothing is left out."""
+        """Return the links of a network, without factors that connect nothing."""
         nodes, factors, diameters = incidence.nodes, incidence.factors, incidence.diameters
         members = np.bincount(factors, minlength=incidence.n_factors)
         if (members[factors] <= 1).any() or (diameters == 0).any():
@@ -464,7 +403,7 @@ class Links:
         )
 
     def merged(self) -> Links:
-        """Return the links with those of the same ends made one, whose diameter is the sum."""
+        """Return the links with parallel ones merged; their diameters add up."""
         half = len(self.sources) // 2
         low = np.minimum(self.sources[:half], self.targets[:half])
         high = np.maximum(self.sources[:half], self.targets[:half])
@@ -482,7 +421,7 @@ class Links:
         return Links(np.concatenate([low, high]), np.concatenate([high, low]), np.concatenate(sums), self.size)
 
     def restricted(self, vertices: BoolArray) -> Links:
-        """Return the links at some `vertices`, whole components, which are numbered anew."""
+        """Return the links among some `vertices`, whole components, renumbered."""
         if vertices.all():
             return self
         rows = vertices[self.sources]

@@ -1,4 +1,4 @@
-"""Markov quilts of any network: how strongly a record shows in the nodes that separate it from all but a few.
+"""Markov quilts of any network: the influence of a record on the nodes that separate it from all but a few.
 
 For a connected set C = {i} + N of nodes with boundary Q, every path from i to the remaining nodes R meets Q. Let L be
 records in N, and
@@ -6,8 +6,8 @@ records in N, and
     I = ln max P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L)       (the influence, for one L),
     D = range over x_Q of ln P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L), the largest over x_L and pairs x_i, x_i',
 
-over configurations of positive probability (0/0 is left out, positive/0 is infinite). Then, with E the sum of the
-budgets of i and of the records in N, a mechanism leaks about record i at most
+over configurations of positive probability (0/0 is left out, positive/0 is infinite). Let E be the sum of the budgets
+of i and of the records in N. A mechanism leaks about record i at most
 
     (a) E + max over L of D                            to every adversary; D <= 2 I,
     (b) E + max over L of phi(D, sum of alpha_q over Q)     to every adversary, where alpha_q bounds the leakage
@@ -15,19 +15,19 @@ budgets of i and of the records in N, a mechanism leaks about record i at most
     (c) E + min{I, D} with L empty, and (b) with L empty, to one who knows the model only.
 
 *Proof.* Let S be known, L the part of it in N, G(x_i, x_Q) = P[y | x_i, x_S, x_Q] and w(x_{Q-S} | x_i) =
-P(x_{Q-S} | x_i, x_S), so that P[y | x_i, x_S] is the sum of w G over x_{Q-S}. Given x_Q the unknown remote nodes do not
-depend on (x_i, x_N); for fixed remote nodes two data sets differ in i and in unknown records of N only; hence
+P(x_{Q-S} | x_i, x_S). So P[y | x_i, x_S] is the sum of w G over x_{Q-S}. Given x_Q the unknown remote nodes do not
+depend on (x_i, x_N). For fixed remote nodes two data sets differ in i and in unknown records of N only, hence
 G(x_i, .) <= e^E G(x_i', .). By the same separation w(. | x_i) is proportional to P(x_Q | x_i, x_L) times a function of
-x_Q that does not depend on x_i, so ln w(. | x_i) / w(. | x_i') is ln P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L) up to a
-constant; its range is at most D, and since both are probabilities its maximum is at most D as well: (a). The maximum
-and the range of ln P/P' have the maximum at most I and the minimum at least -I, so D <= 2 I. (b): G(x_i', .) has
-log-range at most the sum of the alpha_q, since x_Q can be changed from any value to any other one coordinate at a time
-through possible values, each step being a leakage to an adversary who knows the other coordinates; Lemma 2 of
-`graphs/PROOFS.md`. (c): with S empty, w is P(x_Q | x_i) itself. The published form [Z17, Lemma 2] is E + 4 max over L
-of I, with N empty [Z17, Lemma 3] E + 4 I.
+x_Q that does not depend on x_i. So ln w(. | x_i) / w(. | x_i') is ln P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L) up to a
+constant. Its range is at most D, and since both are probabilities its maximum is at most D as well: (a). The maximum of
+ln P/P' is at most I and its minimum at least -I, so D <= 2 I. (b): x_Q can be changed from any value to any other one
+coordinate at a time through possible values, and each step is a leakage to an adversary who knows the other
+coordinates. So G(x_i', .) has log-range at most the sum of the alpha_q; Lemma 2 of `graphs/PROOFS.md`. (c): with S
+empty, w is P(x_Q | x_i) itself. The published form [Z17, Lemma 2] is E + 4 max over L of I, with N empty [Z17, Lemma 3]
+E + 4 I.
 
 *D needs the near factors only.* P(x_Q | x_i, x_L) is T(x_i, x_L, x_Q) g(x_Q) up to a factor that depends on (x_i, x_L)
-only, with T the sum over the unknown near nodes of the product of the factors that touch C, and g the sum over R of the
+only. T is the sum over the unknown near nodes of the product of the factors that touch C, and g the sum over R of the
 product of all others. So D is the range of ln T(x_i, x_L, .) - ln T(x_i', x_L, .), for x_Q with g(x_Q) > 0; taking all
 x_Q can only enlarge it. I needs g and with it the whole component.
 """
@@ -60,32 +60,15 @@ if TYPE_CHECKING:
 
 __all__ = ["BallQuilts", "NetworkQuilts"]
 
-#: Largest number of steps, and most pairs of a record and one near it: half a second, and 100 megabytes.
+#: Largest number of steps, and most pairs of a record and a near one (about half a second and 100 MB).
 MOST_STEPS, MOST_PAIRS = 400, 4_000_000
 
-#: A record that shows less than this in its sphere gains nothing from a larger one.
+#: A larger sphere does not pay once the influence on the sphere is below this.
 NEGLIGIBLE = 1e-12
 
 
 class BallQuilts:
-    """Spheres around every node of a network, and how strongly the node shows in them.
-
-    Parameters
-    ----------
-    incidence : Incidence
-        The network.
-
-    Examples
-    --------
-    A path whose edges have the diameter 1, seen from its middle:
-
-    >>> edges = np.stack([np.arange(8), np.arange(1, 9)], axis=1)
-    >>> balls = BallQuilts(Incidence.pairwise(edges, np.ones(8), 9))
-    >>> [influences[4].round(6).item() for influences in balls.influences[:3]]
-    [2.0, 0.480458, 0.11754]
-    >>> balls.leakages(np.full(9, 0.1))[4].round(6).item()
-    0.61754
-    """
+    """Spheres around every node of a network, with the influence of the node on them."""
 
     def __init__(self, incidence: Incidence) -> None:
         self._links = Links.of(incidence).merged()
@@ -93,12 +76,12 @@ class BallQuilts:
 
     @cached_property
     def influences(self) -> list[FloatArray]:
-        """Bounds on the influence of each node on the sphere behind its ball of radius 0, 1, ..., whatever is known."""
+        """Bounds on the influence of each node on the spheres of radius 1, 2, ... around it, for any known nodes."""
         links, shells = self._links, self._shells
         order = np.lexsort((links.sources, links.targets))
         sources, targets, diameters = links.sources[order], links.targets[order], links.diameters[order]
         into = Segments(targets)
-        # the message over a link needs all that its source receives but for the one over the same link backwards
+        # the message over a link needs the messages to its source without the one over the same link backwards
         keys = targets * links.size + sources
         back = np.searchsorted(keys, sources * links.size + targets)
         messages, found = diameters, []
@@ -116,7 +99,7 @@ class BallQuilts:
 
     @cached_property
     def _shells(self) -> list[sparse.csr_array]:
-        """Which nodes each node has at the distance 0, 1, ... in steps of links."""
+        """Nodes at distance 0, 1, ... of each node, in steps of links."""
         from scipy import sparse
 
         links, size = self._links, self._links.size
@@ -148,16 +131,16 @@ class BallQuilts:
         return found
 
 
-#: Influences need the law of the whole component; components of more nodes than this have none.
+#: Influences need the law of the whole component; larger components use bounds by messages.
 MOST_NODES = 200
 
-#: Radius and size of the largest ball whose sphere is listed, and a budget that reveals everything: tanh(x / 4) is 1.
+#: Radius and size of the largest listed ball, and a budget that reveals everything: tanh(x / 4) rounds to 1.
 LISTED, MOST_LISTED, ENDLESS = 12, 400, 1e4
 
-#: Entries of the tables that are handled at a time.
+#: Entries of the tables processed at a time (8 MB).
 STACKED = 1 << 20
 
-#: Which adversary a number is about: one who may know any near records, or none.
+#: The adversary: one who may know any near records, or none.
 Known: TypeAlias = Literal["any", "none"]
 
 #: Factors that touch C, in local numbers: the members of each.
@@ -175,28 +158,7 @@ class _Quilt:
 
 
 class NetworkQuilts:
-    """Quilts of every record of a network, with the influence of the record on them.
-
-    Parameters
-    ----------
-    potentials : Potentials
-        The network.
-    effort : Effort, optional
-        How hard to look for quilts; by default less hard the larger the network.
-    only : sequence of int, optional
-        The records, by number, whose quilts are searched; all when left out.
-
-    Examples
-    --------
-    Two coins, equal with probability 3/4:
-
-    >>> pair = Table.of((0, 1), np.array([[0.75, 0.25], [0.25, 0.75]]))
-    >>> quilts = NetworkQuilts(Potentials.of((2, 2), [pair], np.arange(2)))
-    >>> quilts.influences("any").round(6)
-    array([1.098612, 1.098612])
-    >>> quilts.ranges("any").round(6)
-    array([2.197225, 2.197225])
-    """
+    """Quilts of every record of a network, with the influence of the record on them."""
 
     def __init__(self, potentials: Potentials, effort: Effort | None = None, only: Sequence[int] | None = None) -> None:
         self._only = only
@@ -350,9 +312,9 @@ class NetworkQuilts:
         return int(p.component_counts[p.component[node]]) <= MOST_NODES
 
     def listed(self, node: int) -> list[tuple[tuple[int, ...], tuple[int, ...], float, float]]:
-        """Return the quilts of a node: boundary, nearby nodes, influence, range (any near records known); spheres too.
+        """Return the quilts of a node, spheres too: boundary, near nodes, influence, range (any near records known).
 
-        Where influences are not computed they are bounded by messages from the boundary.
+        Messages from the boundary bound the influences that are not computed.
         """
         p = self._potentials
         found: dict[tuple[int, ...], tuple[tuple[int, ...], float, float]] = {}
@@ -374,10 +336,10 @@ class NetworkQuilts:
         return sorted(rows, key=lambda row: (len(row[1]), row[0]))
 
     def _bound(self, node: int, inside: frozenset[int], edge: tuple[int, ...]) -> float:
-        """Return a bound on the influence of a node on a quilt, whatever near records are known, by messages.
+        """Return a bound by messages on the influence of a node on a quilt, for any known near records.
 
-        The quilt is what a mechanism of endless budget reveals; factors that do not touch the inside are independent of
-        the node given it.
+        A mechanism of infinite budget reveals the quilt. Factors that do not touch the inside are independent of the
+        node given the quilt.
         """
         its = self._potentials.incidence
         place = {v: k for k, v in enumerate((node, *sorted(inside - {node}), *edge))}
@@ -392,7 +354,7 @@ class NetworkQuilts:
         found = float(Propagation(local).leakages(budgets)[0])
         return found if found < ENDLESS / 2 else math.inf
 
-    # What leaks --------------------------------------------------------------------------------------------
+    # Leakage -----------------------------------------------------------------------------------------------
 
     def blankets(self) -> FloatArray:
         """Return the influence of each record on its Markov blanket, shape (n,); infinite where not computed."""
@@ -430,12 +392,12 @@ class NetworkQuilts:
 
     @cached_property
     def _near(self) -> tuple[IntArray, IntArray]:
-        """The record and near records of all quilts after each other, and where each quilt starts."""
+        """The record and near records of all quilts in one array, and the start of each quilt."""
         return _joined([quilt.nodes[: quilt.seen] for quilt in self._patterns[0]])
 
     @cached_property
     def _edges(self) -> tuple[IntArray, IntArray]:
-        """The boundary nodes of all quilts after each other, and where each quilt starts."""
+        """The boundary nodes of all quilts in one array, and the start of each quilt."""
         return _joined([quilt.nodes[quilt.inside :] for quilt in self._patterns[0]])
 
 

@@ -1,4 +1,4 @@
-"""Leakages of many records in few numbers: runs of records that leak the same."""
+"""Leakages of many records, run-length encoded."""
 
 from __future__ import annotations
 
@@ -17,29 +17,13 @@ __all__ = ["Profile"]
 class Profile:
     """Leakages of n records, as runs.
 
-    The interior records of a long homogeneous chain all leak the same; a profile keeps that number once, so that
-    searching for a budget does not touch a million entries at every step.
-
-    Parameters
-    ----------
-    values : ndarray of shape (k,)
-        Leakage of each run, nats.
-    counts : ndarray of shape (k,)
-        Number of records in each run; they add up to n.
-    index : ndarray of shape (n,) or None
-        None when the runs follow each other in the order of the records; otherwise the run of each record.
-
-    Examples
-    --------
-    >>> ends = Profile(np.array([0.1, 0.3, 0.1]), np.array([1, 3, 1]))
-    >>> ends.expand()
-    array([0.1, 0.3, 0.3, 0.3, 0.1])
-    >>> ends.minimum(Profile.constant(0.2, 5)).expand()
-    array([0.1, 0.2, 0.2, 0.2, 0.1])
+    The interior records of a long homogeneous chain all leak the same. A profile keeps that number once, so that the
+    search for a budget does not touch a million entries at every step.
     """
 
-    values: FloatArray
-    counts: IntArray
+    values: FloatArray  # shape (k,): leakage of each run, nats
+    counts: IntArray  # shape (k,): number of records in each run; they add up to n
+    # shape (n,): the run of each record; None when the runs follow each other in the order of the records
     index: IntArray | None = None
 
     @classmethod

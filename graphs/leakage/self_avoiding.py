@@ -1,4 +1,4 @@
-"""Messages that remember where they come from: no message returns to a vertex that it has left a few steps ago.
+"""Messages with memory: no message returns to a vertex that it has left a few steps before.
 
 Proofs: `graphs/PROOFS.md`, section 3, messages with memory.
 """
@@ -26,33 +26,20 @@ class Walks:
     """Walks on a graph, as a directed graph: each walk with the walks that may follow it.
 
     The first 2E walks are the links of the graph.
-
-    Parameters
-    ----------
-    last : ndarray of shape (N,)
-        The link that each walk ends with.
-    rows, followers : ndarray of shape (A,)
-        A walk, not decreasing, and a walk that follows it: the longest walk that is kept and ends like the first one
-        with one vertex more.
-    complete : bool
-        Whether walks on longer cycles would say nothing more.
-    work : int
-        How many walks and arcs were looked at.
     """
 
-    last: IntArray
-    rows: IntArray
+    last: IntArray  # shape (N,): the link that each walk ends with
+    rows: IntArray  # shape (A,): a walk, not decreasing
+    # shape (A,): the walk that follows it: the longest kept walk that ends like the first one with one vertex more
     followers: IntArray
-    complete: bool
-    work: int
+    complete: bool  # whether longer cycles add no information
+    work: int  # number of walks and arcs visited
 
     @classmethod
     def within(cls, sources: IntArray, targets: IntArray, barred: BoolArray, longest: int, most: int) -> Walks | None:
         """Return the walks on cycles as long as a limit on the work allows.
 
-        Notes
-        -----
-        Vertices with the most neighbours are not passed by walks of more than one link where these would be too many.
+        Where they would be too many, walks of more than one link do not pass the vertices of highest degree.
         """
         degrees = np.bincount(sources, minlength=len(barred))
         ways = np.sort(degrees * (degrees - 1))
@@ -74,18 +61,7 @@ class Walks:
     def along(
         cls, sources: IntArray, targets: IntArray, barred: BoolArray, passable: BoolArray, length: int, most: int
     ) -> Walks | None:
-        """Return the walks that lie on cycles of at most `length` vertices.
-
-        Examples
-        --------
-        On a triangle each link is followed by one other, and then there is no way on.
-
-        >>> sources, targets = np.array([0, 0, 1, 1, 2, 2]), np.array([1, 2, 0, 2, 0, 1])
-        >>> free = np.zeros(3, dtype=bool)
-        >>> found = Walks.along(sources, targets, free, ~free, 3, 100)
-        >>> len(found.last), found.rows, found.followers
-        (12, array([0, 1, 2, 3, 4, 5]), array([ 6,  7,  8,  9, 10, 11]))
-        """
+        """Return the walks that lie on cycles of at most `length` vertices."""
         return _Growth(sources, targets, barred, passable, length, most).walks()
 
 
@@ -95,8 +71,8 @@ class _Level:
 
     Walks are numbered through all levels, from `start` on in this one. Each has a first vertex and a last link;
     `suffix` is the walk without its first vertex, `prefix` the one without its last. An arc leads from a walk of this
-    level (`rows`, counted within the level) to a vertex (`enters`) and the walk that follows. `closes` says whether the
-    first vertex forbids an arc that the suffix has.
+    level (`rows`, counted within the level) to a vertex (`enters`) and the next walk. `closes` says whether the first
+    vertex forbids an arc of the suffix.
     """
 
     start: int
@@ -111,7 +87,7 @@ class _Level:
 
 
 class _Growth:
-    """Level by level, each walk from the one without its first vertex and the one without its last."""
+    """Growth of walks by levels, each walk from the one without its first vertex and the one without its last."""
 
     def __init__(
         self, sources: IntArray, targets: IntArray, barred: BoolArray, passable: BoolArray, length: int, most: int
@@ -125,7 +101,7 @@ class _Growth:
         self._complete, self._work = True, 0
 
     def walks(self) -> Walks | None:
-        """Return the walks that say more than the link they end with."""
+        """Return the walks with more information than their last link."""
         levels = self._levels()
         if levels is None:
             return None
@@ -218,7 +194,7 @@ class _Growth:
         return _Level(start, first, last, suffix + level.start, prefix + level.start, *onwards, closes)
 
     def _forbidden(self, left: IntArray, entered: IntArray) -> BoolArray:
-        """Return whether a vertex may not be entered by a walk that has left another one."""
+        """Return whether a walk that has left one vertex may not enter another."""
         found: BoolArray = left == entered
         barred = np.flatnonzero(self._barred[left] & ~found)
         if len(barred):
@@ -241,35 +217,19 @@ def _within(keys: IntArray, ordered: IntArray) -> BoolArray:
     return found
 
 
-#: Walks and arcs between them, about: half a second for each privacy budget, and 200 megabytes.
+#: About the most walks and arcs between them (half a second for each privacy budget, and 200 MB).
 MOST_WALKS = 1_000_000
 
-#: No more walks and arcs than so many for each link, but so many at least: small networks take no longer than others.
+#: Most walks and arcs for each link, and at least so many in all: small networks take no longer than others.
 FOR_EACH_LINK, AT_LEAST = 150, 50_000
 
 
 class SelfAvoiding:
     """Updates of all messages along self-avoiding walks.
 
-    Parameters
-    ----------
-    sources, targets : ndarray of shape (2E,)
-        All links in one direction, then all in the other, in the same order; no two with the same ends.
-    diameters : ndarray of shape (2E,)
-        Diameter that a message from source to target passes, possibly infinite.
-    component : ndarray of shape (n,)
-        Number of the connected component of each vertex.
-    passed : type of Map
-        What links make of messages.
-    is_factor : ndarray of shape (n,)
-        Vertices that stand for a factor: behind it all its members but one are known.
-    most : int, optional
-        Most walks and arcs between them; by default more the more links there are.
-
-    Attributes
-    ----------
-    walks : Walks or None
-        None where there would be more than `most`.
+    Links come first all in one direction, then all in the other, in the same order, no two with the same ends. Behind a
+    vertex that stands for a factor all its members but one are known. `walks` is None where there would be more than
+    `most` walks and arcs.
     """
 
     def __init__(
@@ -320,14 +280,14 @@ class SelfAvoiding:
         return received
 
     def messages(self, budgets: FloatArray, rounds: int = ROUNDS) -> FloatArray:
-        """Return what arrives over each link, shape (2E,), rounded up."""
+        """Return the message over each link, shape (2E,), rounded up."""
         found = np.zeros(len(self._sources))
         if budgets.any():
             found[self._arriving] = self._messages(budgets, rounds)
         return found
 
     def _messages(self, budgets: FloatArray, rounds: int) -> FloatArray:
-        """Return what arrives at the source of each link from its end, the links in order."""
+        """Return the message to the source of each link from its end, in the order of links."""
         amounts, unit = charges(budgets)
         caps = up(self._branches.weights(amounts)[self._back].astype(np.float64) * unit, 2)
         own = budgets[self._ends]
@@ -345,5 +305,5 @@ class SelfAvoiding:
 
 
 def _enlargement(terms: IntArray) -> FloatArray:
-    """Return what makes up for the rounding of sums of so many terms."""
+    """Return the factors that make up for the rounding of sums of so many terms."""
     return 1 + 2 * (terms.astype(np.float64) + 4) * UNIT

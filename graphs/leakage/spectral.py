@@ -1,4 +1,4 @@
-"""Stationary laws, reversibility, spectral gaps, and the published route that is built on them."""
+"""Stationary laws, reversibility, spectral gaps, and the published route that uses them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = [
     "symmetrised",
 ]
 
-#: Exponent of zero: below that of every number that can come up, far from the ends of 64-bit integers.
+#: Exponent of zero: below that of every number that can occur, far from the ends of 64-bit integers.
 NOTHING = -(2**50)
 
-#: Shifts beyond this leave nothing of a number, or would overflow.
+#: Larger shifts underflow to zero or overflow: floats have exponents from -1074 to 1023.
 FARTHEST = 1100
 
 
@@ -37,23 +37,10 @@ class Wide:
 
     Products, quotients and sums are off by one relative rounding error each, as those of floats are, but do not
     underflow or overflow. Terms of a sum that are below 2**-1074 of its largest term are lost.
-
-    Parameters
-    ----------
-    fraction : ndarray
-        Zero, or in [1/2, 1).
-    exponent : ndarray of int, same shape
-        Powers of two.
-
-    Examples
-    --------
-    >>> tiny = Wide.of(np.array([1e-200]))
-    >>> (tiny * tiny / tiny).floats() == tiny.floats()
-    array([ True])
     """
 
-    fraction: FloatArray
-    exponent: IntArray
+    fraction: FloatArray  # zero, or in [1/2, 1)
+    exponent: IntArray  # powers of two
 
     @classmethod
     def of(cls, values: FloatArray, exponent: IntArray | int = 0) -> Wide:
@@ -98,13 +85,7 @@ BALANCE = 1e-9
 
 
 def period(transition: FloatArray) -> int:
-    """Return the period of an irreducible chain, or 0 for a reducible one.
-
-    Examples
-    --------
-    >>> period(np.array([[0.0, 1.0], [1.0, 0.0]])), period(np.array([[0.5, 0.5], [0.0, 1.0]]))
-    (2, 0)
-    """
+    """Return the period of an irreducible chain, or 0 for a reducible one."""
     pattern: npt.NDArray[np.bool_] = transition > 0
     if not (_all_reached(pattern) and _all_reached(pattern.T)):
         return 0
@@ -131,12 +112,10 @@ def _all_reached(pattern: npt.NDArray[np.bool_]) -> bool:
 
 
 def stationary_law(transition: FloatArray) -> tuple[FloatArray, float]:
-    """Return the stationary law of an irreducible chain, without subtractions.
+    """Return the stationary law of an irreducible chain, without subtractions, and a bound on its relative error.
 
-    Notes
-    -----
-    Elimination of states one by one, with diagonals replaced by sums of the other entries [GTH85]_. Each of the k
-    steps is the exact step for entries perturbed by a relative (k + 4) units at most; each law is a ratio of
+    States are eliminated one by one, with diagonals replaced by sums of the other entries [GTH85]_. Each of the k
+    steps is the exact step for entries perturbed by a relative (k + 4) units at most. Each law is a ratio of
     polynomials of degree k - 1 with positive coefficients in the off-diagonal entries (Markov chain tree theorem),
     so each step moves it by at most 2 k (k + 4) units [OC93]_. Powers of two are kept apart, so that products of small
     entries neither vanish nor lose digits on the way.
@@ -147,13 +126,6 @@ def stationary_law(transition: FloatArray) -> tuple[FloatArray, float]:
        chains", Operations Research 33 (1985).
     .. [OC93] C. O'Cinneide, "Entrywise perturbation theory and error analysis for Markov chains", Numerische
        Mathematik 65 (1993).
-
-    Examples
-    --------
-    >>> stationary_law(np.array([[0.9, 0.1], [0.2, 0.8]]))[0].round(9)
-    array([0.66666667, 0.33333333])
-    >>> stationary_law(np.array([[0.5, 0.5, 0], [1e-200, 0.5, 0.5], [0, 1e-90, 1]]))[0]
-    array([4.e-290, 2.e-090, 1.e+000])
     """
     states = len(transition)
     reduced = Wide.of(transition)
@@ -182,25 +154,13 @@ def symmetrised(transition: FloatArray, law: FloatArray) -> FloatArray:
 
 
 def is_reversible(transition: FloatArray, law: FloatArray) -> bool:
-    """Return whether a chain is in detailed balance with its stationary law, to a relative 1e-9.
-
-    Examples
-    --------
-    >>> is_reversible(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([2 / 3, 1 / 3]))
-    True
-    """
+    """Return whether a chain is in detailed balance with its stationary law, to a relative 1e-9."""
     flow = symmetrised(transition, law)
     return bool((np.abs(flow - flow.T) <= BALANCE * np.maximum(flow, flow.T)).all())
 
 
 def spectral_gap(transition: FloatArray, law: FloatArray) -> float:
-    """Return 1 - max |eigenvalue other than 1| of a reversible chain.
-
-    Examples
-    --------
-    >>> round(spectral_gap(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([2 / 3, 1 / 3])), 9)
-    0.3
-    """
+    """Return 1 - max |eigenvalue other than 1| of a reversible chain."""
     if len(law) == 1:
         return 1.0
     symmetric = symmetrised(transition, law)
@@ -209,13 +169,7 @@ def spectral_gap(transition: FloatArray, law: FloatArray) -> float:
 
 
 def published_quilts(epsilon: float, gap: float, rarest: float, share: float) -> tuple[int, int, float]:
-    """Return the quilt sizes and the budget of [Z17, Lemma 4] for one way to share the target.
-
-    Examples
-    --------
-    >>> published_quilts(1.0, 0.3, 1 / 3, 0.05)
-    (16, 11, 0.008641975308641974)
-    """
+    """Return the quilt sizes and the budget of [Z17, Lemma 4] for one way to share the target."""
     if not 0 < share < 1 / 6:
         raise ArgumentError("share", repr(share), "a number between 0 and 1/6")
     far, near = _distance(share * epsilon, gap, rarest), _distance(epsilon / 6, gap, rarest)
@@ -226,7 +180,7 @@ def published_quilts(epsilon: float, gap: float, rarest: float, share: float) ->
 
 
 def _distance(influence: float, gap: float, rarest: float) -> float:
-    """Return (1/g) ln((e^u + 1) / (rho (e^u - 1))): where the published bound on an influence falls to u."""
+    """Return (1/g) ln((e^u + 1) / (rho (e^u - 1))): the distance at which the published bound on an influence is u."""
     contrast = math.tanh(influence / 2)
     return -(math.log(rarest) + math.log(contrast)) / gap if contrast > 0 else math.inf
 
@@ -234,16 +188,9 @@ def _distance(influence: float, gap: float, rarest: float) -> float:
 def published_budget(epsilon: float, gap: float, rarest: float, n: int) -> float:
     """Return the budget of [Z17, Lemma 4] with the best constant c, or 0 when no c has n >= 2 d.
 
-    Notes
-    -----
     For a given d the smallest c, with c epsilon = 2 artanh(e^{-g d} / rho), is best, and the two terms then differ by
     a constant factor: (epsilon - 6 c epsilon) / max(2 d - 1, 3 (d + s)). As a function of d that is a concave function
     over a maximum of linear ones, so it rises and then falls.
-
-    Examples
-    --------
-    >>> round(published_budget(1.0, 0.5, 0.5, 10**6), 4)
-    0.0177
     """
     near = _distance(epsilon / 6, gap, rarest)
     if not near < n:

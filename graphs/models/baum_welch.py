@@ -15,42 +15,23 @@ from graphs.structure.labelled_values import refuse_unordered
 
 __all__ = ["HiddenFit", "baum_welch", "state_probabilities"]
 
-#: A standard deviation is kept above this share of the standard deviation of all records.
+#: Least standard deviation, relative to that of all records: the likelihood is unbounded at 0.
 NARROWEST = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenFit:
-    """A hidden Markov chain fitted by the Baum-Welch algorithm.
+    """A hidden Markov chain fitted by the Baum-Welch algorithm."""
 
-    Parameters
-    ----------
-    transition : ndarray of shape (k, k)
-        Transition matrix of the states.
-    initial : ndarray of shape (k,)
-        Law of the first state of a sequence.
-    emission : GaussianEmission or CategoricalEmission
-        Law of a record given its state.
-    log_likelihood : float
-        Of all sequences, nats, at the estimate.
-    history : ndarray of shape (iterations,)
-        Log-likelihood before each step of the best start; it does not fall.
-    likelihoods : ndarray of shape (restarts,)
-        Log-likelihood that each start ended with: where they differ, there are several local maxima.
-    converged : bool
-        Whether the best start settled before the largest number of iterations.
-    lengths : tuple of int
-        Number of records of each sequence.
-    """
-
-    transition: FloatArray
-    initial: FloatArray
-    emission: Emission
-    log_likelihood: float
-    history: FloatArray
+    transition: FloatArray  # shape (k, k): transition matrix of the states
+    initial: FloatArray  # shape (k,): law of the first state of a sequence
+    emission: Emission  # law of a record given its state
+    log_likelihood: float  # of all sequences, nats, at the estimate
+    history: FloatArray  # shape (iterations,): log-likelihood before each step of the best start; it does not fall
+    # shape (restarts,): log-likelihood that each start ended with: where they differ, there are several local maxima
     likelihoods: FloatArray
-    converged: bool
-    lengths: tuple[int, ...]
+    converged: bool  # whether the best start settled before the largest number of iterations
+    lengths: tuple[int, ...]  # number of records of each sequence
 
     @property
     def parameters(self) -> int:
@@ -82,37 +63,38 @@ def baum_welch(
     ----------
     *sequences : iterables
         Observed records in order: numbers for "gaussian", hashable values for "categorical".
-    states : int
+    states : int, default=2
         Number k of hidden states.
-    emission : {"gaussian", "categorical"}
+    emission : {"gaussian", "categorical"}, default="gaussian"
         Law of a record given its state.
-    restarts : int
-        Number of starts, all carried along at once.
-    iterations : int
+    restarts : int, default=8
+        Number of starts, all updated together.
+    iterations : int, default=500
         Most steps of each start.
-    tolerance : float
-        A start has settled when a step raises its log-likelihood by less than this, for each record.
-    seed : int
-        Of the random starts.
+    tolerance : float, default=1e-7
+        A start has converged when a step raises its log-likelihood per record by less than this.
+    seed : int, default=0
+        Seed of the random starts.
 
     Returns
     -------
     HiddenFit
         The start with the largest likelihood; states in increasing order of their mean, or of the probability of the
-        last symbol.
+        last symbol. With `transition`, `initial`, `emission`, `log_likelihood`, `bic` and `converged`.
 
     Raises
     ------
     ArgumentError
-        For arguments that cannot be used, sequences of fewer than two records, more states than different values.
+        If an argument cannot be used, a sequence has fewer than two records, or there are more states than different
+        values.
 
     Notes
     -----
-    Each step computes the laws of states and of pairs of neighbours given the records (forward and backward, scaled
-    at each record, with log-likelihoods shifted by their maximum, so that nothing underflows), and then maximises the
-    expected log-likelihood. The likelihood does not fall. A standard deviation is kept above a thousandth of that of
-    all records, since the likelihood of normal records is unbounded at zero; this too is a maximum, under a constraint.
-    A row of the transition matrix that no record speaks for stays as it was.
+    Each step computes the laws of states and of pairs of neighbours given the records, forward and backward. Scaling at
+    each record, with log-likelihoods shifted by their maximum, prevents underflow. The step then maximises the expected
+    log-likelihood, so the likelihood does not fall. A standard deviation stays above a thousandth of that of all
+    records, since the likelihood of normal records is unbounded at zero; the maximum is then one under a constraint. A
+    row of the transition matrix without expected counts stays unchanged.
 
     Examples
     --------
@@ -193,7 +175,7 @@ class _Expectations:
 
 
 def _expectations(transition: FloatArray, initial: FloatArray, logs: FloatArray, lengths: list[int]) -> _Expectations:
-    """Run forward and backward over all sequences, which follow each other in `logs`, shape (R, T, k)."""
+    """Run forward and backward over all sequences, concatenated in `logs`, shape (R, T, k)."""
     shift = logs.max(axis=2)
     weights = np.exp(logs - np.where(np.isfinite(shift), shift, 0.0)[..., None])
     forward, scales, backward = np.empty_like(weights), np.empty(shift.shape), np.empty_like(weights)
@@ -223,14 +205,14 @@ def _expectations(transition: FloatArray, initial: FloatArray, logs: FloatArray,
 
 
 def _normalised(counts: FloatArray, before: FloatArray) -> FloatArray:
-    """Return rows divided by their sums, subnormal entries as zeros; rows without counts stay as they were."""
+    """Return rows divided by their sums, subnormal entries as zeros; rows without counts are unchanged."""
     sums = counts.sum(axis=-1, keepdims=True)
     kept: FloatArray = np.where(sums > 0, counts / np.where(sums > 0, sums, 1.0), before)
     return np.where(kept < LEAST_PROBABILITY, 0.0, kept)
 
 
 class _Laws(Protocol):
-    """Emission laws of R starts, and the records that they are fitted to."""
+    """Emission laws of R starts, with the records of the fit."""
 
     lengths: list[int]
 

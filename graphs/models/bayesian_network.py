@@ -39,10 +39,10 @@ def pedigree(
     frequency : float
         Frequency of the counted allele in the population, between 0 and 1; founders carry two independent alleles
         (Hardy-Weinberg proportions).
-    mutation : float
+    mutation : float, default=0.0
         Probability that an allele turns into the other one when it is passed on, at most 1/2.
-    latent : iterable of persons
-        Members of the pedigree of whom there is no data.
+    latent : iterable of persons, optional
+        Members of the pedigree without data.
 
     Returns
     -------
@@ -58,10 +58,9 @@ def pedigree(
 
     Notes
     -----
-    A parent with g copies passes one on with probability t = g/2, with mutation u with probability
-    t (1 - u) + (1 - t) u; the child has the sum of two such independent alleles (Mendel's first law). Without mutation
-    the laws have zeros, so that a child can say for certain what its parent has not, and messages from close relatives
-    are not contracted.
+    A parent with g copies passes one on with probability t = g/2, with mutation u with probability t (1 - u) + (1 - t)
+    u; the child has the sum of two such independent alleles (Mendel's first law). Without mutation the laws have zeros:
+    a child's genotype can exclude a genotype of its parent, and messages from close relatives are not contracted.
 
     Examples
     --------
@@ -103,7 +102,7 @@ def pedigree(
 
 
 def _passed_on(share: float, mutation: float) -> float:
-    """Return the probability of passing the allele on, when a share of one's alleles is of that kind."""
+    """Return the probability of passing the allele on, given its share among one's alleles."""
     return share * (1 - mutation) + (1 - share) * mutation
 
 
@@ -132,10 +131,10 @@ class BayesianNetwork(FactorGraph):
     cpds : mapping of nodes to array_like, str, or list of pgmpy.TabularCPD, optional
         For each node its conditional law given its parents: one axis per parent, in the order of
         ``digraph.predecessors(node)`` (the order in which the edges were added), then one axis for the states of the
-        node itself, along which the entries sum to 1. A pair ``(parents, table)`` states the order of the parents.
-        A text names the attribute of nodes that is the table. Tables of pgmpy, whose first axis is the node, are
-        turned; a pgmpy network has its own, and this is left out.
-    latent : iterable of nodes
+        node itself, along which the entries sum to 1. A pair ``(parents, table)`` states the order of the parents. A
+        string names the node attribute with the table. Tables of pgmpy, whose first axis is the node, are transposed. A
+        pgmpy network brings its own tables; leave this out.
+    latent : iterable of nodes, optional
         Nodes that are no records, see `FactorGraph`.
 
     Raises
@@ -147,11 +146,10 @@ class BayesianNetwork(FactorGraph):
 
     Notes
     -----
-    The law is the product of the tables, so a Bayesian network is the factor graph of its tables; two nodes are
-    neighbours there when one is a parent of the other or they have a child in common, which is what `moralise` makes of
-    the directed graph. Everything said of `FactorGraph` holds here. Beside it, the variance inflation "forward" follows
-    a change from parents to children, whatever the parents of a child have in common (`graphs/PROOFS.md`, forward
-    couplings).
+    The law is the product of the tables, so a Bayesian network is the factor graph of its tables. Two nodes are
+    neighbours there when one is a parent of the other or they have a child in common (the moral graph). All notes on
+    `FactorGraph` apply. The variance inflation "forward" follows a change from parents to children and applies to this
+    class only (`graphs/PROOFS.md`, forward couplings).
 
     Examples
     --------
@@ -199,7 +197,7 @@ class BayesianNetwork(FactorGraph):
         return replace(super()._network(), forward=self._forward())
 
     def _forward(self) -> ForwardCoupling:
-        """Return the directed edges, with how far a parent moves its child among possible states."""
+        """Return the directed edges, with bounds on how far a parent moves its child's law among possible states."""
         states, m = self._potentials.states, len(self._nodes)
         alike: dict[tuple[int, ...], list[int]] = {}
         tables = {}
@@ -269,14 +267,7 @@ class BayesianNetwork(FactorGraph):
 
 
 def moralise(digraph: nx.DiGraph[Any]) -> nx.Graph[Any]:
-    """Return the moral graph of a directed graph: directions dropped, parents of a common child joined.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> moralise(nx.DiGraph([(0, 2), (1, 2)])).edges
-    EdgeView([(0, 1), (0, 2), (2, 1)])
-    """
+    """Return the moral graph of a directed graph: directions dropped, parents of a common child joined."""
     import networkx as nx
 
     parents = _parents(digraph)

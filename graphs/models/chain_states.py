@@ -1,4 +1,4 @@
-"""The states of a chain: their names, graphs of them, counts of transitions in observed sequences."""
+"""States of a chain: names, graphs of states, and counts of transitions in observed sequences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class _StretchProfile(Profile):
-    """Leakages of the kinds of stretches, which are compared without looking at each record."""
+    """Leakages by kinds of stretches, compared without expanding the records."""
 
     def minimum(self, other: Profile) -> Profile:
         """Return the smaller leakage of each record, kind by kind where both are of the same stretches."""
@@ -42,26 +42,16 @@ class _StretchProfile(Profile):
 
 
 class ChainStretches:
-    """The stretches of unknown records of a chain, those of one kind together.
+    """The stretches of unknown records of a chain, grouped by kind.
 
-    Parameters
-    ----------
-    known : ndarray of bool, shape (n,)
-        Which records are known.
-    starts : int
-        Edges from the first so many records have diameters of their own.
-
-    Notes
-    -----
-    A stretch is of the same kind as another of its length, unless it begins among the first `starts` records.
+    Stretches of one length are of the same kind, unless they begin among the first `starts` records, from which edges
+    have diameters of their own.
 
     Examples
     --------
     >>> found = ChainStretches(np.array([False, True, False, False, True, False]), 0)
-    >>> found.lengths
-    array([1, 2])
-    >>> found.profile(found.group(0.1)).expand().round(6)
-    array([0.1, 0.2, 0.2, 0.1])
+    >>> found.lengths, found.profile(found.group(0.1)).expand().round(6)
+    (array([1, 2]), array([0.1, 0.2, 0.2, 0.1]))
     """
 
     def __init__(self, known: BoolArray, starts: int) -> None:
@@ -93,14 +83,14 @@ class ChainStretches:
         ]
 
 
-#: Largest table of the joint law of some records.
+#: Largest table of the joint law of some records (32 MB).
 MOST_ENTRIES = 1 << 22
 
 
 def transition_counts(
     sequences: tuple[Iterable[Hashable], ...], smoothing: float
 ) -> tuple[FloatArray, tuple[Hashable, ...], int]:
-    """Count how often each state follows each other.
+    """Count the transitions between each two states.
 
     Examples
     --------
@@ -156,12 +146,12 @@ def _ordered(states: Iterable[Any]) -> tuple[Hashable, ...]:
 
 
 def state_names(transition: Any, states: Sequence[Hashable] | None, count: int) -> tuple[Hashable, ...]:
-    """Return the names of the states: as given, or those of the rows and columns of a data frame, or numbers."""
+    """Return the names of the states: as given, or those of a data frame's rows and columns, or numbers."""
     return _checked_names(_table_names(transition) if states is None else states, count)
 
 
 def _table_names(transition: Any) -> Sequence[Hashable] | None:
-    """Return the names of the rows of a data frame, where its columns have them too."""
+    """Return the names of the rows of a data frame whose columns have the same names."""
     if not (hasattr(transition, "columns") and hasattr(transition, "index")):
         return None
     rows = list(transition.index)
@@ -235,7 +225,7 @@ def chain_table(initial: FloatArray, transition: FloatArray, places: list[int]) 
 def path_given(
     initial: FloatArray, transition: FloatArray, known: Mapping[int, int], n: int, rng: np.random.Generator
 ) -> list[int]:
-    """Draw the states of a chain given those of some records: weights from the end, then one state after the other."""
+    """Draw the states of a chain given those of some records, by backward weights and forward draws."""
     weights = np.ones((n, len(initial)))
     for record, code in known.items():
         weights[record] = np.arange(len(initial)) == code

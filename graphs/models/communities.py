@@ -1,4 +1,4 @@
-"""Records that hang off the unobserved states of communities."""
+"""Records that depend on unobserved states of their communities."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Communities(LatentModel):
     assignment : iterable of hashable, length n
         The community of each record: a school, a household, a hospital, a cluster of a network.
     between : DependenceModel, optional
-        How the states of the communities depend on one another, one record of that model for each community; states
-        are independent when left out.
+        Dependence between the states of the communities, one record of that model for each community. By default the
+        states are independent.
     emission : array_like of shape (k, v), or Emission, optional
-        Law of a record given the state of its community, one state in each row; records of any type when left out.
+        Law of a record given the state of its community, one state in each row. By default records of any type.
     prior : array_like of shape (k,), optional
-        Law of the state of a community when states are independent; uniform when left out.
+        Law of the state of a community when states are independent; uniform by default.
     communities : sequence of hashable, optional
-        The communities in the order of the records of `between`; in order of first appearance when left out. May name
+        The communities in the order of the records of `between`; by default in order of first appearance. May name
         communities without any record.
 
     Raises
@@ -50,9 +50,9 @@ class Communities(LatentModel):
 
     Notes
     -----
-    With emissions left out this is not worse than `Groups` (a state may be told by each of its records); with a finite
-    table of emissions of diameter D the others of a community tell at most D about a record, however many they are.
-    See `graphs/PROOFS.md`, section on latent states.
+    Without emissions this is never worse than `Groups`, although each record may reveal the state. With a finite table
+    of emissions of diameter D, any number of other records of a community leaks at most D about a record. See
+    `graphs/PROOFS.md`, section on latent states.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class Communities(LatentModel):
         Raises
         ------
         ArgumentError
-            When the emission is no table, the states have no stated law, or there are more than a million entries.
+            If the emission is no table, the states have no stated law, or there are more than a million entries.
         """
         if not isinstance(self._emission, CategoricalEmission):
             raise ArgumentError("model", self._emission.describe(), "an emission that is a table of probabilities")
@@ -179,7 +179,7 @@ class Communities(LatentModel):
         return table
 
     def _codes(self, drawn: npt.NDArray[Any]) -> IntArray:
-        """Return the rows of the emission that drawn states stand for: their number, or the order of their names."""
+        """Return the rows of the emission for drawn states: by their number, or the order of their names."""
         names = list(getattr(self._of_states, "states", range(self._emission.states or 0)))
         number = {name: k for k, name in enumerate(names)}
         if any(value not in number for value in drawn.tolist()) or len(names) != self._emission.states:
@@ -217,7 +217,7 @@ class Communities(LatentModel):
         return up(1 + spread**2 * int(np.sum(sizes**2)) / int(sizes.sum()), 6) if spread else 1.0
 
     def _moved(self, states: NetworkModel, sizes: IntArray) -> float:
-        """Return 1 + s^2 times the squares of what the states move, each by the records that hang off it."""
+        """Return 1 + s^2 times the sum of squares of the states, each weighted by its number of records."""
         squares = states.squares(sizes.astype(np.float64))
         return up(1 + self._emission.spread**2 * squares / int(sizes.sum()), 8)
 

@@ -20,16 +20,17 @@ from graphs.structure.labelled_values import Listed, align, numbered_labels, rea
 __all__ = ["Crossed", "SharedEffects", "SharedRecords"]
 
 
-#: Updates of the exponents of Hoelder's inequality; any number gives a bound.
+#: Updates of the exponents of Hoelder's inequality; every iterate gives a bound.
 ROUNDS = 8
 
-#: An effect of total variation size s on d records is integrated last where d (1 - s^2) is at most one of these.
+#: Thresholds: an effect of size s on d records counts as large where d (1 - s^2) is at most one of these. The best of
+#: the resulting splits counts, so any thresholds are valid.
 CUTS = (0.0, 1.0, 4.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Exponents for records: 1 / exponent is at most 1 in sum over the records of each effect."""
+    """Exponents of records whose inverses sum to at most 1 over the records of each effect."""
 
     records: IntArray
     exponents: FloatArray
@@ -37,32 +38,14 @@ class Shares:
 
 @dataclass(frozen=True)
 class SharedEffects:
-    """Which record depends on which independent effect, and how much.
+    """Incidence of records and independent effects, with the sizes of the effects."""
 
-    Parameters
-    ----------
-    records : ndarray of shape (E,)
-        Record of each row, not decreasing; one row for each pair of a record and one of its effects.
-    effects : ndarray of shape (E,)
-        Number of the effect.
-    widths : ndarray of shape (E,)
-        How far, in total variation, the law of the record may move when this effect alone changes; above 0, at most 1.
-    n_records, n_effects : int
-        How many there are; records without a row are independent of all others.
-
-    Examples
-    --------
-    Two users, each of whom rates both of two items:
-
-    >>> square = SharedEffects.crossed([np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])], [1.0, 1.0])
-    >>> square.degrees.tolist(), round(square.for_means(), 9), round(square.for_bounded_differences(), 9)
-    ([2, 2, 2, 2], 2.0, 4.0)
-    """
-
+    # shape (E,): record of each row, not decreasing; one row for each pair of a record and one of its effects
     records: IntArray
-    effects: IntArray
+    effects: IntArray  # shape (E,): number of the effect
+    # shape (E,): largest total variation by which this effect alone moves the law of the record, in (0, 1]
     widths: FloatArray
-    n_records: int
+    n_records: int  # records without a row are independent of all others
     n_effects: int
 
     @classmethod
@@ -89,7 +72,7 @@ class SharedEffects:
     def given(self, known: BoolArray) -> SharedEffects:
         """Return the effects that the other records share once some records are known.
 
-        Effects that known records tie together become one, which moves a record by the sum of what they move it.
+        Effects tied by known records become one, whose size for a record is the sum of theirs.
         """
         block = self._components(known[self.records])[1]
         rows = ~known[self.records]
@@ -127,7 +110,7 @@ class SharedEffects:
         if (self.widths < 1).any():
             room = self.degrees[self.effects] * (1 - self.widths**2)
             for cut in CUTS:
-                # one choice for all rows of an effect
+                # all rows of an effect make the same choice
                 outer = np.zeros(self.n_effects, dtype=np.bool_)
                 outer[self.effects[room > cut]] = True
                 first = outer[self.effects]
@@ -144,7 +127,7 @@ class SharedEffects:
         return up(float(of_components.sum()) / self.n_records, count)
 
     def _steps(self, rows: BoolArray) -> FloatArray:
-        """Return, for each component, the sum over effects of the square of what each moves in all its records."""
+        """Return, for each component, the sum over effects of the squared total size over all their records."""
         moved = np.bincount(self.effects[rows], weights=self.widths[rows], minlength=self.n_effects)
         home = np.zeros(self.n_effects, dtype=np.int64)
         home[self.effects] = self.component[self.records]
@@ -176,7 +159,7 @@ class SharedEffects:
         if not len(records):
             return Shares(records, np.zeros(0))
         degrees = np.bincount(table.ravel(), minlength=self.n_effects + 1).astype(np.float64)
-        degrees[-1] = 0.0  # of no effect
+        degrees[-1] = 0.0  # the padding, no effect
         spread, most = ranges[records], float(degrees.max())
 
         def largest(values: FloatArray) -> FloatArray:
@@ -208,7 +191,7 @@ class SharedEffects:
         return Shares(records, best)
 
     def _table(self, rows: BoolArray) -> tuple[IntArray, IntArray]:
-        """Return the effects of each record in some rows, one line for each, filled up, and the records."""
+        """Return the effects of each record in some rows, one padded line for each, and the records."""
         effects, owners = self.effects[rows], self.records[rows]
         if not len(effects):
             return np.zeros((0, 1), dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -236,20 +219,9 @@ _EXPECTED = "one label for each record"
 
 
 class SharedRecords(DependenceModel):
-    """Records that are functions of independent effects, which they share, and of noise of their own.
+    """Records that are functions of shared independent effects and of noise of their own.
 
-    What `Crossed` is, and what is left of it once records are known.
-
-    Parameters
-    ----------
-    shared : SharedEffects
-        Which record depends on which effect.
-
-    Examples
-    --------
-    >>> shared = SharedEffects.crossed([np.array([0, 0, 1])], [1.0])
-    >>> round(SharedRecords(shared).variance_inflation(), 6)
-    1.666667
+    `Crossed` is such a model, and so are its remaining records once some are known.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("group", "quilt")
@@ -347,10 +319,10 @@ class Crossed(SharedRecords):
         The user of each record, in their order: a reader, a rater, a store; a column of a data frame.
     items : iterable of hashable
         The item of each record: a case, a film, a day.
-    user_effect : float
-        How far, in total variation, the law of a record may move when the effect of its user alone changes, in [0, 1];
+    user_effect : float, default=1.0
+        Largest total variation by which the law of a record moves when the effect of its user alone changes, in [0, 1];
         1 allows everything.
-    item_effect : float
+    item_effect : float, default=1.0
         The same for the item.
 
     Raises
@@ -366,17 +338,17 @@ class Crossed(SharedRecords):
     With d_u and d_i records of a user and of an item, and sizes s and t of their effects, statistics with bounded
     differences have the variance inflation ``1 + s^2 sum d_u^2 / n + t^2 sum d_i^2 / n`` at most ("crossed"). Means
     have ``sum over records of max(d_u, d_i) / n`` ("crossed-means"), less with the best exponents in Hoelder's
-    inequality, and less where effects are small: all of these are tried for each connected component. Limits by
-    relative entropy have n over the largest degree (`effective_records`). Proofs in ``graphs/PROOFS.md``, section on
-    crossed effects.
+    inequality, and less where effects are small. The best of these counts for each connected component. The effective
+    sample size is n over the largest degree (`effective_records`). Proofs: ``graphs/PROOFS.md``, section on crossed
+    effects.
 
-    Effects of size 1 allow everything. For normal effects with shares of the variance (intraclass correlations) there
-    is `GaussianField.components`, and `graphs.estimation.fit_components` takes limits of the shares from a training
-    part: 4.0 in place of 36.5 for the ratings in `examples/ratings.py`.
+    For normal effects with shares of the variance (intraclass correlations) use `GaussianField.components`, whose
+    numbers are smaller. `graphs.estimation.fit_components` computes limits of the shares from a training part: 4.0 in
+    place of 36.5 for the ratings in `examples/ratings.py`.
 
     Known records tie effects together (the sum of two coins makes them one): `given` joins the effects on which known
-    records depend. What a mechanism leaks to an adversary who knows records is bounded by what the component of a
-    record leaks, to one who knows the model alone by the records that share an effect with it.
+    records depend. The leakage to an adversary who knows records is bounded by the budgets of a record's component, to
+    one who knows the model alone by the budgets of the records that share an effect with it.
 
     Examples
     --------
@@ -411,7 +383,7 @@ class Crossed(SharedRecords):
         ----------
         factors : mapping from name to labels, or pandas.DataFrame
             One label for each record and each factor: user, item and day.
-        effects : float, or mapping from name to float
+        effects : float, or mapping from name to float, default=1.0
             Size of the effects of all factors, or of each, in total variation.
 
         Returns

@@ -1,4 +1,4 @@
-"""Dependency graphs: records without an edge between them are independent."""
+"""Dependency graphs: sets of records without an edge between them are independent."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def joined_edges(edges: IntArray, known: npt.NDArray[np.bool_], most: int) -> In
     counts = np.bincount(pairs // n, minlength=1)
     if float((counts.astype(np.float64) * (counts - 1) / 2).sum()) > most:
         return None
-    # each pair of a cluster with all that follow it there
+    # each member of a cluster paired with all later members
     starts = np.r_[0, np.cumsum(counts)][pairs // n]
     follow = counts[pairs // n] - (np.arange(len(pairs)) - starts) - 1
     first = np.repeat(np.arange(len(pairs)), follow)
@@ -62,7 +62,7 @@ def joined_edges(edges: IntArray, known: npt.NDArray[np.bool_], most: int) -> In
     return np.stack([keys // left, keys % left], axis=1).astype(np.int64)
 
 
-#: Pairs of neighbours that are joined at most, about a second; what is left of a component then is one block.
+#: Most pairs of joined neighbours (about a second); the rest of a component is then one block.
 MOST_JOINED = 3_000_000
 
 
@@ -71,7 +71,7 @@ def elimination_inflation(edges: IntArray, component: IntArray) -> float:
 
     Examples
     --------
-    A tree: every record with the one above it, and the root by itself.
+    A tree: every record with its parent, and the root by itself.
 
     >>> path = np.array([[0, 1], [1, 2], [2, 3]])
     >>> round(elimination_inflation(path, np.zeros(4, dtype=int)), 9)
@@ -132,9 +132,9 @@ def eliminated(edges: IntArray, component: IntArray) -> tuple[list[int], IntArra
 
 
 def joined_blocks(order: list[int], parents: IntArray, fronts: IntArray, homes: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the widths of blocks, 0 for records at which none stands, and the block of each record.
+    """Return the widths of blocks, 0 for records without one, and the block of each record.
 
-    From the leaves upwards a block joins that of its parent where the square of one width is less than two.
+    From the leaves upwards a block joins that of its parent where this lowers the sum of squared widths.
     """
     counts, above = np.bincount(homes, minlength=len(parents)).tolist(), parents.tolist()
     widths, joins = np.zeros(len(parents), dtype=np.int64), np.arange(len(parents))
@@ -152,7 +152,7 @@ def joined_blocks(order: list[int], parents: IntArray, fronts: IntArray, homes: 
     return widths, joins[homes]
 
 
-#: Where known records join more pairs than this, what is left is groups: the connected components.
+#: Where known records join more pairs than this, the connected components count as groups.
 MOST_EDGES = 10_000_000
 
 
@@ -162,13 +162,13 @@ class DependencyGraph(DependenceModel):
     Parameters
     ----------
     graph : networkx.Graph, or pair (edges, n)
-        Which records may depend on each other directly. Labels of any hashable type; with arrays, integer edges of
-        shape (E, 2) between records 0 to n - 1. Parallel edges count once.
+        Edges between records that may depend on each other directly. Labels of any hashable type; with arrays, integer
+        edges of shape (E, 2) between records 0 to n - 1. Parallel edges count once.
     distance : int, default=1
-        How many edges apart records have to be to be independent: with 2, also neighbours of neighbours may depend on
-        each other.
+        Records more than so many edges apart are independent: with 2, neighbours of neighbours may depend on each other
+        too.
     records : iterable of labels, optional
-        The order of the records, all nodes; the order of the graph when left out.
+        The order of the records, all nodes; the order of the graph by default.
 
     Raises
     ------
@@ -177,15 +177,15 @@ class DependencyGraph(DependenceModel):
 
     Notes
     -----
-    Statistics of overlapping parts of independent data are such records: pairs of people, windows, subgraphs. This is
-    no Markov network: once others are known, two records far apart may depend on each other, so an adversary who knows
-    records is met by group privacy of the connected component only. One who knows the model alone learns about
-    record i through its neighbours only: the budgets of i and of its neighbours add up.
+    Statistics of overlapping parts of independent data are such records: pairs of people, windows, subgraphs. A
+    dependency graph is no Markov network: once others are known, two distant records may depend on each other. So an
+    adversary who knows records has the bound of group privacy of the connected component. One who knows the model alone
+    learns about record i through its neighbours only: the budgets of i and of its neighbours add up.
 
     Means over the records have the variance inflation of a colouring of the graph [Janson 2004, Theorem 2.1], at most
     the mean number of neighbours plus one. Statistics with bounded differences have that of an elimination order
-    [Zhang, Liu, Wang, Wang 2019]; see `graphs/PROOFS.md`, sections on colourings, windows and elimination orders. Known
-    records join the others: two records are joined then by a path between whose ends all are known.
+    [Zhang, Liu, Wang, Wang 2019]; see `graphs/PROOFS.md`, sections on colourings, windows and elimination orders. Given
+    known records, two records are joined by a path between whose ends all are known.
 
     Examples
     --------
@@ -280,7 +280,7 @@ class DependencyGraph(DependenceModel):
         return int(np.sum(sizes**2)) / self.n * (1 + 2**-51)
 
     def effective_records(self) -> float:
-        """Return n over the largest number of colours of a component: records of one colour are independent."""
+        """Return n over the largest number of colours of a component."""
         return self.n / self._colours
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What unobserved states emit: the laws of records given a state."""
+"""Emissions: laws of records given an unobserved state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["CategoricalEmission", "Emission", "GaussianEmission", "UnknownEmissi
 
 
 class Emission(ABC):
-    """Law of a record given the state that it hangs off.
+    """Law of a record given its state.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Emission(ABC):
 
 
 class UnknownEmission(Emission):
-    """Records of any type, about whose law nothing is said."""
+    """Records of any type with any law."""
 
     @property
     def states(self) -> int | None:
@@ -66,7 +66,7 @@ class UnknownEmission(Emission):
         return None
 
     def sample(self, states: IntArray, rng: np.random.Generator) -> IntArray:
-        """Return the states themselves: records that give their state away, the worst case."""
+        """Return the states themselves, the worst case."""
         return states.copy()
 
     def log_likelihood(self, records: Iterable[Any]) -> FloatArray:
@@ -88,9 +88,9 @@ class CategoricalEmission(Emission):
     Parameters
     ----------
     matrix : array_like of shape (k, v)
-        Row z: law of a record given state z. Rows may be off from sum 1 by 1e-9 and are normalised.
+        Row z: law of a record given state z. Row sums may differ from 1 by 1e-9; rows are normalised.
     symbols : sequence of hashable, optional
-        The v values; 0, 1, ..., v - 1 when left out.
+        The v values; 0, 1, ..., v - 1 by default.
 
     Raises
     ------
@@ -232,13 +232,7 @@ class GaussianEmission(Emission):
 
 
 def as_emission(value: Any, states: int | None) -> Emission:
-    """Return `value` as a law of records: None means any, an array is a table of probabilities.
-
-    Examples
-    --------
-    >>> as_emission(None, 2).diameter
-    inf
-    """
+    """Return `value` as a law of records: None means any, an array is a table of probabilities."""
     if value is None:
         return UnknownEmission()
     emission = value if isinstance(value, Emission) else CategoricalEmission(value)
@@ -261,7 +255,7 @@ def real_values(records: Any) -> FloatArray:
 
 
 def named(names: tuple[Hashable, ...]) -> npt.NDArray[Any]:
-    """Return names as an array that can be indexed by numbers of states, of a plain type where there is one."""
+    """Return names as an array to be indexed by codes of states, of a plain type where possible."""
     if names == tuple(range(len(names))):
         return np.arange(len(names))
     if {type(name) for name in names} in ({str}, {int}, {float}, {bool}):

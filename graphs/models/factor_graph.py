@@ -28,36 +28,19 @@ if TYPE_CHECKING:
 
 __all__ = ["SWEEPS", "Factor", "FactorGraph", "Sampler"]
 
-#: Sweeps over all nodes from a random start, before a state drawn by Gibbs sampling is returned.
+#: Burn-in of a Gibbs sampler, in sweeps over all nodes.
 SWEEPS = 1000
 
-#: Most entries of a table for which sampling is exact.
+#: Most entries of an intermediate table for exact sampling (8 MB).
 EXACT = 2**20
 
 
 class Sampler:
     """Draws from the law of a network.
 
-    Parameters
-    ----------
-    potentials : Potentials
-        The network.
-
-    Attributes
-    ----------
-    exact : bool
-        Whether draws have the exact law of the network, up to rounding. Otherwise each is the end of a Gibbs sampler
-        (one node after the other redrawn given all others) of `SWEEPS` sweeps from a start chosen uniformly.
-
-    Raises
-    ------
-    ArgumentError
-        When the network is too wide for exact draws and has zeros, with which a Gibbs sampler may get stuck.
-
-    Notes
-    -----
-    Exact draws go backwards through a variable elimination: given the variables eliminated later, each variable has
-    the law proportional to the product of the tables that contained it when it was eliminated.
+    Exact draws go backwards through a variable elimination: given the variables eliminated later, each variable has the
+    law proportional to the product of the tables that contained it when it was eliminated. Wide networks use a Gibbs
+    sampler of `SWEEPS` sweeps from a uniform start, unless they have zeros, with which it may get stuck.
     """
 
     def __init__(self, potentials: Potentials) -> None:
@@ -107,10 +90,10 @@ Factor: TypeAlias = tuple[Sequence[Hashable], Any]
 #: Largest table of joint probabilities.
 MOST_STATES = 1_000_000
 
-#: Networks with more nodes have no quilt routes: the search for quilts would take minutes.
+#: Networks with more nodes have no quilt routes: the search would take minutes.
 MOST_QUILTED = 200_000
 
-#: The quilts of a single record are searched as hard as in a network of so many nodes.
+#: Quilts of a single record are searched with the effort for a network of so many nodes.
 LOCAL = 60
 
 
@@ -124,9 +107,9 @@ class FactorGraph(NetworkModel):
         names are 0, 1, 2, ...
     factors : iterable of (sequence of names, array_like)
         For each factor its members, no name twice, and a table with one axis per member in that order, one entry per
-        state; entries are finite and not negative, zeros allowed.
-    latent : iterable of names
-        Nodes that are no records: never observed, in no mean, with no privacy budget of their own. `n` counts the
+        state. Entries are finite and not negative; zeros are allowed.
+    latent : iterable of names, optional
+        Nodes that are no records: never observed, in no mean, without a privacy budget. `n` counts the
         other nodes.
 
     Raises
@@ -142,10 +125,9 @@ class FactorGraph(NetworkModel):
 
     *Routes.* ``"messages"``: a message from factor f to record i is phi(Delta_f^i, sum of the messages from the other
     members to f), Delta_f^i the largest range over the others' states z of ln f(u, z) / f(v, z), u and v states of i
-    (`graphs.leakage.network_messages`). ``"self-avoiding"``: the same with messages that never return to a node which
-    they have left a few steps ago (`graphs.leakage.self_avoiding`). ``"quilt"`` and ``"quilt-contracted"``: see
-    `graphs.leakage.network_quilts`.
-    ``"group"``: the sum of the budgets of the connected component.
+    (`graphs.leakage.network_messages`). ``"self-avoiding"``: the same with messages that do not return to a node that
+    they left a few steps before (`graphs.leakage.self_avoiding`). ``"quilt"`` and ``"quilt-contracted"``: see
+    `graphs.leakage.network_quilts`. ``"group"``: the sum of the budgets of the connected component.
 
     Examples
     --------
@@ -168,7 +150,7 @@ class FactorGraph(NetworkModel):
         "blanket-published",
         "quilt-published",
     )
-    #: Whether the tables multiply to a law by construction, so that their mass needs no check.
+    #: Whether the tables multiply to a law by construction, so that the total mass needs no check.
     _is_law: ClassVar[bool] = False
 
     def __init__(
@@ -222,7 +204,7 @@ class FactorGraph(NetworkModel):
         given : mapping of names to states, optional
             Nodes whose states are known.
         limit : int
-            Most entries of any table on the way.
+            Most entries of any intermediate table.
 
         Returns
         -------
@@ -232,7 +214,7 @@ class FactorGraph(NetworkModel):
         Raises
         ------
         TooWide
-            A `ArgumentError` that says how large a table would be needed.
+            If a larger table would be needed; an `ArgumentError` with its size.
         ArgumentError
             For unknown, repeated or known nodes, or known states of probability zero.
 
@@ -336,7 +318,7 @@ class FactorGraph(NetworkModel):
     # Leakage -----------------------------------------------------------------------------------------------
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
-        """Return the Markov quilts of a record that were found around it, and how strongly it shows in them.
+        """Return the Markov quilts found around a record, with its influence on them.
 
         Parameters
         ----------
@@ -348,14 +330,14 @@ class FactorGraph(NetworkModel):
         pandas.DataFrame
             One row per quilt: `quilt` and `nearby` (names; the quilt separates the record and its nearby set from all
             other nodes; latent nodes included), `influence` (ln max P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L) over known
-            nearby records L; in components of more than 200 nodes a bound by messages) and `spread` (the range of
-            these logarithms over x_Q). The first row is the Markov blanket. Every quilt with the smallest nearby set
-            for components of few nodes, otherwise a selection (`graphs.structure.separators`) and spheres.
+            nearby records L; in components of more than 200 nodes a bound by messages) and `spread` (the range of these
+            logarithms over x_Q). The first row is the Markov blanket. Small components list every quilt with the
+            smallest nearby set, larger ones a selection (`graphs.structure.separators`) and spheres.
 
         Raises
         ------
         ArgumentError
-            When there is no such record.
+            If there is no such record.
 
         Examples
         --------
@@ -437,7 +419,7 @@ class FactorGraph(NetworkModel):
         return Network(p.incidence, edges, np.where(possible, diameters, np.inf), p.records)
 
     def _penalties(self, quilts: NetworkQuilts, informed: bool) -> FloatArray:
-        """Return what every quilt adds: the range of its log-ratios, or the influence where that is enough."""
+        """Return the penalty of every quilt: the range of its log-ratios, or the influence where that is enough."""
         if informed:
             return quilts.ranges("any")
         if any(quilts.has_influences(v) for v in self._potentials.records.tolist()):
@@ -465,7 +447,7 @@ class FactorGraph(NetworkModel):
         counts = np.bincount(self._potentials.component[self._records]).astype(np.int64)
         return counts[counts > 0]
 
-    # Inner workings ----------------------------------------------------------------------------------------
+    # Implementation ----------------------------------------------------------------------------------------
 
     def _content(self) -> Mapping[str, Any]:
         members = [v for table in self._factors for v in table.members]

@@ -1,4 +1,4 @@
-"""Drawing from fields: forests exactly, attractive fields perfectly, others by Gibbs sampling."""
+"""Sampling from fields: forests exactly, attractive fields perfectly, others by Gibbs sampling."""
 
 from __future__ import annotations
 
@@ -21,71 +21,45 @@ if TYPE_CHECKING:
 
 __all__ = ["Diagnostics", "FieldSampler", "Plan"]
 
-#: Total variation distance to the law that the burn-in of a Gibbs sampler is to reach, where that can be shown.
+#: Target total variation distance of a burn-in, where it can be proved.
 DISTANCE = 1e-6
 
-#: Sweeps where no burn-in can be shown, and the longest burn-in that is carried out.
+#: Sweeps without a proved burn-in, and the longest burn-in.
 SWEEPS = 1000
 MOST_SWEEPS = 10_000
 
-#: Sweeps from the past with which perfect sampling begins; doubled until all starts meet.
+#: First number of sweeps of perfect sampling; doubled until all starts meet.
 FIRST_PAST = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a field is drawn.
+    """Sampling method of a field."""
 
-    Parameters
-    ----------
-    method : {"exact", "perfect", "gibbs"}
-        "exact": sums along forests. "perfect": coupling from the past, whose draws have exactly the law of the field.
-        "gibbs": a Markov chain from a uniform start. For components with loops; those without are always exact.
-    sweeps : int
-        Updates of every node (burn-in of "gibbs", first attempt of "perfect", 0 for "exact").
-    distance : float or None
-        Total variation distance to the law of the field at most; None where nothing is shown, see
-        `MarkovField.sampling_diagnostics`.
-    """
-
+    # "exact": sums along forests. "perfect": coupling from the past, whose draws have exactly the law of the field.
+    # "gibbs": a Markov chain from a uniform start. For components with loops; those without are always exact
     method: Literal["exact", "perfect", "gibbs"]
-    sweeps: int
+    sweeps: int  # updates of every node (burn-in of "gibbs", first attempt of "perfect", 0 for "exact")
+    # total variation distance to the law of the field at most; None where nothing is shown, see
+    # `MarkovField.sampling_diagnostics`
     distance: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """How well several Gibbs samplers agree on the total log-weight of their states.
+    """Agreement of several Gibbs samplers on the total log-weight of their states."""
 
-    Parameters
-    ----------
-    r_hat : float
-        Split R-hat: the spread of all chains over that within half chains; near 1 when they agree, above 1.01 the
-        burn-in is too short.
-    effective_draws : float
-        Number of independent draws that estimate the mean log-weight as well as all chains together.
-    sweeps, chains : int
-        Recorded sweeps of each chain (after as many unrecorded ones), and number of chains.
-    """
-
+    # split R-hat: the spread of all chains over that within half chains; near 1 when they agree, above 1.01 the burn-
+    # in is too short
     r_hat: float
+    # number of independent draws that estimate the mean log-weight as well as all chains together
     effective_draws: float
-    sweeps: int
-    chains: int
+    sweeps: int  # recorded sweeps of each chain (after as many unrecorded ones), and number of chains
+    chains: int  # recorded sweeps of each chain (after as many unrecorded ones), and number of chains
 
 
 class FieldSampler:
-    """Draws from one field.
-
-    Parameters
-    ----------
-    interactions : Interactions
-        Log-weights of nodes and edges.
-    component : ndarray of shape (m,)
-        Number of the connected component of each node.
-    matrix : scipy.sparse.csr_array of shape (m, m)
-        Interdependence matrix.
-    """
+    """Draws from one field."""
 
     def __init__(self, interactions: Interactions, component: IntArray, matrix: sparse.csr_array) -> None:
         self._interactions = interactions
@@ -101,7 +75,7 @@ class FieldSampler:
 
     @cached_property
     def plan(self) -> Plan:
-        """How components with loops are drawn."""
+        """Sampling method of the components with loops."""
         if not self.has_loops:
             return Plan("exact", 0, 0.0)
         inside = np.flatnonzero(self._looped)
@@ -182,7 +156,7 @@ class _Forest:
         upwards = np.flatnonzero(tree.parent[place] == goal)
         self._nodes = nodes[tree.order[1:]]
         self._kinds = np.zeros(len(nodes) + 1, dtype=np.int64)
-        # A child that is the edge's first node has its states in the rows: its matrix is turned.
+        # The states of a child that is the edge's first node are in the rows, so its matrix is transposed.
         self._kinds[place[upwards]] = np.concatenate([its.kinds[kept] + len(its.logs), its.kinds[kept]])[upwards]
         self._tables = np.concatenate([its.logs, its.logs.transpose(0, 2, 1)])
 
@@ -241,7 +215,7 @@ class _Gibbs:
             states[nodes] = _choose(logits, rng)
 
     def ordered_sweep(self, states: IntArray, rng: np.random.Generator) -> None:
-        """Update nodes of two states so that larger neighbours, and the same numbers, never give smaller states."""
+        """Update nodes of two states monotonically in the neighbours, by the same random numbers."""
         for nodes, logits in self._laws(states):
             states[nodes] = rng.logistic(size=len(nodes)) < logits[:, 1] - logits[:, 0]
 

@@ -68,7 +68,7 @@ def smoothed_inflation(of_means: float, least: float) -> float:
 
 
 class _Copula(DependenceModel):
-    """What Gaussian fields and what known records leave of them share: a diagonal above, and groups that depend."""
+    """Mixin of Gaussian fields and of their remaining records: a diagonal above, and dependent groups."""
 
     methods: ClassVar[tuple[str, ...]] = ("group",)
     inflation_methods: ClassVar[tuple[str, ...]] = ("components", "copula")
@@ -91,7 +91,7 @@ class _Copula(DependenceModel):
         return int(np.sum(sizes**2)) / self.n * (1 + 2**-50)
 
     def independent_groups(self) -> IntArray | None:
-        """Return the sizes of the groups that no correlation joins, or None when there is only one."""
+        """Return the sizes of the uncorrelated groups, or None when there is only one."""
         sizes = np.bincount(self._component).astype(np.int64)
         return sizes if len(sizes) > 1 or self.n == 1 else None
 
@@ -111,25 +111,25 @@ class GaussianField(_Copula):
     Raises
     ------
     ArgumentError
-        For what is no correlation matrix: not square, missing entries, entries beyond 1, not symmetric, a diagonal that
-        is not 1, a negative eigenvalue; and labels of rows and columns that do not match or repeat.
+        If `correlation` is no correlation matrix: not square, missing entries, entries beyond 1, not symmetric, a
+        diagonal that is not 1, a negative eigenvalue; or if labels of rows and columns do not match or repeat.
 
     Notes
     -----
     The functions g_i may be any, a different one for each record, with values of any type: labels, numbers, texts. R is
-    the correlation of what is behind them; what is computed from two records is correlated less. Records of several
+    the correlation of the Gaussian values; functions of two records are correlated less. Records of several
     Gaussian values need `values_of`, unless the correlation of any two values is the product of that of their records
     and that of their kinds: then R is the first of them.
 
     With a diagonal P for which P - R is positive semidefinite, ``E prod F_i(X_i) <= prod (E F_i(X_i)^p_i)^(1/p_i)`` for
-    positive functions [CDP15]_, so means of per-record values have the variance inflation tr(P)/n, and n over the
-    largest eigenvalue of R effective records. Statistics with bounded differences have the inflation
-    ``1 + (2/pi) (Lambda - s)/s``, with Lambda that of means and s the smallest eigenvalue of R ("smoothing"). Both are
-    void once records are known (`given`): what is known of a function of Z changes the law of all that depends on it
-    (but see `conditional_on_values`). Proofs are in `graphs/PROOFS.md`, section on Gaussian copulas.
+    positive functions [CDP15]_. So means of per-record values have the variance inflation tr(P)/n, and the effective
+    sample size is n over the largest eigenvalue of R. Statistics with bounded differences have the inflation ``1 +
+    (2/pi) (Lambda - s)/s``, with Lambda that of means and s the smallest eigenvalue of R ("smoothing"). Both are void
+    once records are known (`given`), because a known function of Z changes the law of all values that depend on it (but
+    see `conditional_on_values`). Proofs are in `graphs/PROOFS.md`, section on Gaussian copulas.
 
-    The leakage is that of group privacy, and nothing smaller holds where values are correlated: a Gaussian value is
-    unbounded, and a far one decides the sign of every value that it is correlated with (same section).
+    The leakage is that of group privacy. No smaller bound holds where values are correlated: a Gaussian value is
+    unbounded, and an extreme one determines the sign of every value that it is correlated with (same section).
 
     References
     ----------
@@ -182,7 +182,7 @@ class GaussianField(_Copula):
         Raises
         ------
         ArgumentError
-            For a series that is not stationary, or too near to one that is not.
+            If the series is not stationary, or too close to the boundary.
 
         Examples
         --------
@@ -313,14 +313,14 @@ class GaussianField(_Copula):
             For each factor (user, item, school, class) the group of each record; a table names the records by its
             index. Groups of a nested factor need labels of their own in each outer group.
         shares : mapping from factor to float, or pandas.Series
-            Share of the variance that the factor's effects have, in [0, 1], at most 1 in all.
+            Share of the variance due to the factor's effects, in [0, 1], at most 1 in all.
         series : str, optional
             A factor within whose groups an autoregressive series runs, in the order of the records.
         coefficients : float, or array_like of shape (p,)
-            Of that series, as in `ar`.
+            Coefficients of that series, as in `ar`.
         noise : float, optional
-            Share of independent noise beside a series, 0 when left out. The series has the share that is left. Without
-            a series, noise has what is left.
+            Share of independent noise beside a series, 0 by default. The series has the remaining share. Without
+            a series, noise has the remaining share.
 
         Returns
         -------
@@ -334,8 +334,8 @@ class GaussianField(_Copula):
 
         Notes
         -----
-        Where records of a series are missing in between, correlations of neighbours are those at a larger lag: smaller,
-        where all correlations are positive and fall with the lag, so that the numbers stay bounds.
+        Where records of a series are missing in between, correlations of neighbours are those at a larger lag. These
+        are smaller if all correlations are positive and fall with the lag, and then the numbers are still bounds.
 
         Examples
         --------
@@ -358,7 +358,7 @@ class GaussianField(_Copula):
 
     @property
     def records(self) -> tuple[Hashable, ...]:
-        """Labels of the records, in the order of every array about them; their numbers where they have none."""
+        """Labels of the records, in the order of every array about them; their numbers if they have none."""
         return tuple(range(self.n)) if self._labels is None else self._labels
 
     def effective_records(self) -> float:
@@ -418,22 +418,22 @@ class GaussianField(_Copula):
         }
 
     def conditional_on_values(self) -> GaussianField:
-        """Return the same model, whose truths are conditional on the Gaussian values of records that become known.
+        """Return the same model with estimands conditional on the Gaussian values of known records.
 
         Returns
         -------
         GaussianField
-            Once records are known (`given`), guarantees are about E[q(X) | their Gaussian values]: what is expected of
-            the others from where the known ones are, which includes all that the analyst knows of them. Given those
-            values the others are functions of Gaussian values again: for up to 2,048 records that are connected (any
-            number in a series, and on a graph with rho of at least 0), where no value is told by the known ones.
+            Once records are known (`given`), guarantees are about E[q(X) | their Gaussian values]: the expectation
+            given the latent values of the known records, which include all knowledge about them. Given those values the
+            other records are functions of Gaussian values again. This covers up to 2,048 connected records (any number
+            in a series, and on a graph with rho of at least 0), where the known values do not determine another one.
 
         Notes
         -----
-        Where known records tell their Gaussian values (measurements without noise of their own), this is E[q(X) |
-        known]. Elsewhere it is a finer truth: given only what known labels say, the law of the others is not Gaussian,
-        and nothing is known about their mean beyond group bounds. In a fitted model it changes nothing: correlations
-        given what is known do not grow with those that limits are for.
+        Where known records determine their Gaussian values (measurements without noise of their own), this is E[q(X) |
+        known]. Elsewhere it is a finer estimand: given the known labels alone, the law of the others is not Gaussian,
+        and only group bounds are known for their mean. In a fitted model the method changes nothing, because
+        conditional correlations do not grow with the limits.
 
         Examples
         --------
@@ -463,23 +463,10 @@ class GaussianField(_Copula):
 
 
 class RestOfField(_Copula):
-    """What known records leave of a Gaussian field.
+    """The remaining records of a Gaussian field.
 
-    Parameters
-    ----------
-    correlation : Correlation
-        Of all values.
-    known : ndarray of bool, shape (n,)
-        Which records are known, at least one.
-    dominating : ndarray of shape (n,)
-        Diagonal above the correlations.
-    on_values : bool
-        Whether the law is that given the Gaussian values of the known records.
-
-    Notes
-    -----
-    Groups without a known record stay as they are. In the others nothing is known about the law that is left, so a
-    group of s records counts as s copies, unless it is the law given Gaussian values.
+    Groups without a known record are unchanged. In the others nothing is known about the conditional law, so a group of
+    s records counts as s copies, unless the law is that given Gaussian values.
 
     Examples
     --------
@@ -506,7 +493,7 @@ class RestOfField(_Copula):
         self._component = np.unique(whole[~known], return_inverse=True)[1].astype(np.int64)
 
     def effective_records(self) -> float:
-        """Return n over the largest number that a group's mean counts for, rounded down."""
+        """Return n over the largest number of copies that a group's mean counts for, rounded down."""
         return copula_records(self._radius, self.n)
 
     def _content(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Records that hang off the unobserved states of a Markov chain."""
+"""Records that depend on the unobserved states of a Markov chain."""
 
 from __future__ import annotations
 
@@ -26,28 +26,17 @@ from graphs.structure.revealed_blocks import RevealedBlocks
 
 __all__ = ["HiddenMarkov", "weighted_diameters"]
 
-#: Most kernels looked at for one length, over all ways in which records between may be known.
+#: Most kernels of one length, over all patterns of known records between; longer edges are not used.
 MOST_KERNELS = 1024
 
-#: Entries below this are not trusted to keep their relative accuracy through products.
+#: Smaller entries of products may have lost relative accuracy to underflow.
 TINY = 1e-280
 
 
 def weighted_diameters(
     transition: FloatArray, emission: FloatArray | None, supports: Supports, longest: int
 ) -> FloatArray:
-    """Return the diameters of kernels of 1, 2, ... steps, whatever is known about the records between.
-
-    Examples
-    --------
-    >>> from graphs.leakage.influence import supports_of
-    >>> walk = np.array([[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]])
-    >>> possible = supports_of(walk, np.array([0.25, 0.5, 0.25]))
-    >>> weighted_diameters(walk, np.array([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]), possible, 2).round(6)
-    array([     inf, 2.197225])
-    >>> weighted_diameters(walk, np.array([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1]]), possible, 2).round(6)
-    array([     inf, 5.888878])
-    """
+    """Return the diameters of kernels of 1, 2, ... steps, for any known records between."""
     masks = np.unique(np.concatenate([supports.head, supports.cycle]), axis=0)
     kernels, patterns = transition[None], (transition > 0)[None]
     found = [_largest(kernels, patterns, masks, len(transition) + 2)]
@@ -83,7 +72,7 @@ def _largest(
 
 
 class HiddenMarkov(LatentModel):
-    """Records of any type that hang off the unobserved states of a Markov chain.
+    """Records of any type that depend on the unobserved states of a Markov chain.
 
     Parameters
     ----------
@@ -92,24 +81,23 @@ class HiddenMarkov(LatentModel):
     n : int
         Number of records; there is one state for each.
     initial : array_like of shape (k,), optional
-        Law of the first state; the stationary law when left out.
+        Law of the first state; the stationary law by default.
     emission : array_like of shape (k, v), or Emission, optional
-        Law of a record given its state: a table of probabilities for records with v values, or a
-        `CategoricalEmission` or `GaussianEmission`. When left out, the records may be of any type, and the answers
-        hold for every law that they may have.
+        Law of a record given its state: a table of probabilities for records with v values, or a `CategoricalEmission`
+        or `GaussianEmission`. By default records may be of any type, and the bounds hold for every law of theirs.
 
     Raises
     ------
     ArgumentError
-        As `MarkovChain`; and for an emission that is no law or does not have k states.
+        As `MarkovChain`; also for an emission that is no law or does not have k states.
 
     Notes
     -----
-    States are no records: they have no privacy budget and leak nothing of their own. What the records tell about each
-    other goes through the states, so a finite table of emissions contracts it twice more. When emissions are left out
-    or normal, a record may give its state away, and leakages are those of a `MarkovChain` whose records are the states
-    themselves, except that long edges and quilts are for an uninformed adversary: known records do not cut a hidden
-    chain. The variance inflation is that of the chain of states, or smaller where emissions are alike.
+    States are no records: they have no privacy budget and leak nothing of their own. Records leak about each other
+    through the states only, so a finite table of emissions contracts the leakage twice more. Without emissions, or with
+    normal ones, a record may determine its state, and leakages are those of a `MarkovChain` whose records are the
+    states. Long edges and quilts are then for an uninformed adversary only, because known records do not cut a hidden
+    chain. The variance inflation is that of the chain of states, or smaller where emissions are similar.
 
     Examples
     --------
@@ -152,16 +140,16 @@ class HiddenMarkov(LatentModel):
         ----------
         *sequences : iterables
             Observed records in order: numbers for "gaussian", hashable values for "categorical".
-        states : int
+        states : int, default=2
             Number of hidden states.
-        emission : {"gaussian", "categorical"}
+        emission : {"gaussian", "categorical"}, default="gaussian"
             Law of a record given its state.
         n : int, optional
-            Number of records of the model; the length of the sequence when there is one only, otherwise needed.
+            Number of records of the model; required unless there is one sequence, whose length is the default.
         restarts : int
-            Number of random starts; the one with the largest likelihood is kept.
+            Number of random starts; the one with the largest likelihood counts.
         seed : int
-            Of the random starts.
+            Seed of the random starts.
 
         Returns
         -------
@@ -172,12 +160,13 @@ class HiddenMarkov(LatentModel):
         Raises
         ------
         ArgumentError
-            For arguments that cannot be used, sequences of fewer than two records, more states than different values.
+            If an argument cannot be used, a sequence has fewer than two records, or there are more states than
+            different values.
 
         Notes
         -----
-        A fitted model is an estimate: leakages computed from it hold for the fitted law, not for the unknown one.
-        `graphs.models.baum_welch` tells more about the fit.
+        A fitted model is an estimate: its leakages hold for the fitted law, not for the unknown one.
+        `graphs.estimation.baum_welch` returns details of the fit.
 
         Examples
         --------
@@ -217,7 +206,7 @@ class HiddenMarkov(LatentModel):
         return self._chain.initial
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return those of the chain of states: what comes later depends on the past through its state alone."""
+        """Return those of the chain of states: later records depend on the past through its state alone."""
         return self._chain.revealed_blocks(missed)
 
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
@@ -269,7 +258,7 @@ class HiddenMarkov(LatentModel):
         Raises
         ------
         ArgumentError
-            When no emission was given, or a value is impossible under it.
+            If no emission was given, or a value is impossible under it.
 
         Examples
         --------
@@ -287,7 +276,7 @@ class HiddenMarkov(LatentModel):
         Raises
         ------
         ArgumentError
-            When the emission is no table, or there are more than a million joint values.
+            If the emission is no table, or there are more than a million joint values.
 
         Examples
         --------
@@ -325,7 +314,7 @@ class HiddenMarkov(LatentModel):
 
     @cached_property
     def _long_edges(self) -> Edges:
-        """Edges over several states whose diameters hold whatever is known about the records between."""
+        """Edges over several states whose diameters hold for any known records between."""
         table = self._emission.matrix if isinstance(self._emission, CategoricalEmission) else None
         diameters = weighted_diameters(self.transition, table, self._chain._supports, self.n - 1)
         steps = np.arange(1, len(diameters) + 1)
@@ -359,7 +348,7 @@ class HiddenMarkov(LatentModel):
         return min(up(of_states, 6), self._mixed(up(of_states, 6)))
 
     def _mixed(self, of_states: float) -> float:
-        """Return 1 + c^2 Lambda: independent records given the states, and what the states move their means."""
+        """Return 1 + c^2 Lambda: independent noise given the states, and the variation of their conditional means."""
         spread = self._emission.spread
         return up(1 + spread**2 * of_states, 4) if spread else 1.0
 

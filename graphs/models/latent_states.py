@@ -1,8 +1,8 @@
-"""Records that hang off unobserved states: what all such models share.
+"""Base of models whose records depend on unobserved states.
 
-Given the states, the records are independent, and each depends on one state only. A mechanism f on the records is
-then, averaged over them, a mechanism on the states, whose privacy in one state is what the records of that state let
-through. So whatever holds for the model of the states carries over to the records (`graphs/PROOFS.md`, section on
+Given the states, the records are independent, and each depends on one state only. A mechanism f on the records,
+averaged over them, is a mechanism on the states. Its privacy in one state follows from the leakage through the records
+of that state. So every bound for the model of the states carries over to the records (`graphs/PROOFS.md`, section on
 latent states).
 """
 
@@ -25,27 +25,16 @@ from graphs.numerics.rounding import UNIT, up, upward_sum
 
 __all__ = ["LatentModel"]
 
-#: Routes of a model of states that hold whatever is known about the records: known records multiply the law of the
-#: states by a weight for each state, which changes no diameter of an edge and no component.
+#: Routes of a model of states that hold for any known records: these multiply the law of the states by a weight for
+#: each state, which changes no diameter of an edge and no component.
 UNDER_WEIGHTS = ("group", "messages", "self-avoiding")
 
 
 class LatentModel(DependenceModel):
-    """Records that hang off unobserved states.
+    """Records that depend on unobserved states.
 
-    Parameters
-    ----------
-    states : DependenceModel
-        How the states depend on one another; its records are the states.
-    emission : Emission
-        Law of a record given its state.
-    assignment : ndarray of shape (n,), optional
-        The state of each record, a number from 0 to states.n - 1; one record for each state, in order, when left out.
-
-    Notes
-    -----
-    With D the diameter of the edge between a record and its state, a state is told at most phi(D, eps'_j) by each of
-    its records; let mu be the sum for each state. If every mechanism that is mu_c-private in state c leaks at most A_c
+    With D the diameter of the edge between a record and its state, each record leaks at most phi(D, eps'_j) about its
+    state; let mu be the sum for each state. If every mechanism that is mu_c-private in state c leaks at most A_c
     about it, then the leakage about record i of state c is at most eps'_i + phi(D, A_c - phi(D, eps'_i)). States are
     no records and leak nothing of their own.
     """
@@ -82,7 +71,7 @@ class LatentModel(DependenceModel):
         return rows
 
     def _influences_of_states(self, weights: FloatArray) -> FloatArray | None:
-        """Return what the states of all records, weighted, have on the state of each; known records weigh 0."""
+        """Return the weighted influences of each state on the states of all records; known records weigh 0."""
         if self._assignment is None:
             return self._of_states._influences(weights)
         sums: FloatArray = np.bincount(self._assignment, weights=weights, minlength=self._of_states.n).astype(
@@ -122,7 +111,7 @@ class LatentModel(DependenceModel):
         return np.where(others == 0, epsilon, up(epsilon + phi(self._emission.diameter, others), 2))
 
     def _state_budgets(self, own: float | FloatArray) -> float | FloatArray:
-        """Return the sum of what the records of each state let through, as a float when all are the same."""
+        """Return the privacy budget of each state through its records, as a float when all are the same."""
         if self._assignment is None:
             if isinstance(own, float):
                 return own
@@ -135,7 +124,7 @@ class LatentModel(DependenceModel):
         return float(sums[0]) if (sums == sums[0]).all() else sums
 
     def _about_states(self, method: str, budgets: float | FloatArray, adversary: Adversary) -> Profile:
-        """Return what a mechanism with these budgets tells about each state."""
+        """Return the leakage of a mechanism with these budgets about each state."""
         model = self._of_states
         if method not in model.methods:
             reason = f"the states have no such route ({model.describe()})"

@@ -20,36 +20,11 @@ __all__ = ["GroupSizes", "Groups", "Independent"]
 
 
 class GroupSizes(DependenceModel):
-    """Groups of records, of which it is known how many there are of each size.
+    """Groups of records, given by the number of groups of each size.
 
-    The dependence is that of `graphs.Groups`: anything inside a group, none across. Which record is in which group is
-    left open, so memory does not grow with the records.
-
-    Parameters
-    ----------
-    sizes : mapping of int to int
-        From each size to the number of groups that have it.
-
-    Raises
-    ------
-    ArgumentError
-        Where there is no group, or a size or a number is no positive whole number.
-
-    Notes
-    -----
-    Leakages are those of `graphs.Groups`, record by record from the smallest group to the largest one. Where budgets
-    differ from record to record, each has that of the worst case: the largest group times the largest budget.
-
-    Examples
-    --------
-    >>> from graphs import Groups
-    >>> model, known = GroupSizes({1: 1, 2: 1}), Groups(["ann", "bob", "bob"])
-    >>> model.describe()
-    '3 records in 2 independent groups of 1 to 2'
-    >>> model.effective_records() == known.effective_records()
-    True
-    >>> model.variance_inflation() == known.variance_inflation()
-    True
+    The dependence is that of `graphs.Groups`. The group of each record is not stored, so memory does not grow with the
+    records. Leakages are ordered from the smallest group to the largest. Where budgets differ from record to record,
+    each has the worst case: the largest group times the largest budget.
     """
 
     def __init__(self, sizes: Mapping[int, int]) -> None:
@@ -122,7 +97,7 @@ class Independent(DependenceModel):
     Raises
     ------
     ArgumentError
-        When `n` is no positive integer.
+        If `n` is no positive integer.
 
     Examples
     --------

@@ -38,13 +38,13 @@ __all__ = ["MarkovChain"]
 #: Largest table of joint probabilities.
 MOST_STATES = 1_000_000
 
-#: An initial law this close to the stationary one, relative in every state, is taken to be the stationary one.
+#: An initial law this close to the stationary one, relative in every state, counts as stationary: typed decimals.
 SAME_LAW = 1e-12
 
-#: Where edges of more steps than this would be looked at, those are left out that single steps replace.
+#: Beyond this many steps, edges that single steps replace are left out.
 FAR = 4096
 
-#: Routes that bound the leakage whatever the adversary knows, for the ends of quilts.
+#: Routes that bound the leakage to every adversary, for the ends of quilts.
 _FOR_EVERY_ADVERSARY = ("group", "messages", "long-edges")
 
 
@@ -54,15 +54,15 @@ class MarkovChain(DependenceModel):
     Parameters
     ----------
     transition : array_like of shape (k, k)
-        Transition matrix: row x is the law of the next state after state x. Rows may be off from sum 1 by 1e-9, in
-        single precision by k times 1.2e-7, and are normalised.
+        Transition matrix: row x is the law of the next state after state x. Row sums may differ from 1 by 1e-9, in
+        single precision by k times 1.2e-7; rows are normalised.
     n : int
         Number of records.
     initial : array_like of shape (k,), optional
-        Law of the first record; the stationary law when left out, for which the chain has to be irreducible and
-        aperiodic. One within a relative 1e-12 of the stationary law, in every state, is taken to be that law.
+        Law of the first record. By default the stationary law, for which the chain has to be irreducible and
+        aperiodic. A law within a relative 1e-12 of the stationary law, in every state, counts as that law.
     states : sequence of hashable, optional
-        Names of the states; when left out those of the rows and columns of a data frame, or 0, 1, ..., k - 1.
+        Names of the states; by default those of the rows and columns of a data frame, or 0, 1, ..., k - 1.
 
     Raises
     ------
@@ -144,11 +144,11 @@ class MarkovChain(DependenceModel):
         *sequences : iterables of hashable
             Observed states in order, of any hashable type; transitions are counted inside each sequence.
         n : int, optional
-            Number of records of the model; the length of the sequence when there is one only, otherwise needed.
-        smoothing : float
-            Added to the count of every pair of states that were seen; not negative.
+            Number of records of the model; required unless there is one sequence, whose length is the default.
+        smoothing : float, default=0.0
+            Added to the count of every pair of observed states; not negative.
         initial : array_like, optional
-            Law of the first record, in the order of `states`; stationary when left out.
+            Law of the first record, in the order of `states`; stationary by default.
 
         Returns
         -------
@@ -158,12 +158,12 @@ class MarkovChain(DependenceModel):
         Raises
         ------
         ArgumentError
-            For no transitions at all, missing labels, a state that was never left (add smoothing), and whatever the
-            constructor refuses.
+            For no transitions at all, missing labels, a state that was never left (add smoothing), and all cases of the
+            constructor.
 
         Notes
         -----
-        A fitted model is an estimate: leakages computed from it hold for the fitted law, not for the unknown one.
+        A fitted model is an estimate: its leakages hold for the fitted law, not for the unknown one.
 
         Examples
         --------
@@ -185,7 +185,7 @@ class MarkovChain(DependenceModel):
     def from_graph(
         cls, graph: Any, n: int | None = None, *, transition: Any = None, weight: str = "weight", initial: Any = None
     ) -> MarkovChain:
-        """Return the chain of a graph of states with weights, or of a path of records.
+        """Return the chain of a weighted graph of states, or of a path of records.
 
         Parameters
         ----------
@@ -193,8 +193,8 @@ class MarkovChain(DependenceModel):
             With `n`, the graph of states: a step goes along an edge with a probability in proportion to its weight.
             With `transition`, an undirected path whose nodes, in their order in the graph, are the records.
         n, transition, initial : optional
-            As in `MarkovChain`: the number of records, or the transition matrix, of which one is given.
-        weight : str
+            As in `MarkovChain`: the number of records, or the transition matrix, one of the two.
+        weight : str, default="weight"
             Attribute of edges; edges without it have the weight 1.
 
         Examples
@@ -349,7 +349,7 @@ class MarkovChain(DependenceModel):
 
     @staticmethod
     def _charged(epsilon: float | FloatArray) -> bool:
-        """Whether there is any budget at all; without, nothing leaks."""
+        """Whether any budget is positive; otherwise nothing leaks."""
         return not (isinstance(epsilon, float) and epsilon == 0)
 
     def _group(self, epsilon: float | FloatArray) -> Profile:
@@ -434,7 +434,7 @@ class MarkovChain(DependenceModel):
         head = [self._kernels.diameters(count, mask) for mask in supports.head[: self.n]]
         return Edges(self._kernels.lengths[:count], cycle, np.array(head).reshape(-1, count))
 
-    # What is computed once ---------------------------------------------------------------------------------
+    # Cached values -----------------------------------------------------------------------------------------
 
     @cached_property
     def _supports(self) -> Supports:
@@ -447,7 +447,7 @@ class MarkovChain(DependenceModel):
 
     @cached_property
     def _contractions(self) -> FloatArray:
-        """What the edge from each record to the next leaves of a distance, whatever is known."""
+        """Contraction of the edge from each record to the next, for any known records."""
         return contraction(self._edges(1).of(0, self.n - 1)) if self.n > 1 else np.zeros(0)
 
     @cached_property
@@ -476,7 +476,7 @@ class MarkovChain(DependenceModel):
 
     @property
     def _no_law(self) -> str:
-        """Why there is no stationary law, in words; empty when there is one."""
+        """The reason why there is no stationary law, in words; empty when there is one."""
         why = "a stationary law with probabilities below 1e-280" if self._period else "reducible"
         return why if self._stationary is None else ""
 
@@ -499,7 +499,7 @@ class MarkovChain(DependenceModel):
         return np.cumsum(known)
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
-        """Return the quilts of a record with at most 20 near ones: one or two ends, as `DependenceModel.quilts`."""
+        """Return the quilts of a record with at most 20 near records: one or two ends, as `DependenceModel.quilts`."""
         place = self._place_of("record", record)
         return quilt_table(self._quilts.of_record(place))
 
@@ -568,7 +568,7 @@ class MarkovChain(DependenceModel):
         return concentration.dobrushin_inflation(coefficient, self.n)
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return stretches, with as many records behind each as remember its past."""
+        """Return stretches, each with as many records after it as remember its past."""
         transition = self._transition[np.ix_(self._possible, self._possible)]
         distances = concentration.forgetting_far(transition, self.n, missed / self.n)
         return RevealedBlocks.of_forgetting(self.n, distances, missed)
@@ -593,6 +593,6 @@ def _twice(influence: FloatArray, both: bool) -> FloatArray:
 
 
 def _settled_law(transition: FloatArray) -> tuple[FloatArray, float] | None:
-    """Return the stationary law of an irreducible chain, or None where floats do not hold it to full accuracy."""
+    """Return the stationary law of an irreducible chain, or None where floats do not represent it accurately."""
     law = stationary_law(transition)
     return law if law[0].min() >= LEAST else None

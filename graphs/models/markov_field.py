@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MarkovField"]
 
-#: Fields of more edges keep their impossible states when messages are passed, and have no quilt routes.
+#: Fields with more edges keep their impossible states when messages are passed, and have no quilt routes.
 MOST_TABLES = 200_000
 
 
@@ -53,15 +53,15 @@ class MarkovField(NetworkModel):
         in the order of the graph's nodes.
     node_potentials : array_like, mapping, or str, optional
         Weights of the nodes: one vector for all, one for each (shape (m, k)), a mapping of all labels to vectors, or
-        the name of a node attribute. All ones when left out.
+        the name of a node attribute. All ones by default.
     states : int, optional
-        Number of states of nodes without an edge, where nothing else tells it.
-    latent : collection of labels
-        Nodes that are in the graph but not in the data: they have no privacy budget, no part in any mean, and do not
+        Number of states of nodes without an edge, where no weight implies it.
+    latent : collection of labels, optional
+        Nodes in the graph but not in the data: they have no privacy budget, no part in any mean, and do not
         count in `n`.
     records : iterable of labels, optional
-        The data nodes in the order of all arrays; the order of the graph when left out. Nodes not named are latent.
-    parallel : {"refuse", "multiply"}
+        The data nodes in the order of all arrays; the order of the graph by default. Other nodes are latent.
+    parallel : {"refuse", "multiply"}, default="refuse"
         Whether several edges between the same nodes are refused, or have their weights multiplied.
 
     Raises
@@ -74,9 +74,9 @@ class MarkovField(NetworkModel):
     -----
     *Messages.* A mechanism that is eps'_j-DP in record j leaks at most
     alpha_i = eps'_i + sum over neighbours j of phi(Delta_ij, alpha_{j->i}) about record i, with Delta_ij the projective
-    diameter of the edge and messages that start from caps (`graphs.leakage.network_messages`); the route
-    "self-avoiding" adds that no message returns to a node which it has left a few steps ago
-    (`graphs.leakage.self_avoiding`). Node weights, and what else is known about other records, do not enter.
+    diameter of the edge and messages that start from caps (`graphs.leakage.network_messages`). On the route
+    "self-avoiding" no message returns to a node that it left a few steps before (`graphs.leakage.self_avoiding`). Node
+    weights and known records do not enter.
     *Inflation.* With C_ij = tanh(Delta_ij / 4), see `graphs.inflation.influences`.
 
     Examples
@@ -198,7 +198,7 @@ class MarkovField(NetworkModel):
         if interactions.has_zeros and len(layout.edges) <= MOST_TABLES:
             self.as_factor_graph()
 
-    # What the field consists of ----------------------------------------------------------------------------
+    # Nodes and edges ---------------------------------------------------------------------------------------
 
     @property
     def records(self) -> tuple[Hashable, ...]:
@@ -309,7 +309,7 @@ class MarkovField(NetworkModel):
 
     @property
     def _reduced(self) -> bool:
-        """Whether states are removed that zeros rule out, before messages are passed."""
+        """Whether states that zeros rule out are removed before messages are passed."""
         return self._interactions.has_zeros and len(self._layout.edges) <= MOST_TABLES
 
     @cached_property
@@ -375,12 +375,13 @@ class MarkovField(NetworkModel):
         Raises
         ------
         ArgumentError
-            When zeros in the weights leave Gibbs sampling no valid start or no way between states.
+            If zeros in the weights leave Gibbs sampling no valid start or no path between states.
 
         Notes
         -----
-        `sampling_plan` says how, and how close to the law: components without loops exactly; components with loops
-        perfectly (coupling from the past) where that is fast, else by Gibbs sampling with a stated burn-in.
+        Components without loops are drawn exactly. Components with loops are drawn perfectly (coupling from the past)
+        where that is fast, else by Gibbs sampling with a stated burn-in. `sampling_plan` returns the method and the
+        distance to the law.
 
         Examples
         --------
@@ -393,7 +394,7 @@ class MarkovField(NetworkModel):
         return found
 
     def sampling_plan(self) -> Plan:
-        """Return how `sample` draws, and the total variation distance to the law that it guarantees.
+        """Return the sampling method of `sample`, and its bound on the total variation distance to the law.
 
         Examples
         --------
@@ -403,15 +404,15 @@ class MarkovField(NetworkModel):
         return self._sampler.plan
 
     def sampling_diagnostics(self, rng: np.random.Generator, sweeps: int = 1000, chains: int = 4) -> Diagnostics:
-        """Compare Gibbs samplers from different starts, for fields whose burn-in is not shown to be enough.
+        """Compare Gibbs samplers from different starts, for fields without a proved burn-in.
 
         Parameters
         ----------
         rng : numpy.random.Generator
             Source of randomness.
-        sweeps : int
-            Sweeps of each chain that are compared, after as many that are not; at least 4.
-        chains : int
+        sweeps : int, default=1000
+            Compared sweeps of each chain, after as many discarded ones; at least 4.
+        chains : int, default=4
             Number of chains, at least 2.
 
         Returns

@@ -1,4 +1,4 @@
-"""Series whose dependence dies out, declared by mixing coefficients or by a contraction."""
+"""Series whose dependence decays, declared by mixing coefficients or by a contraction."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from graphs.structure.revealed_blocks import RevealedBlocks
 
 __all__ = ["MixingSeries"]
 
-#: Steps of a geometric tail that are followed one by one.
+#: Steps of a geometric tail that are enumerated; the rest is summed in closed form.
 STEPS = 20_000
 
 
 class MixingSeries(DependenceModel):
-    """A series that forgets its past, as fast as its coefficients of uniform mixing say.
+    """A series that forgets its past at the rate of its coefficients of uniform mixing.
 
     Parameters
     ----------
     phi : iterable of float
         phi_1, phi_2, ...: the largest ``|P(B | A) - P(B)|`` over events A of a past (records up to any place) and
         events B of the future k or more records later, in [0, 1]. Zero after the last one, unless there is a `tail`.
-        Since the future shrinks with k, coefficients do not increase: of what is given, the smallest so far is used.
+        Since the future shrinks with k, coefficients do not increase: the smallest given one so far is used.
     n : int
         Number of records, at least one.
-    tail : float
-        Factor from one coefficient to the next after the last one given, in [0, 1): ``phi=[c], tail=r`` is
+    tail : float, default=0.0
+        Factor from one coefficient to the next after the last given one, in [0, 1): ``phi=[c], tail=r`` is
         ``c r^(k-1)``.
 
     Raises
@@ -49,12 +49,12 @@ class MixingSeries(DependenceModel):
     -----
     Given two pasts, the laws of the future k records later differ by ``t_k = min(1, 2 phi_k)`` at most in total
     variation. With S their sum, statistics with bounded differences have the variance inflation ``(1 + S)^2``
-    [Rio 2000], and about 4 S where S is above 1 ("mixing"); any start, any change of the law in time. Coefficients that
-    are zero after the m-th make the series a window of reach m: means have m + 1 ("colouring"). A stationary Markov
-    chain that contracts is declared by `contraction`. Proofs in ``graphs/PROOFS.md``, section on mixing.
+    [Rio 2000], and about 4 S where S is above 1 ("mixing"). Any start and any change of the law in time are allowed.
+    Coefficients that are zero after the m-th make the series a window of range m: means have m + 1 ("colouring"). Use
+    `contraction` for a stationary Markov chain that contracts. Proofs: ``graphs/PROOFS.md``, section on mixing.
 
-    An adversary who knows records is met by group privacy of the whole series. A known beginning leaves a series of
-    the same kind (earlier years train, later years hold out); other known records may tie the rest together.
+    For an adversary who knows records the bound is group privacy of the whole series. A known beginning leaves a series
+    of the same kind (earlier years train, later years hold out). Other known records may tie the rest together.
 
     Examples
     --------
@@ -105,13 +105,13 @@ class MixingSeries(DependenceModel):
         Returns
         -------
         MixingSeries
-            Means have the variance inflation ``(1 + norm) / (1 - norm)`` [Fan, Jiang, Sun 2021] ("spectral");
-            reversible or not. Nothing survives evidence, nor for statistics that are no means.
+            Means have the variance inflation ``(1 + norm) / (1 - norm)`` [Fan, Jiang, Sun 2021] ("spectral"),
+            reversible or not. The bound does not hold under evidence, nor for statistics that are no means.
 
         Raises
         ------
         ArgumentError
-            When `norm` is not in [0, 1].
+            If `norm` is not in [0, 1].
 
         Examples
         --------
@@ -127,7 +127,7 @@ class MixingSeries(DependenceModel):
 
     @property
     def phi(self) -> FloatArray:
-        """Coefficients that were declared, none above one before it; without those of the tail."""
+        """Declared coefficients, made non-increasing, without those of the tail."""
         return np.minimum.accumulate(self._phi)
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
@@ -148,7 +148,7 @@ class MixingSeries(DependenceModel):
         return block_inflation(*self._steps(), self.n)
 
     def _steps(self) -> tuple[FloatArray, float]:
-        """Return how far futures differ in total variation, lag after lag, and the sum of what is left out."""
+        """Return the total variation distances of futures, lag by lag, and a bound on the sum of the others."""
         declared = self.phi
         beyond, left = 0.0, self.n - 1 - len(declared)
         if self._tail > 0 and left > 0:
@@ -167,7 +167,7 @@ class MixingSeries(DependenceModel):
         return self._window.independent_groups()
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return stretches, with as many records behind each as remember its past; one block for a contraction."""
+        """Return stretches, each with as many records after it as remember its past; one block for a contraction."""
         exact = self._window.revealed_blocks()
         if self._norm is not None:
             return exact

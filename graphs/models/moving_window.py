@@ -1,4 +1,4 @@
-"""Series that forget: records more than a window apart are independent."""
+"""Series whose records are independent when more than a window apart."""
 
 from __future__ import annotations
 
@@ -27,28 +27,14 @@ __all__ = ["MovingWindow", "Reach", "reach_of_times"]
 
 @dataclass(frozen=True)
 class Reach:
-    """How far each record of a series reaches: it is independent of all records beyond.
+    """Range of dependence of each record of a series: it is independent of all records beyond."""
 
-    Parameters
-    ----------
-    order : ndarray of shape (n,)
-        Numbers of the records in the order of the series.
-    last : ndarray of shape (n,)
-        Place of the last record that may depend on the one at each place, not decreasing.
-
-    Examples
-    --------
-    >>> reach = Reach(np.arange(5), np.array([1, 2, 2, 4, 4]))
-    >>> reach.first.tolist(), reach.component.tolist(), reach.crowds.tolist()
-    ([0, 0, 1, 3, 3], [0, 0, 0, 1, 1], [2, 2, 2, 2, 2])
-    """
-
-    order: IntArray
-    last: IntArray
+    order: IntArray  # shape (n,): numbers of the records in the order of the series
+    last: IntArray  # shape (n,): place of the last record that may depend on the one at each place, not decreasing
 
     @classmethod
     def even(cls, n: int, m: int) -> Reach:
-        """Return that of a series in which all records reach m places far."""
+        """Return the range of a series in which each record depends on at most the next m."""
         return cls(np.arange(n), np.minimum(np.arange(n) + m, n - 1))
 
     @property
@@ -84,7 +70,7 @@ class Reach:
         return found
 
     def given(self, known: npt.NDArray[np.bool_]) -> Reach:
-        """Return the reach of the other records, numbered anew, once some are known.
+        """Return the range of the other records, renumbered, once some are known.
 
         Two records are connected then if steps within reach lead from one to the other whose stops are all known.
         """
@@ -138,7 +124,7 @@ def _among_numbers(values: Any, length: Any, order: IntArray) -> IntArray:
         exact = values.astype(np.int64)[order]
         return _after(exact, exact + whole)
     places: FloatArray = numbers[order]
-    # decimal numbers are rounded when they are stored: what is within rounding of the length is within it
+    # stored decimals are rounded: a difference within rounding of the length counts as within it
     ends = places + size + 8 * UNIT * (np.abs(places) + size)
     return _after(places, ends)
 
@@ -151,7 +137,7 @@ def _among_instants(times: Any, length: Any, order: IntArray) -> IntArray:
         raise ArgumentError("length", repr(length), expected)
     try:
         size = pd.Timedelta(length)
-    except ValueError:  # months and years, which have no one length
+    except ValueError:  # months and years, which have no fixed length
         raise ArgumentError("length", repr(length), expected) from None
     if pd.isna(size) or size < pd.Timedelta(0):
         raise ArgumentError("length", repr(length), expected)
@@ -182,25 +168,25 @@ class MovingWindow(DependenceModel):
     n : int
         Number of records, at least one.
     m : int
-        Reach of the dependence; 0 means independent records.
+        Range of the dependence; 0 means independent records.
 
     Raises
     ------
     ArgumentError
-        When `n` or `m` is no such integer.
+        If `n` or `m` is no such integer.
 
     Notes
     -----
-    What is declared is that a part of the series is independent of all that comes more than m steps later (of all at
-    once). This is not a Markov network: two distant records, independent by themselves, may depend on each other once a
-    record between them is known (two coins and their sum). An adversary who knows records is therefore met by
-    group privacy of the whole series only. For one who knows the model alone, the records beyond the window are
-    independent of record i, so at most the 2m + 1 budgets within the window count (quilt with nothing between).
+    The assumption: a part of the series is independent of all records more than m steps later, jointly. This is not a
+    Markov network: two distant records, independent by themselves, may depend on each other once a record between them
+    is known (two coins and their sum). For an adversary who knows records the bound is therefore group privacy of the
+    whole series. For one who knows the model alone, the records beyond the window are independent of record i, so at
+    most the 2m + 1 budgets within the window count (a quilt with an empty boundary).
 
-    Means have variance inflation m + 1, the chromatic number of the graph that joins records within m steps
-    [Janson 2004, Theorem 2.1], statistics with bounded differences about 4 m. What known records leave is a window
-    again: it joins records between which all steps of more than m have known stops. See `graphs/PROOFS.md`, section
-    on windows.
+    Means have variance inflation m + 1, the chromatic number of the graph that joins records within m steps [Janson
+    2004, Theorem 2.1], statistics with bounded differences about 4 m. Given known records, the others are a window
+    again: it joins records between which all steps of more than m have known stops. See `graphs/PROOFS.md`, section on
+    windows.
 
     Examples
     --------
@@ -227,9 +213,9 @@ class MovingWindow(DependenceModel):
         Parameters
         ----------
         times : sequence
-            When each record was made: numbers, or dates and times, in any order; equal times are allowed.
+            Time of each record: numbers, or dates and times, in any order; equal times are allowed.
         length : float, datetime.timedelta, numpy.timedelta64 or pandas.Timedelta
-            Reach of the dependence, of the kind of a difference between two times; 0 joins records of equal time.
+            Range of the dependence, of the type of a difference between two times; 0 joins records of equal time.
 
         Returns
         -------
@@ -254,23 +240,23 @@ class MovingWindow(DependenceModel):
 
     @classmethod
     def _reaching(cls, reach: Reach, length: str = "") -> MovingWindow:
-        """Return the model of records that are connected as far as they reach."""
+        """Return the model of records with a range of dependence each."""
         model = cls(len(reach.last), reach.largest - 1)
         model._reach, model._length = reach, length
         return model
 
     @property
     def m(self) -> int:
-        """Reach of the dependence, in records."""
+        """Range of the dependence, in records."""
         return self._m
 
     @property
     def even(self) -> bool:
-        """Whether the reach is a number of records, the same for all, and not a length of time."""
+        """Whether the range is a number of records, the same for all, and not a length of time."""
         return self._reach is None
 
     def spaced(self) -> IntArray:
-        """Return records, each more than the window after the one before, so that all are independent.
+        """Return records more than a window apart in turn, so that all are independent.
 
         Returns
         -------
@@ -295,7 +281,7 @@ class MovingWindow(DependenceModel):
     def alternating_blocks(self) -> IntArray:
         """Return the number of each record's block: blocks that are not neighbours are independent, all at once.
 
-        Blocks follow each other in the series. Each is as short as it may be, for it separates its neighbours.
+        Blocks follow each other in the series. Each is just long enough to separate its neighbours.
 
         Returns
         -------
@@ -338,7 +324,7 @@ class MovingWindow(DependenceModel):
         return Profile.ends(values[:ends], float(values[ends]), values[ends + 1 :], self.n)
 
     def _by_reach(self, reach: Reach, method: str, epsilon: float | FloatArray) -> Profile:
-        """Return the leakages of records that reach differently far."""
+        """Return the leakages of records with different ranges."""
         budgets = np.broadcast_to(np.asarray(epsilon), (self.n,)).astype(np.float64)
         if not budgets.any():
             return Profile.constant(0.0, self.n)
@@ -386,7 +372,7 @@ class MovingWindow(DependenceModel):
         return sizes if sizes is not None and len(sizes) > 1 else None
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return stretches, of about the reach of the dependence, with as many records behind each."""
+        """Return stretches of about the range of the dependence, each with as many records after it."""
         if self._reach is not None:
             found = RevealedBlocks.of_reach(self._reach.last), RevealedBlocks.of_groups(self._sizes(self._reach))
             return min(found, key=lambda blocks: blocks.squares)

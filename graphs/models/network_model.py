@@ -1,4 +1,4 @@
-"""What all models with a network of states share: the variance inflation that messages on it give."""
+"""Base of models with a network of states: variance inflation by messages."""
 
 from __future__ import annotations
 
@@ -21,16 +21,9 @@ __all__ = ["NetworkModel"]
 class NetworkModel(DependenceModel):
     """Records on the nodes of a network, whose law is a product of factors.
 
-    Parameters
-    ----------
-    n : int
-        Number of records, at least one.
-
-    Notes
-    -----
     With messages of expected changes (`graphs.inflation.changes`) a network has the inflations "ordered", for every
     statistic with bounded differences, and "influences", for means; "parts" takes the best of all in each connected
-    component. They depend on the diameters of the factors only, so they hold whatever is known.
+    component. They depend on the diameters of the factors only, so they hold for any known records.
     """
 
     inflation_methods: ClassVar[tuple[str, ...]] = ("components", "interdependence", "ordered", "influences", "parts")
@@ -120,7 +113,7 @@ class NetworkModel(DependenceModel):
         return found, inflations.explain(bounded_differences)
 
     def _left(self, known: BoolArray) -> CutNetwork:
-        """Return the network without the known records, those of the last query at hand."""
+        """Return the network without the known records; the last one is cached."""
         key = known.tobytes()
         if self._last_left is None or self._last_left[0] != key:
             self._last_left = (key, self._whole.without(known))

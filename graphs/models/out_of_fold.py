@@ -1,4 +1,4 @@
-"""Out-of-fold values: every record is judged by a model that was fitted to other folds."""
+"""Out-of-fold values: every record is scored by a model that was fitted to other folds."""
 
 from __future__ import annotations
 
@@ -22,40 +22,16 @@ __all__ = ["OutOfFold"]
 class OutOfFold(DependenceModel):
     """Values of records in folds, each computed from its own record and from the records of *other* folds.
 
-    Parameters
-    ----------
-    folds : iterable of hashable
-        The fold of each record. At least two folds, formed without looking at the records.
-    groups : iterable of hashable, optional
-        The group of each record, as for `Groups`: independence across groups, anything inside. Every group lies in one
-        fold. Records are independent by default. Two pandas Series are aligned by their index, all else is by order.
-
-    Raises
-    ------
-    ArgumentError
-        When there is one fold only, the lengths or the labels of the records differ, or a group lies in two folds; for
-        a mapping, a set, a table.
-
-    Notes
-    -----
-    What a mean of such values is compared with is the average risk of the fitted models, a function of the records:
-    ``(1/n) sum_i E[v_i | the other folds]``. Given the other folds, the mean over fold k of n_k records deviates from
-    it with a moment generating function of at most ``exp(u^2 Lambda_k / (8 n_k))``, ``Lambda_k = sum s_g^2 / n_k`` over
-    the groups of this fold. Nothing is known about how the deviations of different folds depend on each other, so their
-    widths add up, not their squares: the variance inflation is ``(sum_k sqrt(n_k Lambda_k))^2 / n``, which is K for K
-    equal folds of independent records. Leaving one out attains it; with any number of folds there are learners whose
-    averages have 2/pi of the variance that it allows. PROOFS.md of thresholdout, "K-fold cross-validation".
+    A mean of such values estimates the average risk of the fitted models, a function of the records: ``(1/n) sum_i
+    E[v_i | the other folds]``. Given the other folds, the mean over fold k of n_k records deviates from it with a
+    moment generating function of at most ``exp(u^2 Lambda_k / (8 n_k))``, ``Lambda_k = sum s_g^2 / n_k`` over the
+    groups of this fold. The dependence between the deviations of different folds is unknown, so their widths add up,
+    not their squares: the variance inflation is ``(sum_k sqrt(n_k Lambda_k))^2 / n``, which is K for K equal folds of
+    independent records. Leave-one-out attains it. With any number of folds there are learners whose averages have 2/pi
+    of the variance that it allows. PROOFS.md of thresholdout, "K-fold cross-validation".
 
     One record takes part in all models, so it may change every value: the leakage is infinite, and no guarantee that
     rests on privacy applies.
-
-    Examples
-    --------
-    >>> model = OutOfFold([0, 0, 1, 1])
-    >>> round(model.variance_inflation(), 6)
-    2.0
-    >>> model.describe()
-    '4 out-of-fold values in 2 folds of 2, of independent records'
     """
 
     methods: ClassVar[tuple[str, ...]] = ("group",)
@@ -95,13 +71,7 @@ class OutOfFold(DependenceModel):
         return self._folds.copy()
 
     def squares(self) -> IntArray:
-        """Return, for each fold, the sum of the squares of its groups' sizes, ``n_k Lambda_k``; shape (K,).
-
-        Examples
-        --------
-        >>> OutOfFold([0, 0, 1, 1, 1], groups=[7, 7, 8, 8, 9]).squares()
-        array([4, 5])
-        """
+        """Return, for each fold, the sum of the squares of its groups' sizes, ``n_k Lambda_k``; shape (K,)."""
         sizes = np.bincount(self._groups).astype(np.int64)
         homes = np.zeros(len(sizes), dtype=np.int64)
         homes[self._groups] = self._folds
@@ -110,26 +80,14 @@ class OutOfFold(DependenceModel):
         return squares
 
     def claim_records(self) -> float:
-        """Return N, for limits by relative entropy about claims that are fixed in advance.
-
-        Examples
-        --------
-        >>> OutOfFold([0, 0, 1, 1, 1], groups=[7, 7, 8, 8, 9]).claim_records()
-        1.25
-        """
+        """Return N, for limits by relative entropy about hypotheses fixed in advance."""
         sizes = np.bincount(self._groups)
         largest = np.zeros(len(self._sizes), dtype=np.int64)
         np.maximum.at(largest, self._folds, sizes[self._groups])
         return self.n / int(largest.sum())
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return a block for every group of records: how the records are revealed, of which the values are functions.
-
-        Examples
-        --------
-        >>> OutOfFold([0, 0, 1, 1, 1], groups=[7, 7, 8, 8, 9]).revealed_blocks()
-        RevealedBlocks(changes=(1, 2), counts=(1, 2), missed=0.0)
-        """
+        """Return a block for every group of records, of which the values are functions."""
         return RevealedBlocks.of_groups(np.bincount(self._groups))
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
@@ -143,7 +101,7 @@ class OutOfFold(DependenceModel):
         return {"folds": self._folds, "groups": self._groups}
 
     def given(self, known: Iterable[Hashable] | Mapping[Any, Any]) -> NoReturn:
-        """Refuse: who knows a record knows something about every model."""
+        """Refuse: knowledge of a record is knowledge about every model."""
         raise ArgumentError("known", "records of a cross-validation", "folds of the unknown records alone")
 
     def sample(self, rng: np.random.Generator) -> IntArray:

@@ -38,9 +38,9 @@ class Panel(DependenceModel):
     Parameters
     ----------
     model : DependenceModel, or callable
-        How the records of one unit depend on one another; at least two records. Units need not have the same law: what
-        is declared is that this model's numbers hold in each of them. For units of different numbers of records a
-        function from that number to the model of the unit: ``lambda n: MarkovChain(transition, n=n)``.
+        Dependence between the records of one unit; at least two records. Units need not have the same law: the
+        assumption is that this model's numbers hold in each of them. For units of different sizes pass a function from
+        the number of records to the model of the unit: ``lambda n: MarkovChain(transition, n=n)``.
     units : int, or sequence of int
         Number of units; with a function the number of records of each unit. Records are in the order of the units, and
         inside a unit in the order of its model: record r of unit u is number ``u * model.n + r`` where all are alike.
@@ -53,10 +53,10 @@ class Panel(DependenceModel):
 
     Notes
     -----
-    Nothing is told about a unit by the records of others, so leakages are those of one unit. Moment generating
-    functions of independent units multiply: the variance inflation is the mean of those of the units, weighted by
-    their records, whatever the number of units, and the effective records of units that are alike are as many times
-    those of one unit as there are units. See `graphs/PROOFS.md`, section on independent parts.
+    The records of one unit leak nothing about another, so leakages are those of one unit. Moment generating functions
+    of independent units multiply. So for any number of units the variance inflation is the mean of those of the units,
+    weighted by their records, and the effective sample size of equal units is the sum of theirs. See
+    `graphs/PROOFS.md`, section on independent parts.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class Panel(DependenceModel):
 
     @cached_property
     def _counts(self) -> list[int]:
-        """How many units there are of each kind."""
+        """Number of units of each kind."""
         counts: list[int] = np.bincount(self._kind_of, minlength=len(self._kinds)).tolist()
         return counts
 
@@ -238,7 +238,7 @@ class Panel(DependenceModel):
         return int((~known).sum()) / up(max(shares), 2)
 
     def _units_given(self, known: BoolArray) -> Iterator[tuple[DependenceModel, int]]:
-        """Yield what known records leave of a unit, and in how many units they leave that."""
+        """Yield the remaining records of a unit, and the number of units with the same."""
         for kind, places in self._each():
             names = kind._record_labels() or range(kind.n)
             for rows, mask in _patterns(known[places]):
@@ -259,7 +259,7 @@ class Panel(DependenceModel):
             network = kind._network()
             for rows, both in _patterns(np.hstack([asked[places], known[places]])):
                 budgets, mask = both[: kind.n], both[kind.n :] > 0
-                if not budgets.any():  # nothing is asked about it, as of a unit that is known
+                if not budgets.any():  # no query about it, as for a known unit
                     found[places[rows]] = 0.0
                     continue
                 inside = None if network is None else network.without(mask)
@@ -350,7 +350,7 @@ class Panel(DependenceModel):
         Raises
         ------
         ArgumentError
-            When the model of a unit does not state a law, or there are more than a million joint states.
+            If the model of a unit does not state a law, or there are more than a million joint states.
         """
         tables = [self._kinds[number].joint() for number in self._kind_of.tolist()]
         states = math.prod(float(table.size) for table in tables)

@@ -1,4 +1,4 @@
-"""Checks of what a caller passes in: what counts as an integer or a number, and the arguments of all models."""
+"""Checks of arguments: integers, numbers, probabilities, and the arguments of all models."""
 
 from __future__ import annotations
 
@@ -31,21 +31,15 @@ __all__ = [
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
-#: How far probabilities in double precision may be from summing to one.
+#: Largest distance of the sum of probabilities in double precision from one: typed decimals, not rounding errors.
 SUM_TOLERANCE = 1e-9
 
-#: Smallest positive probability: floats below it have fewer digits, and lose more of them when rows are normalised.
+#: Smallest positive probability. Smaller floats have fewer digits and lose more when rows are normalised.
 LEAST_PROBABILITY = float(np.finfo(np.float64).tiny)
 
 
 def as_integer(value: object) -> int | None:
-    """Return an integer of any type as an int, or None when it is no integer: booleans and whole floats are none.
-
-    Examples
-    --------
-    >>> as_integer(np.int8(3)), as_integer(3.0), as_integer(True)
-    (3, None, None)
-    """
+    """Return an integer of any type as an int, or None for other values, booleans and whole floats among them."""
     if isinstance(value, bool | np.bool_):
         return None
     try:
@@ -55,14 +49,9 @@ def as_integer(value: object) -> int | None:
 
 
 def as_real(value: object) -> float | None:
-    """Return a real number of any type as a float, or None when it is none: booleans, texts and arrays are none.
+    """Return a real number of any type as a float, or None for other values: booleans, texts and arrays.
 
     Integers and fractions that are too large for a float become infinite.
-
-    Examples
-    --------
-    >>> as_real(np.float32(0.5)), as_real(-(10**400)), as_real("0.5"), as_real(True)
-    (0.5, -inf, None, None)
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         return None
@@ -73,13 +62,7 @@ def as_real(value: object) -> float | None:
 
 
 def check_count(argument: str, value: object, least: int = 1) -> int:
-    """Return `value` as an integer of at least `least`.
-
-    Examples
-    --------
-    >>> check_count("n", 3)
-    3
-    """
+    """Return `value` as an integer of at least `least`."""
     expected = f"an integer of at least {least}"
     count = as_integer(value)
     if count is None:
@@ -92,14 +75,7 @@ def check_count(argument: str, value: object, least: int = 1) -> int:
 def check_word(
     argument: str, value: object, words: Sequence[str], expected: str = "", error: type[ArgumentError] = ArgumentError
 ) -> str:
-    """Return a choice among words.
-
-    Examples
-    --------
-    >>> check_word("reduce", "sum", ("max", "mean"))
-    Traceback (most recent call last):
-    graphs.errors.ArgumentError: reduce must be 'max' or 'mean'; got 'sum'.
-    """
+    """Return a choice among words."""
     if not isinstance(value, str) or value not in words:
         raise error(argument, repr(value), expected or " or ".join(map(repr, words)))
     return value
@@ -137,7 +113,7 @@ def check_epsilon(value: Any, n: int) -> float | FloatArray:
 
 
 def check_target(value: Any) -> float:
-    """Return a leakage to be met.
+    """Return a target for a leakage.
 
     Examples
     --------
@@ -191,7 +167,7 @@ def check_rows(argument: str, value: Any) -> FloatArray:
 
 
 def sum_tolerance(value: Any, length: int) -> float:
-    """Return how far the sum of a row may be from one: each entry is rounded to half a unit in its last place."""
+    """Return the largest distance of a row's sum from one: each entry is rounded to half a unit in its last place."""
     kind = np.asarray(value).dtype
     return max(SUM_TOLERANCE, length * float(np.finfo(kind).eps)) if kind.kind == "f" else SUM_TOLERANCE
 
@@ -208,7 +184,7 @@ def _normalised(argument: str, array: FloatArray, tolerance: float) -> FloatArra
         where = tuple(int(k) for k in np.argwhere(faint)[0])
         place = f"entry {where[0] if ndim == 1 else where} is {array[where]:.6g}"
         raise ArgumentError(argument, place, "entries that are zero or at least 2.3e-308: write 0, or a larger one")
-    # summed exactly, so that a model is the same on every platform
+    # an exact sum, so that a model is the same on every platform
     sums = np.array([[math.fsum(row)] for row in np.atleast_2d(array).tolist()]).reshape(*array.shape[:-1], 1)
     off = np.abs(sums - 1) > tolerance
     if off.any():

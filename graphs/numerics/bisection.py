@@ -7,22 +7,22 @@ Notes
 -----
 Let h be the holding end, f the failing end, and m the middle of a halving.
 
-*The condition holds at what is returned.* By induction over the halvings: h is the start that the caller vouches for,
-or a point at which ``holds`` was called and returned true, since that is the only branch in which h moves. Nothing is
-assumed about ``holds``: rounding errors may make it change sides more than once.
+*The condition holds at the result.* By induction over the halvings, h is the start that the caller vouches for, or a
+point at which ``holds`` returned true, since only that branch moves h. Nothing is assumed about ``holds``: rounding
+errors may make it change sides more than once.
 
-*The condition fails next to it.* In the same way f is the caller's start, or a point at which ``holds`` returned
-false. A search that ends without a limit on halvings and without ``close`` ends when no float (or integer) lies
-between the ends. If the condition is monotone, the result is therefore the last number at which it holds.
+*The condition fails next to it.* In the same way f is the caller's start, or a point at which ``holds`` returned false.
+A search without a limit on halvings and without ``close`` ends when no float (or integer) lies between the ends. If the
+condition is monotone, the result is therefore the last number at which it holds.
 
-*A halving stays inside.* For finite ends ``a <= b`` whose sum does not overflow, ``a <= (a + b)/2 <= b``, rounding is
-monotone, and halving is exact for normal numbers: the computed middle is in [a, b]. Integers are floored, to the same
-effect. Geometric middles likewise, since ``sqrt(x * x) = x`` in floating point as long as the square is normal; where
-the product of the ends is not, their difference is halved instead.
+*A halving stays inside.* Take finite ends ``a <= b`` whose sum does not overflow. Then ``a <= (a + b)/2 <= b``,
+rounding is monotone, and halving is exact for normal numbers, so the computed middle is in [a, b]. Integers are
+floored, to the same effect. Geometric middles stay inside too, since ``sqrt(x * x) = x`` in floating point as long as
+the square is normal. Where the product of the ends is not normal, their difference is halved instead.
 
-*A search ends.* It goes on only while a < m < b, and then replaces an end by m: the set of floats (or integers) between
-the ends is finite and loses at least one. Since the width is halved up to rounding, from at most 2**1024 to at least
-2**-1074, this takes about 2100 halvings at most, and about 53 for ends of one magnitude.
+*A search ends.* It goes on only while a < m < b, and then replaces an end by m. The set of floats (or integers) between
+the ends is finite and loses at least one. The width is halved up to rounding, from at most 2**1024 to at least
+2**-1074. This takes at most about 2100 halvings, and about 53 for ends of one magnitude.
 """
 
 from __future__ import annotations
@@ -53,16 +53,7 @@ def bisect(
     close: Callable[[float, float], bool] | None = None,
     geometric: bool = False,
 ) -> float:
-    """Return a number at which a condition holds, close to where it begins to fail.
-
-    Examples
-    --------
-    >>> root = bisect(lambda x: x * x <= 2.0, 2.0, 1.0)
-    >>> root, root**2 <= 2.0 < math.nextafter(root, 2.0) ** 2
-    (1.414213562373095, True)
-    >>> bisect(lambda x: x * x >= 2.0, 1.0, 2.0, halvings=3)
-    1.5
-    """
+    """Return a number at which a condition holds, close to where it begins to fail."""
     return bracket(holds, fails_at, holds_at, halvings=halvings, close=close, geometric=geometric)[1]
 
 
@@ -75,13 +66,7 @@ def bracket(
     close: Callable[[float, float], bool] | None = None,
     geometric: bool = False,
 ) -> tuple[float, float]:
-    """Return both ends of a bisection: the one at which a condition fails, and the one at which it holds.
-
-    Examples
-    --------
-    >>> bracket(lambda x: x >= 0.3, 0.0, 1.0, halvings=2)
-    (0.25, 0.5)
-    """
+    """Return both ends of a bisection: the one at which a condition fails, and the one at which it holds."""
     for _ in repeat(None) if halvings is None else repeat(None, halvings):
         low, high = (fails_at, holds_at) if fails_at < holds_at else (holds_at, fails_at)
         if close is not None and close(low, high):
@@ -98,13 +83,7 @@ def bracket(
 
 
 def within(relative: float) -> Callable[[float, float], bool]:
-    """Return the rule that ends a bisection when the upper end exceeds the lower one by at most a given share.
-
-    Examples
-    --------
-    >>> 0.1 <= bisect(lambda x: x >= 0.1, 0.05, 1.0, close=within(0.01)) <= 0.101
-    True
-    """
+    """Return the rule that ends a bisection when the upper end exceeds the lower one by at most a given share."""
     factor = 1.0 + relative
     return lambda low, high: not high > low * factor
 
@@ -116,13 +95,7 @@ def bisect_integers(
     *,
     close: Callable[[int, int], bool] | None = None,
 ) -> int:
-    """Return an integer at which a condition holds, next to one at which it fails.
-
-    Examples
-    --------
-    >>> bisect_integers(lambda k: k * k <= 50, 100, 0), bisect_integers(lambda k: k * k >= 50, 0, 100)
-    (7, 8)
-    """
+    """Return an integer at which a condition holds, next to one at which it fails."""
     while abs(fails_at - holds_at) > 1:
         if close is not None and close(min(fails_at, holds_at), max(fails_at, holds_at)):
             break
@@ -137,13 +110,7 @@ def bisect_integers(
 def bisect_each(
     holds: Callable[[FloatArray], BoolArray], fails_at: FloatArray, holds_at: FloatArray, *, halvings: int
 ) -> FloatArray:
-    """Return a number for each entry of an array, by as many bisections side by side.
-
-    Examples
-    --------
-    >>> bisect_each(lambda x: x * x <= np.array([4.0, 9.0]), np.full(2, 8.0), np.zeros(2), halvings=3)
-    array([2., 3.])
-    """
+    """Return a number for each entry of an array, by as many bisections side by side."""
     for _ in range(halvings):
         middle = 0.5 * (fails_at + holds_at)
         found = holds(middle)
@@ -152,13 +119,7 @@ def bisect_each(
 
 
 def bisect_each_integer(holds: Callable[[IntArray], BoolArray], fails_at: IntArray, holds_at: IntArray) -> IntArray:
-    """Return an integer for each entry of an array, next to one at which its condition fails.
-
-    Examples
-    --------
-    >>> bisect_each_integer(lambda k: k * k <= np.array([50, 3]), np.full(2, 100), np.zeros(2, dtype=int))
-    array([7, 1])
-    """
+    """Return an integer for each entry of an array, next to one at which its condition fails."""
     while (apart := np.abs(fails_at - holds_at) > 1).any():
         middle = np.where(apart, (fails_at + holds_at) // 2, holds_at)
         found = holds(middle)

@@ -1,8 +1,8 @@
 """Proofs in floating point that a symmetric matrix is positive semidefinite, and bounds on eigenvalues from them.
 
-An eigenvalue that a routine computes is no bound: it may be off to either side. A Cholesky factorisation that runs to
-its end is a proof, once the diagonal has been lowered by more than all that rounding can have done to it [S. Rump,
-"Verification of positive definiteness", BIT 46, 2006].
+A computed eigenvalue is no bound: it may be off to either side. A Cholesky factorisation that runs to its end is a
+proof, once the diagonal has been lowered by more than the rounding errors [S. Rump, "Verification of positive
+definiteness", BIT 46, 2006].
 """
 
 from __future__ import annotations
@@ -16,22 +16,15 @@ from graphs.numerics.rounding import UNIT, up
 
 __all__ = ["dominates", "is_semidefinite", "largest_eigenvalue", "least_lift", "smallest_eigenvalue"]
 
-#: Roundings granted to an entry of a factor beside one for each term of its sum.
+#: Roundings charged to an entry of a factor beside one for each term of its sum.
 SPARE = 16
 
-#: More than underflow can add to an entry.
+#: Exceeds the underflow of an entry.
 UNDERFLOW = 1e-290
 
 
 def dominates(diagonal: FloatArray, matrix: FloatArray) -> bool:
-    """Return whether it is proved that a diagonal matrix less another matrix is positive semidefinite.
-
-    Examples
-    --------
-    >>> ones = np.ones((2, 2))
-    >>> dominates(np.array([2.1, 2.0]), ones), dominates(np.array([1.9, 2.0]), ones)
-    (True, False)
-    """
+    """Return whether a diagonal matrix less another matrix is proved to be positive semidefinite."""
     rest = diagonal - np.diagonal(matrix)
     lowered = -matrix
     np.fill_diagonal(lowered, rest)
@@ -41,18 +34,11 @@ def dominates(diagonal: FloatArray, matrix: FloatArray) -> bool:
 
 
 def is_semidefinite(matrix: FloatArray, error: float = 0.0) -> bool:
-    """Return whether it is proved that a symmetric matrix is positive semidefinite.
+    """Return whether a symmetric matrix is proved to be positive semidefinite.
 
-    Notes
-    -----
     A factorisation of A that runs to its end has L L^T = A + F with ``|F_ij| <= g (A_ii A_jj)^(1/2)``, g = k/(1 - k)
     for k = (n + 1) u/(1 - (n + 1) u), so the norm of F is at most g tr A. Here A has c taken off its diagonal, c more
     than g tr A, the error and the rounding of the diagonal itself.
-
-    Examples
-    --------
-    >>> is_semidefinite(np.eye(2)), is_semidefinite(np.eye(2), error=1.5), is_semidefinite(np.ones((2, 2)) - np.eye(2))
-    (True, False, False)
     """
     n = len(matrix)
     diagonal = np.diagonal(matrix)
@@ -70,13 +56,7 @@ def is_semidefinite(matrix: FloatArray, error: float = 0.0) -> bool:
 
 
 def least_lift(holds: Callable[[float], bool], first: float, last: float) -> float | None:
-    """Return a small number at which a proof succeeds, from a ladder of doublings and some halvings after it.
-
-    Examples
-    --------
-    >>> 0.3 <= least_lift(lambda lift: lift >= 0.3, 1e-3, 1.0) <= 0.32
-    True
-    """
+    """Return a small number at which a proof succeeds, by doublings and then some halvings."""
     low, lift = 0.0, first
     while not holds(lift):
         if lift >= last:
@@ -92,13 +72,7 @@ def least_lift(holds: Callable[[float], bool], first: float, last: float) -> flo
 
 
 def largest_eigenvalue(matrix: FloatArray) -> float:
-    """Return an upper bound on the largest eigenvalue of a symmetric matrix, sharp up to rounding.
-
-    Examples
-    --------
-    >>> round(largest_eigenvalue(np.array([[1.0, 0.5], [0.5, 1.0]])), 9)
-    1.5
-    """
+    """Return an upper bound on the largest eigenvalue of a symmetric matrix, sharp up to rounding."""
     n = len(matrix)
     sums = up(np.abs(matrix).sum(axis=1), n)
     most = float(sums.max())
@@ -108,13 +82,7 @@ def largest_eigenvalue(matrix: FloatArray) -> float:
 
 
 def smallest_eigenvalue(matrix: FloatArray) -> float:
-    """Return a lower bound on the smallest eigenvalue of a symmetric matrix, 0 where it is not shown to be positive.
-
-    Examples
-    --------
-    >>> round(smallest_eigenvalue(np.array([[1.0, 0.5], [0.5, 1.0]])), 9)
-    0.5
-    """
+    """Return a lower bound on the smallest eigenvalue of a symmetric matrix, 0 where none is proved positive."""
     n = len(matrix)
     near = float(np.linalg.eigvalsh(matrix)[0])
     if near <= 0.0:

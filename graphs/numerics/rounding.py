@@ -1,8 +1,8 @@
 """Conservative rounding.
 
-Every leakage that leaves this package is an upper bound on the leakage of the model whose parameters are the
-floats given. The rule is: count the operations, each of which is off by a relative `UNIT` at most (elementary
-functions by `FUNCTION_ULPS` units), and enlarge the result by more than the count.
+Every leakage of this package is an upper bound on the leakage of the model with the given floats as parameters. The
+rule: count the operations, each of which is off by a relative `UNIT` at most (elementary functions by `FUNCTION_ULPS`
+units), and enlarge the result by more than the count.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Form: TypeAlias = Literal["g", "+g", "f", "+f"]
 
 _EXACT: Final = Context(
     prec=700
-)  # for sums and differences of decimal numbers of 310 digits before the point, 340 after
+)  # exact for sums and differences of decimal numbers with 310 digits before the point and 340 after
 
 #: Relative error of one rounded operation, 2**-53.
 UNIT = 2.0**-53
@@ -42,13 +42,13 @@ UNIT = 2.0**-53
 #: Distance from 1 to the next float, two units.
 ULP = 2.0**-52
 
-#: Relative error, in units, granted to one call of exp, expm1, log1p or tanh (NumPy documents 4 ulp = 8 units).
+#: Relative error, in units, charged to one call of exp, expm1, log1p or tanh (NumPy documents 4 ulp = 8 units).
 FUNCTION_ULPS = 8
 
-#: Operations granted to a formula of a few dozen elementary functions: a relative 2**-40.
+#: Operations charged to a formula of a few dozen elementary functions: a relative 2**-40.
 FORMULA_OPERATIONS = 2**12 - 2
 
-#: Relative error granted to products and elementary functions of a few factors, some units in the last place.
+#: Relative error charged to products and elementary functions of a few factors: about 90 units.
 FEW_FACTORS = 1e-14
 
 
@@ -57,81 +57,38 @@ def up(value: float, operations: float = ...) -> float: ...
 @overload
 def up(value: FloatArray, operations: float = ...) -> FloatArray: ...
 def up(value: float | FloatArray, operations: float = FUNCTION_ULPS) -> float | FloatArray:
-    """Enlarge a non-negative number that is off by `operations` relative rounding errors.
-
-    Examples
-    --------
-    >>> up(1.0) > 1.0
-    True
-    """
+    """Enlarge a non-negative number that is off by `operations` relative rounding errors."""
     return value * (1 + 2 * (operations + 2) * UNIT)
 
 
 def down(value: FloatArray, operations: float = FUNCTION_ULPS) -> FloatArray:
-    """Reduce a non-negative number that is off by `operations` relative rounding errors.
-
-    Examples
-    --------
-    >>> bool(down(np.array(1.0)) < 1.0)
-    True
-    """
+    """Reduce a non-negative number that is off by `operations` relative rounding errors."""
     return value * (1 - 2 * (operations + 2) * UNIT)
 
 
 def formula_up(bound: float) -> float:
-    """Round a positive bound conservatively, by more than a formula's own rounding errors.
-
-    Examples
-    --------
-    >>> formula_up(0.1) > 0.1, formula_up(0.1) < 0.1 + 1e-12
-    (True, True)
-    """
+    """Round a positive bound conservatively, by more than a formula's own rounding errors."""
     return up(bound, FORMULA_OPERATIONS)
 
 
 def up_relative(value: float, relative: float = FEW_FACTORS) -> float:
-    """Return a number above an exact value of at least 0 that was computed within a relative error.
-
-    Examples
-    --------
-    >>> up_relative(1.0) > 1.0 > down_relative(1.0)
-    True
-    """
+    """Return a number above an exact non-negative value that was computed within a relative error."""
     return math.nextafter(value * (1.0 + relative), math.inf) if math.isfinite(value) else value
 
 
 def down_relative(value: float, relative: float = FEW_FACTORS) -> float:
-    """Return a number of at least 0 below an exact value that was computed within a relative error.
-
-    Examples
-    --------
-    >>> down_relative(0.0)
-    0.0
-    """
+    """Return a non-negative number below an exact value that was computed within a relative error."""
     return max(0.0, math.nextafter(value * (1.0 - relative), -math.inf))
 
 
 def upward_sum(values: FloatArray, counts: IntArray | None = None) -> float:
-    """Return an upper bound on a sum of non-negative numbers.
-
-    Examples
-    --------
-    >>> 0.3 <= upward_sum(np.array([0.1, 0.2])) < 0.3000001
-    True
-    """
+    """Return an upper bound on a sum of non-negative numbers."""
     terms = values if counts is None else values * counts
     return up(float(terms.sum()), len(values) + 2)
 
 
 def charges(epsilon: FloatArray) -> tuple[IntArray, float]:
-    """Return the budgets as exact integers, for prefix sums without rounding.
-
-    Examples
-    --------
-    >>> amounts, unit = charges(np.array([0.5, 0.25]))
-    >>> amounts * unit
-    array([0.5 , 0.25])
-    """
+    """Return the budgets as exact integers, for prefix sums without rounding."""
     total = float(epsilon.max()) * len(epsilon)
     exponent = max(math.frexp(total)[1] - 60, -1000)
     unit = math.ldexp(1.0, exponent)
@@ -140,43 +97,22 @@ def charges(epsilon: FloatArray) -> tuple[IntArray, float]:
 
 
 def shown_above(number: float, digits: int = 3, form: Form = "g") -> str:
-    """Return a number in so many digits, rounded up: a bound in words is a bound too.
-
-    Examples
-    --------
-    >>> shown_above(1.2349), shown_above(2.0), shown_above(1.0602, 4), shown_above(math.inf)
-    ('1.24', '2', '1.061', 'inf')
-    >>> shown_above(0.12491, 4, "f"), shown_above(0.5, 2, "+f")
-    ('0.1250', '+0.50')
-    """
+    """Return a number in so many digits, rounded up, so that a printed bound is a bound too."""
     return _shown(Decimal(repr(float(number))), digits, form, ROUND_CEILING)
 
 
 def shown_below(number: float, digits: int = 3, form: Form = "g") -> str:
-    """Return a number in so many digits, rounded down.
-
-    Examples
-    --------
-    >>> shown_below(2.0876), shown_below(2.0), shown_below(-0.12341, 4)
-    ('2.08', '2', '-0.1235')
-    """
+    """Return a number in so many digits, rounded down."""
     return _shown(Decimal(repr(float(number))), digits, form, ROUND_FLOOR)
 
 
 def shown_around(
     value: float, low: float, high: float, digits: int = 4, width_digits: int = 2, form: Form = "g"
 ) -> str:
-    """Return a value with a half-width, such that what is shown contains an interval around the value.
+    """Return a value with a half-width that together contain an interval around the value.
 
     The value is rounded to the nearest, by r. The half-width is the larger side of the interval, plus r, rounded up:
     ``low >= value - side >= shown - (side + r)``, and the same above.
-
-    Examples
-    --------
-    >>> shown_around(0.84, 0.79, 0.88), shown_around(0.92164, 0.87262, 0.95)
-    ('0.84 ± 0.05', '0.9216 ± 0.05')
-    >>> shown_around(0.84, 0.79, 0.88, 4, 4, "f")
-    '0.8400 ± 0.0500'
     """
     exact, least, most = (Decimal(repr(float(number))) for number in (value, low, high))
     shown = _shown(exact, digits, form, ROUND_HALF_EVEN)
@@ -189,5 +125,5 @@ def shown_around(
 def _shown(number: Decimal, digits: int, form: Form, rounding: str) -> str:
     if form in {"f", "+f"} and number.is_finite():
         return f"{number.quantize(Decimal(1).scaleb(-digits), rounding, _EXACT):{form[:-1]}f}"
-    # a number of at most 15 digits is what the nearest float is written as
+    # a number of at most 15 digits is the shortest text of its nearest float
     return f"{float(Context(prec=digits, rounding=rounding).plus(number)):{form[:-1]}.{digits}{form[-1]}}"

@@ -1,9 +1,9 @@
-"""Sums of products of tables, one variable at a time, with errors that are counted.
+"""Sums of products of tables, one variable at a time, with counted rounding errors.
 
 The probability of a few variables of a network is the sum, over the states of all others, of the product of its
-tables. Summing out one variable at a time, in an order that keeps intermediate tables small, never builds the table
-of all variables. All entries are non-negative, so products and sums have small relative errors entry by entry: a
-result is off by at most as many units of rounding as there were operations behind it, and that number is kept.
+tables. Variables are summed out one at a time, in an order that keeps intermediate tables small. All entries are
+non-negative, so products and sums have small relative errors entry by entry. A result is off by at most as many units
+of rounding as the operations before it, and that number is kept.
 """
 
 from __future__ import annotations
@@ -24,49 +24,29 @@ __all__ = ["LARGEST", "SMALLEST", "Table", "eliminate", "elimination_order", "ru
 #: Most entries of one table, unless the caller says otherwise.
 LARGEST = 2**22
 
-#: Products are formed only where none of their entries can fall below this.
+#: Products are formed only where all entries stay above this, far from underflow at 2.2e-308.
 SMALLEST = 1e-280
 
-#: Nodes with more neighbours are ranked by their number alone.
+#: Nodes with more neighbours are ranked by their degree alone: counting fill is quadratic in it.
 CROWDED = 24
 
-#: Tables multiplied in one go.
+#: Tables multiplied in one call of einsum.
 TOGETHER = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A non-negative table over some variables.
+    """A non-negative table over some variables."""
 
-    Parameters
-    ----------
-    members : tuple of int
-        The variable of each axis.
-    values : ndarray
-        Entries, finite and not negative.
-    roundings : float
-        Relative error of every entry, in units of 2**-53.
-    exponent : int
-        The table stands for ``values * 2**exponent``.
-    least : float
-        Lower bound on the positive entries of `values`.
-    """
-
-    members: tuple[int, ...]
-    values: FloatArray
-    roundings: float = 0.0
-    exponent: int = 0
-    least: float = 0.0
+    members: tuple[int, ...]  # the variable of each axis
+    values: FloatArray  # entries, finite and not negative
+    roundings: float = 0.0  # relative error of every entry, in units of 2**-53
+    exponent: int = 0  # the table stands for ``values * 2**exponent``
+    least: float = 0.0  # lower bound on the positive entries of `values`
 
     @classmethod
     def of(cls, members: Sequence[int], values: FloatArray, roundings: float = 0.0) -> Table:
-        """Return a table with the bound on its positive entries filled in.
-
-        Examples
-        --------
-        >>> Table.of((0,), np.array([0.0, 0.25, 0.5])).least
-        0.25
-        """
+        """Return a table with the bound on its positive entries filled in."""
         return cls(tuple(members), values, roundings, 0, _least(values))
 
     def log_total(self) -> float:
@@ -78,21 +58,8 @@ class Table:
 def eliminate(tables: Iterable[Table], keep: Sequence[int], sizes: Sequence[int], limit: int = LARGEST) -> Table:
     """Sum the product of tables over all variables but a few.
 
-    Notes
-    -----
-    Variable elimination (bucket elimination) with the min-fill order: next comes the variable whose removal joins the
-    fewest pairs of its neighbours. The order matters for speed only.
-
-    Examples
-    --------
-    A chain of three fair coins, each equal to the one before with probability 3/4:
-
-    >>> step = np.array([[0.75, 0.25], [0.25, 0.75]])
-    >>> chain = [Table.of((0,), np.array([0.5, 0.5])), Table.of((0, 1), step), Table.of((1, 2), step)]
-    >>> found = eliminate(chain, (2, 0), (2, 2, 2))
-    >>> found.values * 2.0**found.exponent
-    array([[0.3125, 0.1875],
-           [0.1875, 0.3125]])
+    This is variable elimination (bucket elimination) with the min-fill order: the next variable is the one whose
+    removal joins the fewest pairs of its neighbours. The order affects speed only.
     """
     tables = list(tables)
     order, largest = elimination_order([table.members for table in tables], sizes, keep)
@@ -106,13 +73,7 @@ def eliminate(tables: Iterable[Table], keep: Sequence[int], sizes: Sequence[int]
 def elimination_order(
     scopes: Iterable[Sequence[int]], sizes: Sequence[int], keep: Collection[int] = ()
 ) -> tuple[list[int], int]:
-    """Return an order in which to sum out variables, by the min-fill rule.
-
-    Examples
-    --------
-    >>> elimination_order([(0, 1), (1, 2), (2, 3)], [2, 2, 2, 2], keep=[0])
-    ([3, 2, 1], 4)
-    """
+    """Return an order in which to sum out variables, by the min-fill rule."""
     adjacency: dict[int, set[int]] = {}
     for scope in scopes:
         for v in scope:
@@ -153,7 +114,7 @@ def elimination_order(
 
 
 def _fill(adjacency: dict[int, set[int]], v: int) -> int:
-    """Return how many pairs of neighbours of a node are not joined; for many neighbours, how many pairs there are."""
+    """Return how many pairs of neighbours of a node are not joined, or of all pairs for many neighbours."""
     others = adjacency[v]
     count = len(others)
     if count <= 1:
@@ -256,7 +217,7 @@ def _product(bucket: list[Table], summed: int | None, additions: int = 0) -> Tab
 
 
 def _check_smallness(bucket: list[Table], operands: list[Any], out: list[int], values: FloatArray) -> None:
-    """Refuse products of which some entry is positive but was lost, or lost digits, by underflow."""
+    """Refuse products with a positive entry that underflow removed or rounded."""
     patterns = [(x > 0).astype(np.float64) if k % 2 == 0 else x for k, x in enumerate(operands)]
     positive = np.einsum(*patterns, out) > 0
     if (np.asarray(values)[positive] < SMALLEST).any():

@@ -13,30 +13,15 @@ __all__ = ["Incidence"]
 
 @dataclass(frozen=True, slots=True)
 class Incidence:
-    """Which node is in which factor, and how strongly.
+    """Incidence of nodes and factors in one network, with diameters."""
 
-    Parameters
-    ----------
-    nodes : ndarray of shape (E,)
-        Node of each row, 0 to n_nodes - 1; one row for each pair of a factor and one of its members.
-    factors : ndarray of shape (E,)
-        Factor of each row, 0 to n_factors - 1.
-    diameters : ndarray of shape (E,)
-        Diameter Delta of the factor seen from that node: the largest range, over joint states z of the other members,
-        of ln f(u, z) / f(v, z), u and v states of the node. Not negative, possibly infinite.
-    n_nodes, n_factors : int
-        How many there are; nodes without a factor are independent of all others.
-
-    Examples
-    --------
-    >>> Incidence.pairwise(np.array([[0, 1], [1, 2]]), np.array([1.0, 2.0]), 3).nodes
-    array([0, 1, 1, 2])
-    """
-
+    # shape (E,): node of each row, 0 to n_nodes - 1; one row for each pair of a factor and one of its members
     nodes: IntArray
-    factors: IntArray
+    factors: IntArray  # shape (E,): factor of each row, 0 to n_factors - 1
+    # shape (E,): diameter Delta of the factor seen from that node: the largest range, over joint states z of the
+    # other members, of ln f(u, z) / f(v, z), u and v states of the node; non-negative, possibly infinite
     diameters: FloatArray
-    n_nodes: int
+    n_nodes: int  # nodes without a factor are independent of all others
     n_factors: int
 
     @classmethod

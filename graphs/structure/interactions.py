@@ -1,4 +1,4 @@
-"""Weights of a pairwise network in stacked form: every distinct weight once, however many edges share it."""
+"""Weights of a pairwise network, stacked: every distinct weight once."""
 
 from __future__ import annotations
 
@@ -18,48 +18,30 @@ from graphs.structure.potentials import log_ratio_ranges
 
 __all__ = ["Interactions", "ising", "potts", "stacked"]
 
-#: Largest range of logarithms of weights in one table.
+#: Largest range of logarithms of weights in one table: exp(-600) is 1e-261, far from underflow.
 WIDEST = 600.0
 
-#: Matrices whose diameters are computed at a time.
+#: Matrices whose diameters are computed at a time, to bound memory.
 CHUNK = 100_000
 
 
 @dataclass(frozen=True)
 class Interactions:
-    """Log-weights of nodes and edges.
+    """Log-weights of nodes and edges."""
 
-    Parameters
-    ----------
-    edges : ndarray of shape (E, 2)
-        Nodes of each edge; rows of its matrix belong to the first.
-    kinds : ndarray of shape (E,)
-        Which matrix each edge has.
-    logs : ndarray of shape (K, s, s)
-        Logarithms of the distinct matrices, minus infinity for zeros and for states that a node does not have.
-    node_kinds : ndarray of shape (m,)
-        Which vector each node has.
-    node_logs : ndarray of shape (M, s)
-        Logarithms of the distinct node weights, minus infinity for states that a node does not have.
-    sizes : ndarray of shape (m,)
-        Number of states of each node, at most s.
-    given : ndarray of shape (K, s, s)
-        What was given: the logarithms, or the weights (0 for states that a node does not have).
-    node_given : ndarray of shape (M, s)
-        Likewise.
-    exact : bool
-        Whether it was the logarithms, so that the weights are rounded, or the other way round.
-    """
-
-    edges: IntArray
-    kinds: IntArray
+    edges: IntArray  # shape (E, 2): nodes of each edge; rows of its matrix belong to the first
+    kinds: IntArray  # shape (E,): which matrix each edge has
+    # shape (K, s, s): logarithms of the distinct matrices, minus infinity for zeros and for states that a node does
+    # not have
     logs: FloatArray
-    node_kinds: IntArray
+    node_kinds: IntArray  # shape (m,): which vector each node has
+    # shape (M, s): logarithms of the distinct node weights, minus infinity for states that a node does not have
     node_logs: FloatArray
-    sizes: IntArray
+    sizes: IntArray  # shape (m,): number of states of each node, at most s
+    # shape (K, s, s): the given logarithms, or the given weights (0 for states that a node does not have)
     given: FloatArray
-    node_given: FloatArray
-    exact: bool
+    node_given: FloatArray  # shape (M, s): likewise
+    exact: bool  # whether logarithms were given, so that the weights are rounded, or the other way round
 
     @cached_property
     def diameters(self) -> FloatArray:
@@ -73,7 +55,7 @@ class Interactions:
 
     @cached_property
     def has_zeros(self) -> bool:
-        """Whether a state, or a pair of states, that the nodes do have is impossible."""
+        """Whether a possible state of a node, or a pair of such states, has weight zero."""
         have = np.arange(self.logs.shape[-1]) < self.sizes[:, None]
         if (np.isinf(self.node_logs[self.node_kinds]) & have).any():
             return True
@@ -88,7 +70,7 @@ class Interactions:
 
     @cached_property
     def attractive(self) -> bool:
-        """Whether all nodes have two states and no edge favours unequal ones, and nothing is impossible."""
+        """Whether all nodes have two states, no edge favours unequal ones, and no weight is zero."""
         if self.has_zeros or not (self.sizes == 2).all() or self.logs.shape[-1] != 2:
             return False
         found = self.logs[:, 0, 0] + self.logs[:, 1, 1] >= self.logs[:, 0, 1] + self.logs[:, 1, 0]
@@ -96,7 +78,7 @@ class Interactions:
 
     @cached_property
     def too_wide(self) -> bool:
-        """Whether weights given by their logarithms cannot be told from zeros in a table."""
+        """Whether weights given by their logarithms could not be distinguished from zeros in a table."""
         if not self.exact:
             return False
         return any(_spread(logs) > WIDEST for logs in (self.logs, self.node_logs))
@@ -161,7 +143,7 @@ def _node_vectors(layout: Layout, argument: str, value: Any, states: int) -> tup
 
 
 def stacked(layout: Layout, potentials: Any, node_potentials: Any, states: int | None) -> Interactions:
-    """Return the weights that a caller gave as matrices and vectors."""
+    """Return the weights given as matrices and vectors."""
     matrices, kinds = _matrices(layout, potentials)
     vectors, node_kinds = _vectors(layout, node_potentials)
     sizes = _sizes(layout, matrices, kinds, vectors, node_kinds, states)
@@ -215,7 +197,7 @@ def _of_mapping(layout: Layout, potentials: Mapping[Any, Any]) -> tuple[list[Any
 
 
 def _shared(values: list[Any], turned: Any) -> tuple[list[FloatArray], IntArray]:
-    """Return the distinct matrices among many, turned where asked, and the one of each edge."""
+    """Return the distinct matrices among many, transposed where requested, and the one of each edge."""
     seen: dict[tuple[bytes, tuple[int, ...]], int] = {}
     matrices: list[FloatArray] = []
     by_identity: dict[tuple[int, bool], int] = {}

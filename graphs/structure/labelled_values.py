@@ -1,7 +1,7 @@
-"""One rule for values of records: labelled ones are aligned by label, others by order, and a mixture is refused.
+"""Alignment of values of records: labelled ones by label, others by order; a mixture is refused.
 
-A mapping, and a pandas Series, have labels; lists and arrays have none. Labels 0 to n - 1 in order, those of a Series
-without an index of its own, say the same as the order. Records have labels where a graph names them.
+A mapping and a pandas Series have labels; lists and arrays have none. Labels 0 to n - 1 in order, those of a Series
+without an index of its own, are equivalent to the order. Records have labels where a graph names them.
 """
 
 from __future__ import annotations
@@ -31,23 +31,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Values of records, with the labels that they came with.
+    """Values of records, with their labels."""
 
-    Parameters
-    ----------
-    argument : str
-        Name for error messages.
-    items : list
-        The values.
-    labels : list of hashable, or None
-        A label for each of them, or None.
-    numbered : bool
-        Whether the labels are those of a Series without an index of its own, so that label and order say the same.
-    """
-
-    argument: str
-    items: list[Any]
-    labels: list[Hashable] | None = None
+    argument: str  # name for error messages
+    items: list[Any]  # the values
+    labels: list[Hashable] | None = None  # a label for each of them, or None
+    # whether the labels are those of a Series without an index of its own, so that label and order say the same
     numbered: bool = False
 
     def along(self, labels: Sequence[Hashable]) -> list[Any]:
@@ -81,7 +70,7 @@ def has_labels(values: Any) -> bool:
 
 
 def refuse_unordered(argument: str, values: Any, expected: str) -> None:
-    """Refuse what has no order of records, or more than one value for each.
+    """Refuse values without an order of records, or with more than one value for each.
 
     Examples
     --------
@@ -100,13 +89,7 @@ def refuse_unordered(argument: str, values: Any, expected: str) -> None:
 
 
 def in_order(argument: str, values: Any, expected: str) -> list[Any]:
-    """Return values as a list, in the order in which they stand.
-
-    Examples
-    --------
-    >>> in_order("labels", ("ann", "bob"), "one label for each record")
-    ['ann', 'bob']
-    """
+    """Return values as a list, in their order."""
     refuse_unordered(argument, values, expected)
     if isinstance(values, str | bytes):
         raise ArgumentError(argument, f"the text {values!r}", expected)
@@ -159,13 +142,7 @@ def _can_be_hashed(label: Any) -> bool:
 
 
 def read(argument: str, values: Any, expected: str) -> Listed:
-    """Return values with the labels that they come with.
-
-    Examples
-    --------
-    >>> read("values", {"ann": 3, "bob": 4}, "one value for each record")
-    Listed(argument='values', items=[3, 4], labels=['ann', 'bob'], numbered=False)
-    """
+    """Return values with their labels."""
     items = list(values.values()) if isinstance(values, Mapping) else in_order(argument, values, expected)
     return with_labels_of(argument, items, values)
 
@@ -198,7 +175,7 @@ def by_label(argument: str, values: Any, labels: Sequence[Hashable], expected: s
 
 
 def places_of(argument: str, names: Iterable[Any], labels: Sequence[Hashable] | None, n: int) -> list[int]:
-    """Return the positions of records that are named: by label where records have labels, else by number.
+    """Return the positions of named records: by label where records have labels, else by number.
 
     Examples
     --------
@@ -229,12 +206,8 @@ def align(columns: Sequence[Listed], labels: Sequence[Hashable] | None = None) -
     --------
     >>> import pandas as pd
     >>> one = read("one", pd.Series([1, 2], index=["a", "b"]), "values")
-    >>> two = read("two", pd.Series([3, 4], index=["b", "a"]), "values")
-    >>> align([one, two])
+    >>> align([one, read("two", pd.Series([3, 4], index=["b", "a"]), "values")])
     [[1, 2], [4, 3]]
-    >>> align([one, read("three", [5, 6], "values")])
-    Traceback (most recent call last):
-    graphs.errors.ArgumentError: three must be labels for both (a pandas Series), or for neither: one.to_numpy(), ...
     """
     named = [column for column in columns if column.labels is not None]
     bare = [column for column in columns if column.labels is None]

@@ -1,4 +1,4 @@
-"""Graphs read once into integers: which nodes are records, which are linked, what their attributes say."""
+"""Graphs converted once to integers: records, links and attributes."""
 
 from __future__ import annotations
 
@@ -17,37 +17,23 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphLike", "Layout", "Parallel", "as_networkx", "read_graph"]
 
-#: A networkx graph, what networkx converts into one, or the pair (edges, n) of an integer array of shape (E, 2) and the
-#: number of nodes.
+#: A networkx graph, an object that networkx converts to one, or the pair (edges, n): an integer array of shape (E, 2)
+#: and the number of nodes.
 GraphLike: TypeAlias = Any
 
-#: What becomes of several edges between the same two nodes.
+#: Treatment of several edges between the same two nodes.
 Parallel: TypeAlias = Literal["refuse", "multiply"]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """An undirected graph in integers.
+    """An undirected graph in integers."""
 
-    Parameters
-    ----------
-    edges : ndarray of shape (E, 2)
-        The two nodes of each edge, the one that comes first in the graph's order first.
-    labels : sequence of hashable
-        Name of each node, in the graph's order.
-    records : ndarray of shape (n,)
-        Node of each record; nodes that are in no record are latent.
-    graph : networkx.Graph or None
-        Where attributes are found; None when the graph was given as arrays.
-    flipped : ndarray of shape (E,)
-        Whether an edge was given with its second node first.
-    """
-
-    edges: IntArray
-    labels: Sequence[Hashable]
-    records: IntArray
-    graph: nx.Graph[Any] | None
-    flipped: Any
+    edges: IntArray  # shape (E, 2): the two nodes of each edge, the one that comes first in the graph's order first
+    labels: Sequence[Hashable]  # name of each node, in the graph's order
+    records: IntArray  # shape (n,): node of each record; nodes that are in no record are latent
+    graph: nx.Graph[Any] | None  # where attributes are found; None when the graph was given as arrays
+    flipped: Any  # shape (E,): whether an edge was given with its second node first
 
     @property
     def size(self) -> int:
@@ -109,14 +95,7 @@ def read_graph(
     records: Iterable[Hashable] | None = None,
     parallel: Parallel = "refuse",
 ) -> Layout:
-    """Read a graph.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> read_graph(nx.path_graph(["ann", "bob", "eve"]), latent=["bob"]).records
-    array([0, 2])
-    """
+    """Read a graph."""
     check_word("parallel", parallel, ("refuse", "multiply"))
     if isinstance(graph, tuple):
         labels, edges, source = *_arrays(graph), None

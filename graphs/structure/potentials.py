@@ -1,4 +1,4 @@
-"""The factors of a network in integers: merged, rid of impossible states, with their neighbourhoods and diameters."""
+"""The factors of a network in integers: merged, without impossible states, with neighbourhoods and diameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphs.structure.incidence import Incidence
 
 __all__ = ["Potentials", "factor_diameters", "log_ratio_ranges"]
 
-#: Numbers handled at a time.
+#: Numbers processed at a time (32 MB).
 CHUNK = 4_000_000
 
 BoolArray = npt.NDArray[np.bool_]
@@ -27,40 +27,20 @@ BoolArray = npt.NDArray[np.bool_]
 class Potentials:
     """A law proportional to a product of tables, over nodes 0 to m - 1.
 
-    Parameters
-    ----------
-    sizes : tuple of int
-        Number of possible states of each node.
-    states : tuple of ndarray
-        Which states these are, by their original number.
-    tables : tuple of Table
-        Factors over two or more nodes of two or more states, or over one such node; different sets of members.
-    records : ndarray of shape (n,)
-        Node of each record; the other nodes are latent.
-
-    Notes
-    -----
-    Before anything is computed from a network it is put into a form that has the same law and smaller diameters:
-    states that a factor rules out are removed wherever they occur, again and again; nodes with one possible state are
-    left out of their factors; factors over the same nodes are multiplied (phi is subadditive in the diameter, so
-    one factor in place of two never gives more).
+    Every network is first put into a form with the same law and smaller diameters. States that a factor rules out are
+    removed wherever they occur, repeatedly. Nodes with one possible state are left out of their factors. Factors over
+    the same nodes are multiplied: phi is subadditive in the diameter, so one factor in place of two never gives more.
     """
 
-    sizes: tuple[int, ...]
-    states: tuple[IntArray, ...]
+    sizes: tuple[int, ...]  # number of possible states of each node
+    states: tuple[IntArray, ...]  # their original numbers
+    # factors over two or more nodes of two or more states, or over one such node; different sets of members
     tables: tuple[Table, ...]
-    records: IntArray
+    records: IntArray  # shape (n,): node of each record; the other nodes are latent
 
     @classmethod
     def of(cls, sizes: Sequence[int], tables: Iterable[Table], records: IntArray) -> Potentials:
-        """Put a network into that form.
-
-        Examples
-        --------
-        >>> step = Table.of((0, 1), np.array([[0.5, 0.5], [0.0, 0.0]]))
-        >>> Potentials.of((2, 2), [step], np.arange(2)).sizes
-        (1, 2)
-        """
+        """Put a network into that form."""
         merged = _merge(tables)
         masks = _possible(sizes, merged)
         states = tuple(np.flatnonzero(mask).astype(np.int64) for mask in masks)
@@ -132,10 +112,10 @@ class Potentials:
 
     @cached_property
     def incidence(self) -> Incidence:
-        """Which node is in which factor, and the diameter of the factor seen from there.
+        """Incidence of nodes and factors, with the diameter of the factor seen from each member.
 
-        A positive factor of more than two nodes is written as a product of pairs and of what is left, where that
-        couples its nodes less (`graphs/PROOFS.md`, section on factors).
+        A positive factor of more than two nodes is split into pairs and a rest, where they couple its nodes less
+        (`graphs/PROOFS.md`, section on factors).
         """
         nodes, factors, diameters = [], [], []
         pairs, count = _PairLogs(), 0
@@ -173,10 +153,10 @@ class Potentials:
 
     @cached_property
     def pairs(self) -> tuple[IntArray, FloatArray]:
-        """Pairs of nodes in a common factor, shape (E, 2), and how strongly they interact, shape (E,).
+        """Pairs of nodes in a common factor, shape (E, 2), and the strength of their interaction, shape (E,).
 
-        That is the projective diameter of the factor as a matrix of the states of the two, for the worst states of its
-        other members. A pair occurs once for each factor.
+        The strength is the projective diameter of the factor as a matrix of the states of the two, for the worst states
+        of its other members. A pair occurs once for each factor.
         """
         edges, diameters = [np.zeros((0, 2), dtype=np.int64)], [np.zeros(0)]
         for positions, stack in _stacks(self.tables):
@@ -245,9 +225,9 @@ def _seen_from_members(logs: FloatArray, errors: FloatArray) -> list[FloatArray]
 def _interactions(
     logs: FloatArray, errors: FloatArray
 ) -> tuple[dict[tuple[int, int], FloatArray], FloatArray, FloatArray]:
-    """Return what logarithms of positive factors hold for each pair of members, the rest, and its errors.
+    """Return the pair interactions of the logarithms of positive factors, the rest, and its errors.
 
-    Any tables of pairs are allowed; these are the interactions of an analysis of variance.
+    Any tables of pairs are valid; these are the interactions of an analysis of variance.
     """
     axes = range(1, logs.ndim)
     rest = logs.copy()
@@ -266,9 +246,9 @@ def _interactions(
 def _split_is_better(
     whole: FloatArray, logs: Mapping[tuple[int, int], FloatArray], left: FloatArray
 ) -> npt.NDArray[np.bool_]:
-    """Return for which factors pairs and the rest couple the members less than the factor as one does.
+    """Return for which factors the pairs and the rest couple the members less than the whole factor.
 
-    Only a guess, by how far a change of one member spreads among the others to second order: either is valid.
+    This is a heuristic to second order in the propagation of one change; either choice is valid.
     """
     k = whole.shape[1]
     steps = np.zeros((len(whole), k, k))
@@ -282,13 +262,7 @@ def _split_is_better(
 
 
 def factor_diameters(stack: FloatArray, errors: FloatArray) -> FloatArray:
-    """Return the diameters of many factors of one shape, seen from their first member.
-
-    Examples
-    --------
-    >>> factor_diameters(np.array([[[0.9, 0.1], [0.2, 0.8]]]), np.zeros(1)).round(9)
-    array([3.58351894])
-    """
+    """Return the diameters of many factors of one shape, seen from their first member."""
     return _diameters(_logs(stack), errors)
 
 
@@ -337,7 +311,7 @@ def _merge(tables: Iterable[Table]) -> list[Table]:
         if largest == 0:
             raise ArgumentError("factors", f"no joint state of positive weight, at nodes {members}", "a possible state")
         scaled = np.ldexp(values, -int(np.frexp(largest)[1]))
-        # below, a float has fewer digits or is 0, and a state that is possible would be left out
+        # a smaller float has fewer digits or is 0, so a possible state would be lost
         if ((scaled < LEAST_PROBABILITY) & (values > 0)).any():
             seen = f"positive entries below 2.3e-308 of the largest, at nodes {members}"
             raise ArgumentError("factors", seen, "tables whose entries differ less, or zeros in their place")
@@ -346,7 +320,7 @@ def _merge(tables: Iterable[Table]) -> list[Table]:
 
 
 def _possible(sizes: Sequence[int], tables: list[Table]) -> list[BoolArray]:
-    """Return which states of each node no factor rules out, given what the other factors rule out."""
+    """Return which states of each node are possible under all factors."""
     masks = [np.ones(size, dtype=np.bool_) for size in sizes]
     holders: dict[int, list[int]] = {}
     for position, table in enumerate(tables):

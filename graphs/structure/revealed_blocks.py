@@ -1,9 +1,9 @@
-"""Records that are revealed block after block, and how many of them change with each block.
+"""Records revealed block after block, and the number of records that change with each block.
 
-Let the values of one block change while those of earlier blocks stay. What comes later can then be drawn so that, but
-for a small probability, all records outside of the block and a stretch that follows it are the same. So a mechanism
-that is private about single records is private about blocks, as about a group of that many records: `graphs/PROOFS.md`,
-section on revealed blocks.
+Let the values of one block change while those of earlier blocks stay. Later records can then be coupled so that, except
+for a small probability, all records outside the block and a stretch after it are the same. So a mechanism that is
+private about single records is private about blocks, as about a group of that many records: `graphs/PROOFS.md`, section
+on revealed blocks.
 """
 
 from __future__ import annotations
@@ -22,26 +22,11 @@ __all__ = ["RevealedBlocks"]
 
 @dataclass(frozen=True)
 class RevealedBlocks:
-    """How many records change with each block.
+    """How many records change with each block."""
 
-    Parameters
-    ----------
-    changes : tuple of int
-        The different numbers of records that change, the block among them, increasing.
-    counts : tuple of int
-        How many blocks there are of each.
-    missed : float
-        Bound on the probability, for each block, that more records change.
-
-    Examples
-    --------
-    >>> RevealedBlocks.of_groups(np.array([2, 1, 1]))
-    RevealedBlocks(changes=(1, 2), counts=(2, 1), missed=0.0)
-    """
-
-    changes: tuple[int, ...]
-    counts: tuple[int, ...]
-    missed: float = 0.0
+    changes: tuple[int, ...]  # the different numbers of records that change, the block among them, increasing
+    counts: tuple[int, ...]  # how many blocks there are of each
+    missed: float = 0.0  # bound on the probability, for each block, that more records change
 
     @property
     def blocks(self) -> int:
@@ -50,31 +35,20 @@ class RevealedBlocks:
 
     @property
     def squares(self) -> int:
-        """Sum over the blocks of the squared number of records that change.
-
-        Examples
-        --------
-        >>> RevealedBlocks((1, 2), (2, 1)).squares
-        6
-        """
+        """Sum over the blocks of the squared number of records that change."""
         return sum(count * change**2 for change, count in zip(self.changes, self.counts, strict=True))
 
     @classmethod
     def of_groups(cls, sizes: Iterable[int] | IntArray) -> Self:
-        """Return blocks of which each changes so many records."""
+        """Return one block for each group, which changes the whole group."""
         values, counts = np.unique(np.asarray(sizes, dtype=np.int64), return_counts=True)
         return cls(tuple(values.tolist()), tuple(counts.tolist()))
 
     @classmethod
     def of_series(cls, n: int, gap: int, missed: float = 0.0) -> Self:
-        """Return the blocks of a series in which a change reaches so many records beyond its block, 0 <= gap.
+        """Return the blocks of a series in which a change reaches `gap` >= 0 records beyond its block.
 
-        Their length is the gap, or one more, or all records: whatever has the smallest sum of squares.
-
-        Examples
-        --------
-        >>> RevealedBlocks.of_series(10, 2)
-        RevealedBlocks(changes=(1, 4, 5), counts=(1, 1, 2), missed=0.0)
+        Their length is the gap, or one more, or all records, by the smallest sum of squares.
         """
         lengths = {min(max(gap, 1), n), min(gap + 1, n), n}
         found = [cls._even(n, gap, length, missed) for length in sorted(lengths)]
@@ -83,7 +57,7 @@ class RevealedBlocks:
     @classmethod
     def _even(cls, n: int, gap: int, length: int, missed: float) -> Self:
         """Return blocks of one length, the last one possibly shorter."""
-        full = (n - 1) // length  # blocks that others follow
+        full = (n - 1) // length  # blocks with a successor
         last = n - full * length
         near = min(full, max(0, gap - last) // length + 1)  # of these the future may be shorter than the gap
         counted: dict[int, int] = {last: 1}
@@ -97,15 +71,7 @@ class RevealedBlocks:
 
     @classmethod
     def of_reach(cls, last: IntArray) -> Self:
-        """Return the blocks of records each of which may depend on those up to a last one.
-
-        Examples
-        --------
-        A pair and two single records:
-
-        >>> RevealedBlocks.of_reach(np.array([1, 1, 2, 3]))
-        RevealedBlocks(changes=(1, 2), counts=(2, 1), missed=0.0)
-        """
+        """Return the blocks of records each of which may depend on those up to a last one."""
         reach, start, changes = last.tolist(), 0, []
         while start < len(reach):
             end = reach[start]
@@ -115,16 +81,9 @@ class RevealedBlocks:
 
     @classmethod
     def of_forgetting(cls, n: int, distances: FloatArray, missed: float) -> Self:
-        """Return the blocks of a series that forgets its past.
-
-        Examples
-        --------
-        >>> found = RevealedBlocks.of_forgetting(1000, 0.5 ** np.arange(1, 60), 1e-9)
-        >>> found.changes[-1], found.blocks, found.missed
-        (68, 30, 2.9103830456733704e-11)
-        """
+        """Return the blocks of a series that forgets its past."""
         known = distances[: n - 1]
-        gaps = np.arange(len(known))  # t_{gap + 1} is what a gap leaves
+        gaps = np.arange(len(known))  # t_{gap + 1} is the distance after a gap
         enough = np.flatnonzero(up(np.ceil(n / np.maximum(gaps, 1)) * known, 3) <= missed)
         if not len(enough):
             return cls((n,), (1,))

@@ -1,7 +1,7 @@
 """Candidate Markov quilts of a node: connected sets around it, and the nodes that separate these from the rest.
 
-A quilt Q of node i with the smallest nearby set N is given by the connected set C = {i} + N: Q is its boundary. A
-larger Q with the same N has no smaller influence, so all quilts worth looking at are boundaries of connected sets.
+A quilt Q of node i with the smallest near set N is given by the connected set C = {i} + N: Q is its boundary. A
+larger Q with the same N has no smaller influence, so boundaries of connected sets suffice.
 """
 
 from __future__ import annotations
@@ -17,30 +17,14 @@ Neighbours = Sequence[Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How hard to look for quilts.
+    """Limits of the search for quilts."""
 
-    Parameters
-    ----------
-    exact : int
-        Components of at most this many nodes: every connected set is a candidate.
-    sets : int
-        Larger components: most connected sets tried per node, the small ones first.
-    radius : int
-        Balls up to this radius are tried.
-    cuts : bool
-        Whether smallest vertex cuts between a node and all that is far from it are tried.
-    most_near : int
-        Most records in a nearby set (the subsets of it that an adversary may know are all looked at).
-    most_entries : int
-        Most entries of the table of the records in C and Q.
-    """
-
-    exact: int
-    sets: int
-    radius: int
-    cuts: bool
-    most_near: int
-    most_entries: int
+    exact: int  # components of at most this many nodes: every connected set is a candidate
+    sets: int  # larger components: most connected sets tried per node, the small ones first
+    radius: int  # balls up to this radius are tried
+    cuts: bool  # whether smallest vertex cuts between a node and all that is far from it are tried
+    most_near: int  # most records in a near set, all of whose subsets an adversary may know
+    most_entries: int  # most entries of the table of the records in C and Q
 
     @classmethod
     def of_size(cls, nodes: int) -> Effort:
@@ -55,24 +39,12 @@ class Effort:
 
 
 def boundary(neighbours: Neighbours, inside: frozenset[int]) -> frozenset[int]:
-    """Return the nodes outside a set that have a neighbour in it.
-
-    Examples
-    --------
-    >>> sorted(boundary([[1], [0, 2], [1, 3], [2]], frozenset({1})))
-    [0, 2]
-    """
+    """Return the nodes outside a set that have a neighbour in it."""
     return frozenset(u for v in inside for u in neighbours[v]) - inside
 
 
 def nearby(neighbours: Neighbours, node: int, quilt: frozenset[int]) -> frozenset[int]:
-    """Return the connected component of a node once a quilt is removed, without the node: the smallest nearby set.
-
-    Examples
-    --------
-    >>> sorted(nearby([[1], [0, 2], [1, 3], [2]], 0, frozenset({2})))
-    [1]
-    """
+    """Return the connected component of a node once a quilt is removed, without the node: the smallest nearby set."""
     seen, waiting = {node}, [node]
     while waiting:
         for u in neighbours[waiting.pop()]:
@@ -85,12 +57,7 @@ def nearby(neighbours: Neighbours, node: int, quilt: frozenset[int]) -> frozense
 def balls(neighbours: Neighbours, node: int, radius: int, most: int, degree: int = 1 << 30) -> Iterator[frozenset[int]]:
     """Yield the balls of radius 0, 1, ... around a node, as long as they grow and have at most `most` nodes.
 
-    They also end before they take in a node with more than `degree` neighbours.
-
-    Examples
-    --------
-    >>> [sorted(ball) for ball in balls([[1], [0, 2], [1, 3], [2]], 0, 9, 9)]
-    [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3]]
+    The search also ends before a node with more than `degree` neighbours.
     """
     ball = frozenset({node})
     for _ in range(radius + 1):
@@ -104,12 +71,7 @@ def balls(neighbours: Neighbours, node: int, radius: int, most: int, degree: int
 def connected_sets(neighbours: Neighbours, node: int, most: int, degree: int = 1 << 30) -> Iterator[frozenset[int]]:
     """Yield every connected set of at most `most` nodes that contains a node, each once, the small ones first.
 
-    Other nodes than the first have at most `degree` neighbours.
-
-    Examples
-    --------
-    >>> [sorted(s) for s in connected_sets([[1, 2], [0, 2], [0, 1]], 0, 3)]
-    [[0], [0, 1], [0, 2], [0, 1, 2]]
+    Nodes other than the first have at most `degree` neighbours.
     """
     level = {frozenset({node})}
     size = 1
@@ -120,7 +82,7 @@ def connected_sets(neighbours: Neighbours, node: int, most: int, degree: int = 1
 
 
 def cuts(neighbours: Neighbours, node: int, radius: int, most: int, degree: int) -> Iterator[frozenset[int]]:
-    """Yield the near sides of smallest vertex cuts between a node and everything farther away than 1, 2, ..."""
+    """Yield the near sides of smallest vertex cuts between a node and all nodes farther away than 1, 2, ..."""
     import networkx as nx
 
     for ball in islice(balls(neighbours, node, radius, most, degree), 1, None):
@@ -134,14 +96,7 @@ def cuts(neighbours: Neighbours, node: int, radius: int, most: int, degree: int)
 
 
 def candidates(neighbours: Neighbours, node: int, component: int, effort: Effort) -> list[frozenset[int]]:
-    """Return connected sets around a node, each standing for the quilt that is its boundary.
-
-    Examples
-    --------
-    >>> path = [[1], [0, 2], [1, 3], [2]]
-    >>> [sorted(s) for s in candidates(path, 1, 4, Effort.of_size(4))]
-    [[1], [0, 1], [1, 2], [0, 1, 2], [1, 2, 3]]
-    """
+    """Return connected sets around a node, each for the quilt that is its boundary."""
     if component == 1:
         return []
     if component <= effort.exact:

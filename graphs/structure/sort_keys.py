@@ -1,4 +1,4 @@
-"""Keys that records are sorted by: numbers and times of all kinds."""
+"""Sort keys of records: numbers and times of all kinds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXPECTED = "numbers or times, one key for each record to sort by"
 
 
 def read_order(argument: str, keys: Any) -> Listed:
-    """Return the rank of each record, with the labels that the keys come with.
+    """Return the rank of each record, with the labels of the keys.
 
     Examples
     --------
@@ -31,13 +31,7 @@ def read_order(argument: str, keys: Any) -> Listed:
 
 
 def sort_ranks(argument: str, keys: Any) -> IntArray:
-    """Return 0 for the smallest key, 1 for the next larger one, and so on; equal keys have the same rank.
-
-    Examples
-    --------
-    >>> sort_ranks("order", [datetime.date(2024, 5, 1), datetime.date(2023, 5, 1), datetime.date(2024, 5, 1)])
-    array([1, 0, 1])
-    """
+    """Return 0 for the smallest key, 1 for the next larger one, and so on; equal keys have the same rank."""
     if isinstance(keys, bool | str | bytes) or not hasattr(keys, "__iter__"):
         raise ArgumentError(argument, repr(keys), _EXPECTED)
     refuse_unordered(argument, keys, _EXPECTED)
@@ -86,7 +80,7 @@ def _of_objects(argument: str, keys: list[Any]) -> IntArray:
         raise ArgumentError(argument, seen, "a time zone for all (pandas.Timestamp.tz_localize), or for none")
     if len(kinds) > 1:
         raise ArgumentError(argument, f"keys of several kinds ({', '.join(sorted(kinds))})", _EXPECTED)
-    if kinds == {"a time with a time zone"}:  # as instants: clocks that are put back repeat an hour
+    if kinds == {"a time with a time zone"}:  # compared as instants: clocks set back repeat an hour
         keys = [key.astimezone(datetime.UTC) for key in keys]
     try:
         rank = {key: place for place, key in enumerate(sorted(set(keys)))}

@@ -1,4 +1,4 @@
-"""A spanning forest hung up at its roots, and sums along it: upwards over subtrees, downwards from the root."""
+"""A rooted spanning forest, and sums along it: upwards over subtrees, downwards from the root."""
 
 from __future__ import annotations
 
@@ -14,25 +14,7 @@ __all__ = ["NARROW", "Branches", "Rooted", "grouped"]
 
 
 class Branches:
-    """The branches at every vertex of a graph.
-
-    Parameters
-    ----------
-    sources, targets : ndarray of shape (2E,)
-        All links in one direction, then all in the other, in the same order.
-    component : ndarray of shape (n,)
-        Number of the connected component of each vertex.
-
-    Examples
-    --------
-    A triangle with a tail: 0 - 1 - 2 - 0, 2 - 3.
-
-    >>> edges = np.array([[0, 1], [1, 2], [2, 0], [2, 3]])
-    >>> both = np.concatenate([edges, edges[:, ::-1]])
-    >>> branches = Branches(both[:, 0], both[:, 1], np.zeros(4, dtype=int))
-    >>> branches.weights(np.array([1, 10, 100, 1000]))
-    array([1101,   11, 1110,  111, 1110, 1101,   11, 1000])
-    """
+    """The branches at every vertex of a graph; links come first all in one direction, then all in the other."""
 
     def __init__(self, sources: IntArray, targets: IntArray, component: IntArray) -> None:
         from scipy import sparse
@@ -91,33 +73,15 @@ class Branches:
         return found
 
 
-#: Mean number of vertices in a level below which vertices are visited one by one instead of level by level.
+#: Mean number of vertices in a level below which visiting vertices one by one is faster than level by level.
 NARROW = 24
 
 
 class Rooted:
-    """A breadth-first spanning forest of a graph, all trees hung from one extra vertex.
+    """A breadth-first spanning forest of a graph, all trees under one extra vertex.
 
-    Everything is in the order of discovery: position 0 is the extra vertex, parents come before children, levels and
-    siblings are contiguous.
-
-    Parameters
-    ----------
-    sources, targets : ndarray of shape (2E,)
-        Both directions of every link, in any order.
-    component : ndarray of shape (n,)
-        Number of the connected component of each vertex; one tree for each.
-
-    Attributes
-    ----------
-    order : ndarray of shape (n + 1,)
-        Vertex at each position; n is the extra vertex.
-    position : ndarray of shape (n + 1,)
-        Position of each vertex.
-    parent : ndarray of shape (n + 1,)
-        Position of the parent of each position; 0 for position 0.
-    levels : list of int
-        Position at which each level starts, and n + 1.
+    Everything is in the order of discovery: position 0 is the extra vertex n, parents come before children, levels and
+    siblings are contiguous. `parent` holds positions, `levels` the position at which each level starts, and n + 1.
     """
 
     def __init__(self, sources: IntArray, targets: IntArray, component: IntArray) -> None:
@@ -168,7 +132,7 @@ class Rooted:
         return result
 
     def preorder(self) -> tuple[IntArray, IntArray]:
-        """Return when a depth-first walk meets each position, and how many hang below it, itself included."""
+        """Return when a depth-first walk meets each position, and the size of its subtree."""
         sizes = self.gather(np.ones(len(self.order), dtype=np.int64), np.add)
         before = np.cumsum(sizes) - sizes
         offsets = before + 1

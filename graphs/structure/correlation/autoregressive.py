@@ -19,20 +19,20 @@ from graphs.structure.correlation.interface import MOST_GIVEN, ConditionalBounds
 
 __all__ = ["AutoregressiveCorrelation", "ResponseOfSeries", "check_coefficients"]
 
-#: Longest response that is followed, and the largest root of a series: in so many steps it has died out.
+#: Longest response, and the largest root of a series: its powers vanish in so many steps (exp(-41)).
 LONGEST = 2**22
 LARGEST_ROOT = 0.99999
 
-#: Series of at most so many records are also treated as a dense matrix, where signs differ.
+#: Series with at most so many records are also treated as a dense matrix, where signs differ.
 SMALL = 512
 
-#: Most different patterns of known values in short stretches.
+#: Most different patterns of known values in short stretches: each takes one dense factorisation.
 MOST_PATTERNS = 64
 
-#: Longest response whose sums are followed from the first value after known ones.
+#: Longest response whose sums are computed for each value after known ones: quadratic work.
 LONGEST_AFTER = 8192
 
-#: Relative accuracy of the smallest value of a trigonometric polynomial, and the halvings of intervals spent on it.
+#: Relative accuracy of the minimum of a trigonometric polynomial, and the most halvings of intervals for it.
 ACCURACY = 1e-9
 HALVINGS = 60
 
@@ -40,18 +40,6 @@ HALVINGS = 60
 class ResponseOfSeries:
     """The response of a stationary autoregressive series to one shock, with a bound on its error.
 
-    Parameters
-    ----------
-    coefficients : ndarray of shape (p,)
-        phi_1, ..., phi_p of Z_t = phi_1 Z_{t-1} + ... + phi_p Z_{t-p} + shock.
-
-    Raises
-    ------
-    ArgumentError
-        When the series is not proved to be stationary.
-
-    Notes
-    -----
     With phi(z) = 1 - sum phi_k z^k the response psi is the power series 1/phi(z). Let psi' be any finite sequence, and
     d(z) = phi(z) psi'(z) - 1. If the sum of abs(d_j) is below 1, phi has no root in the closed unit disc, so the series
     is stationary, ``min |phi| >= (1 - |d|_1)/|psi'|_1`` on the circle, and ``|psi - psi'|_2 <= |d|_2 / min |phi|``.
@@ -82,7 +70,7 @@ class ResponseOfSeries:
             self._refuse(root)
 
     def _response(self, length: int) -> tuple[FloatArray, float, float]:
-        """Return the first entries of the response, the sum of abs(d_j) for those entries, and that of all others."""
+        """Return the first entries of the response, the sum of abs(d_j) over them, and that over all others."""
         from scipy.signal import lfilter
 
         shock = np.zeros(length)
@@ -129,7 +117,7 @@ class ResponseOfSeries:
 
     @cached_property
     def autocovariance_error(self) -> float:
-        """Bound on the error of each autocovariance, those beyond the computed ones included."""
+        """Bound on the error of each autocovariance, at lags beyond the computed ones too."""
         fourier = 64.0 * (math.log2(len(self.psi)) + 4.0) * UNIT * self.most_norm**2
         return up(2.0 * self.most_norm * self.error + fourier, 8)
 
@@ -179,7 +167,7 @@ class ResponseOfSeries:
 
         Between two points at the distance h a trigonometric polynomial g of degree p is above the smaller of its two
         values by no less than ``-h^2/8 max |g''|``, and ``max |g''| <= p^2 max |g|`` (Bernstein), here at most
-        ``p^2 |phi|_1^2``. The halves are kept that may hold the smallest value.
+        ``p^2 |phi|_1^2``. The search keeps the halves that may contain the minimum.
         """
         order = len(self.polynomial) - 1
         largest = up(float(np.abs(self.polynomial).sum()), order) ** 2
@@ -230,17 +218,7 @@ def check_coefficients(value: Any) -> FloatArray:
 
 
 class AutoregressiveCorrelation(Correlation):
-    """Correlations of n consecutive values of a stationary autoregressive series.
-
-    Parameters
-    ----------
-    coefficients : ndarray of shape (p,)
-        phi_1, ..., phi_p.
-    n : int
-        Number of values.
-    response : ResponseOfSeries, optional
-        Of these coefficients, where it is there already.
-    """
+    """Correlations of n consecutive values of a stationary autoregressive series."""
 
     def __init__(self, coefficients: FloatArray, n: int, response: ResponseOfSeries | None = None) -> None:
         super().__init__(n)
@@ -270,7 +248,7 @@ class AutoregressiveCorrelation(Correlation):
         return self.response.spectral_least
 
     def component(self) -> IntArray:
-        """Return one component, or as many as values for white noise."""
+        """Return one component, or one for each value of white noise."""
         alone = not self.coefficients.any()
         return np.arange(self.n) if alone else np.zeros(self.n, dtype=np.int64)
 
@@ -314,11 +292,11 @@ class AutoregressiveCorrelation(Correlation):
         return self._correlations(self.n)
 
     def given(self, members: IntArray, known: BoolArray) -> ConditionalBounds | None:
-        """Return bounds for what is left: stretches between p known values in a row are independent.
+        """Return bounds for the unknown values: stretches between p known values in a row are independent.
 
         Short stretches are treated with the Toeplitz matrix around them. In long ones the covariance matrix is below
-        that of the series, and so below ``diag(p)``; p counts in units of the conditional variances, which are at least
-        those given all values beyond a window.
+        that of the series, and so below ``diag(p)``. There p counts in units of the conditional variances, which are at
+        least those given all values beyond a window.
         """
         order = len(self.coefficients)
         left = np.flatnonzero(~known)
@@ -349,7 +327,7 @@ class AutoregressiveCorrelation(Correlation):
         if len(inside) != inside[-1] - inside[0] + 1:
             return None
         order, half = len(self.coefficients), MOST_GIVEN // 4
-        if len(inside) < 2 * half:  # long for what stands around it: the other end is nearer than that of the window
+        if len(inside) < 2 * half:  # long relative to its surroundings: the other end is nearer than that of the window
             return None
         width = 2 * (half + order)
         ends = np.ones(width, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Records that have several Gaussian values each."""
+"""Correlations of records with several Gaussian values each."""
 
 from __future__ import annotations
 
@@ -16,25 +16,19 @@ from graphs.structure.correlation.interface import Correlation
 
 __all__ = ["BlockCorrelation"]
 
-#: Least eigenvalue of the correlations of a record's own values.
+#: Least eigenvalue of the correlations of a record's own values: whitening divides by its root.
 LEAST = 1e-6
 
-#: Share by which numbers are lifted at least.
+#: First lift of the search for a provable diagonal, relative.
 LEAST_LIFT = 1e-9
 
 
 class BlockCorrelation(Correlation):
-    """Correlations of records with several values each, in terms of what one record tells about another.
+    """Correlations between records with several values each.
 
     With T the matrix and T_ij its block of the values of records i and j, ``diag(p_i T_ii)`` is above T when p_i is at
-    least the sum over j of the norms of the whitened blocks ``T_ii^-1/2 T_ij T_jj^-1/2``; that is proved afterwards.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (m, m)
-        Correlation matrix of all values.
-    index : ndarray of shape (m,)
-        Number of each value's record, 0 to n - 1.
+    least the sum over j of the norms of the whitened blocks ``T_ii^-1/2 T_ij T_jj^-1/2``. A factorisation proves it
+    afterwards.
     """
 
     def __init__(self, matrix: FloatArray, index: IntArray) -> None:

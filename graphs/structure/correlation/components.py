@@ -20,33 +20,19 @@ from graphs.structure.labelled_values import align, has_labels, numbered_labels,
 
 __all__ = ["VarianceComponents", "read_components"]
 
-#: Steps towards the eigenvector of the largest eigenvalue, and how near bounds from both sides have to be.
+#: Most power steps for the largest eigenvalue, and the relative gap of its two bounds at which they end.
 STEPS = 40
 CLOSE = 1e-4
 
-#: Most products of a record and a lag that one step takes.
+#: Most products of a record and a lag in one step.
 MOST_PRODUCTS = 5_000_000
 
-#: Correlations of a series below this are not followed one by one.
+#: Smaller correlations of a series are bounded together.
 NEGLIGIBLE = 1e-12
 
 
 class VarianceComponents(Correlation):
-    """Sums of independent effects: one for each group of each factor, a series inside each unit, noise.
-
-    Parameters
-    ----------
-    groups : tuple of ndarray of shape (n,)
-        For each factor, the number of each record's group.
-    shares : ndarray of shape (f,)
-        Share of each factor's effects of the variance of a record.
-    units : ndarray of shape (n,) or None
-        Number of each record's unit, in which a series runs in the order of the records.
-    coefficients : ndarray of shape (p,)
-        Of the series; used with `units` only.
-    series_share : float
-        Share of the series.
-    """
+    """Sums of independent effects: one for each group of each factor, a series inside each unit, noise."""
 
     def __init__(
         self,
@@ -66,7 +52,7 @@ class VarianceComponents(Correlation):
         self._noise = max(1.0 - total, 0.0)
 
     def dominating(self) -> FloatArray:
-        """Return the sum of what is above each component: group sizes, and for series what is above those."""
+        """Return the sum of diagonals above the components: group sizes, and those of the series."""
         found = np.full(self.n, up(self._noise, 4))
         for group, share in zip(self._groups, self._shares.tolist(), strict=True):
             found += share * np.bincount(group)[group]
@@ -77,8 +63,9 @@ class VarianceComponents(Correlation):
     def radius(self) -> float:
         """Return the smallest of three bounds on the largest eigenvalue.
 
-        The sum of the components' own; the largest row sum of absolute values; and what a vector near the eigenvector
-        proves [Collatz, Wielandt] for a matrix that is not below the correlations in absolute value.
+        They are the sum of the components' own bounds, the largest row sum of absolute values, and the bound of a
+        vector near the eigenvector [Collatz, Wielandt] for a matrix that is not below the correlations in absolute
+        value.
         """
         sizes = [int(np.bincount(group).max()) for group in self._groups]
         own = float(self._shares @ np.array(sizes, dtype=np.float64)) + self._noise
@@ -161,7 +148,7 @@ class VarianceComponents(Correlation):
         return self._matrix(np.arange(self.n))
 
     def given(self, members: IntArray, known: BoolArray) -> ConditionalBounds | None:
-        """Return bounds for what is left of a small component."""
+        """Return bounds for the unknown values of a small component."""
         if len(members) > MOST_GIVEN:
             return None
         off = 4.0 * (len(self._shares) + 4) * UNIT
@@ -209,7 +196,7 @@ class VarianceComponents(Correlation):
 
     @cached_property
     def _above_series(self) -> FloatArray:
-        """What is above the series of each record's unit, one computation for each length."""
+        """Diagonal above the series of each record's unit, one computation for each length."""
         by_unit = np.empty(self.n)
         ends = np.cumsum(self._lengths)
         for length in np.unique(self._lengths).tolist():
@@ -229,7 +216,7 @@ class VarianceComponents(Correlation):
         return found[:most], up(2.0 * float(found[most:].sum()), longest)
 
     def _product_above(self, vector: FloatArray) -> FloatArray:
-        """Return at least the absolute correlations times a vector of positive numbers."""
+        """Return an upper bound on the absolute correlations times a vector of positive numbers."""
         found = self._noise * vector
         for group, share in zip(self._groups, self._shares.tolist(), strict=True):
             found = found + share * np.bincount(group, weights=vector)[group]
@@ -247,7 +234,7 @@ class VarianceComponents(Correlation):
 
 
 def read_components(labels: Any, shares: Any, series: Any, coefficients: Any, noise: Any) -> VarianceComponents:
-    """Return the variance components that the arguments of `GaussianField.components` say."""
+    """Return the variance components given by the arguments of `GaussianField.components`."""
     groups = _groups_of(labels)
     n = len(next(iter(groups.values())))
     if not has_labels(shares):

@@ -1,4 +1,4 @@
-"""Correlation matrices that are kept whole."""
+"""Correlation matrices stored whole."""
 
 from __future__ import annotations
 
@@ -25,15 +25,13 @@ __all__ = [
     "refuse_indefinite",
 ]
 
-#: Least conditional variance of a value that is not taken to be told by the known ones.
+#: Values with a smaller conditional variance count as determined by the known ones, without a bound.
 LEAST_VARIANCE = 1e-6
 
 
 def given_values(matrix: FloatArray, known: BoolArray, off: float = 0.0) -> ConditionalBounds | None:
-    """Return bounds for the values that are not known, given the others exactly; None where they are not proved.
+    """Return bounds for the unknown values, given the others exactly; None where they are not proved.
 
-    Notes
-    -----
     The conditional covariance matrix is ``S = R_LL - R_LK R_KK^-1 R_KL``. For every matrix Y the covariance T of
     ``Z_L - Y' Z_K`` is at least S, and ``T - S = F' R_KK^-1 F`` with ``F = R_KL - R_KK Y``. So T is above S, and
     ``T_ii - |F_i|^2/m`` is below S_ii when m is below the least eigenvalue of R_KK. With d_i that bound, a diagonal
@@ -56,7 +54,7 @@ def given_values(matrix: FloatArray, known: BoolArray, off: float = 0.0) -> Cond
 
 
 def given_variances(matrix: FloatArray, known: BoolArray, off: float = 0.0) -> FloatArray | None:
-    """Return lower bounds on the variances of the values that are not known, given the others exactly.
+    """Return lower bounds on the variances of the unknown values, given the others exactly.
 
     Examples
     --------
@@ -93,23 +91,21 @@ def _conditional(matrix: FloatArray, known: BoolArray, off: float) -> tuple[Floa
     return covariance, variances, error + 8.0 * UNIT * most
 
 
-#: Passes of the search for a diagonal of small trace, and how much of the last pass's move the next one starts with.
+#: Passes of the search for a diagonal of small trace, and its momentum (share of the last move); affect the trace only.
 PASSES = 60
 MOMENTUM = 0.8
 
-#: Share of its mean by which such a diagonal is lifted at least.
+#: First lift of such a diagonal, relative to its mean.
 LEAST_LIFT = 1e-6
 
 
 def dominating_diagonal(matrix: FloatArray) -> FloatArray:
     """Return the diagonal of a matrix P of small trace for which P - R is proved to be positive semidefinite.
 
-    Notes
-    -----
-    The row sums of absolute values will do (diagonal dominance), and where no entry is negative, or only the signs of
-    some values differ, no trace is smaller: the trace is at least ``sum R_ij v_i v_j`` for signs v. Elsewhere the dual
-    problem, the largest ``sum R_ij <v_i, v_j>`` over unit vectors, is climbed (each pass turns v_i towards
-    ``sum_j R_ij v_j``, whose length becomes p_i), and p is lifted until a factorisation proves it.
+    The row sums of absolute values suffice (diagonal dominance). Where no entry is negative, or only the signs of some
+    values differ, no trace is smaller: the trace is at least ``sum R_ij v_i v_j`` for signs v. Elsewhere the dual
+    problem, the largest ``sum R_ij <v_i, v_j>`` over unit vectors, is climbed: each pass turns v_i towards ``sum_j R_ij
+    v_j``, whose length becomes p_i. Then p is lifted until a factorisation proves it.
 
     Examples
     --------
@@ -146,19 +142,14 @@ def _climbed(matrix: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.norm(matrix @ vectors, axis=1), dtype=np.float64)
 
 
-#: How far a diagonal may be from 1, entries from their mirror images, and eigenvalues below 0.
+#: Tolerance for the diagonal (1), for symmetry, and for negative eigenvalues: rounded correlations of typed data.
 TOLERANCE = 1e-8
 
 
 class DenseCorrelation(Correlation):
-    """A correlation matrix as an array.
+    """A correlation matrix as an array, as `check_correlation` returns it.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        Symmetric, with ones on its diagonal, positive semidefinite; see `check_correlation`.
-    origin : mapping, optional
-        What the matrix was computed from, where that says more exactly what it is than its rounded entries.
+    `origin` replaces the rounded entries in the model's fingerprint, where they were computed from exact inputs.
     """
 
     def __init__(self, matrix: FloatArray, origin: Mapping[str, Any] | None = None) -> None:
@@ -187,13 +178,13 @@ class DenseCorrelation(Correlation):
         return self._component
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """Draw the values by the symmetric root of the matrix, so that singular matrices will do."""
+        """Draw the values by the symmetric root of the matrix, which may be singular."""
         values, vectors = self._spectrum
         drawn: FloatArray = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(self.n))
         return drawn
 
     def content(self) -> Mapping[str, Any]:
-        """Return the matrix, or what it was computed from."""
+        """Return the matrix, or its origin."""
         return self._origin
 
     def describe(self) -> str:
@@ -205,7 +196,7 @@ class DenseCorrelation(Correlation):
         return self._matrix
 
     def given(self, members: IntArray, known: BoolArray) -> ConditionalBounds | None:
-        """Return bounds for what is left of a component."""
+        """Return bounds for the unknown values of a component."""
         few = len(members) <= MOST_GIVEN
         return given_values(self._matrix[np.ix_(members, members)], known) if few else None
 
@@ -233,16 +224,8 @@ class DenseCorrelation(Correlation):
 def check_correlation(argument: str, value: Any) -> FloatArray:
     """Return an array as a correlation matrix: exactly symmetric, with exactly ones on its diagonal.
 
-    Notes
-    -----
     With an eigenvalue of -e the model's matrix is (R + e I)/(1 + e), which is a correlation matrix. A diagonal P with
     P >= R and entries of at least 1 is above it too.
-
-    Examples
-    --------
-    >>> check_correlation("correlation", [[1.0, 2.0], [2.0, 1.0]])
-    Traceback (most recent call last):
-    graphs.errors.ArgumentError: correlation must be numbers from -1 to 1; got entry (0, 1) is 2.
     """
     matrix = real_array(argument, value, "a square matrix of correlations")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:

@@ -1,4 +1,4 @@
-"""What a Gaussian model asks of its correlation matrix, in whichever form the matrix is kept."""
+"""The interface of a correlation matrix of Gaussian values, independent of its storage."""
 
 from __future__ import annotations
 
@@ -14,34 +14,20 @@ from graphs.numerics.bisection import BoolArray
 
 __all__ = ["MOST_GIVEN", "ConditionalBounds", "Correlation"]
 
-#: Most values that are connected whose correlations given some of them are computed from the whole matrix.
+#: Most connected values whose conditional correlations are computed from the whole matrix (cubic work).
 MOST_GIVEN = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionalBounds:
-    """What is above the correlation matrix of values given others.
+    """Bounds above the correlation matrix of values given others."""
 
-    Parameters
-    ----------
-    diagonal : ndarray of shape (m,)
-        Of a matrix P, as `Correlation.dominating`.
-    radius : float
-        Bound on the largest eigenvalue.
-    """
-
-    diagonal: FloatArray
-    radius: float
+    diagonal: FloatArray  # shape (m,): of a matrix P, as `Correlation.dominating`
+    radius: float  # bound on the largest eigenvalue
 
 
 class Correlation(ABC):
-    """A correlation matrix R of n Gaussian values.
-
-    Parameters
-    ----------
-    n : int
-        Number of values.
-    """
+    """A correlation matrix R of n Gaussian values."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -79,5 +65,5 @@ class Correlation(ABC):
         """Return the matrix itself, for few records."""
 
     def given(self, members: IntArray, known: BoolArray) -> ConditionalBounds | None:
-        """Return bounds for the values of a component that are not known, given the others exactly."""
+        """Return bounds for the unknown values of a component, given the others exactly."""
         return None

@@ -19,27 +19,19 @@ __all__ = ["Function", "KernelInBlocks", "kernel_correlation"]
 #: A function of distances, applied to arrays.
 Function = Callable[[FloatArray], FloatArray]
 
-#: Most places whose matrix is kept, and most places at all where every two are correlated.
+#: Most places with a stored matrix (128 MB), and most places where every two are correlated.
 MOST_KEPT = 4096
 MOST_PLACES = 50_000
 
-#: Distances at which a function is looked at to tell it from others.
+#: Number of distances at which the values of a function enter the fingerprint.
 PROBES = 101
 
-#: Distances that are computed at a time.
+#: Distances computed at a time (32 MB).
 BLOCK = 4_000_000
 
 
 class KernelInBlocks(Correlation):
-    """Correlations of many places, computed block by block, of which only sums are kept.
-
-    Parameters
-    ----------
-    coordinates : ndarray of shape (n, d)
-        Places.
-    function : callable
-        Correlations from distances.
-    """
+    """Correlations of many places, computed block by block; only sums are stored."""
 
     def __init__(self, coordinates: FloatArray, function: Function) -> None:
         super().__init__(len(coordinates))
@@ -55,19 +47,19 @@ class KernelInBlocks(Correlation):
         return self._row_sums
 
     def radius(self) -> float:
-        """Return what the row sums, as a vector, prove [Collatz, Wielandt]."""
+        """Return the bound of the row sums, as a vector [Collatz, Wielandt]."""
         return self._radius
 
     def component(self) -> IntArray:
-        """Return one component: all are taken to depend on each other."""
+        """Return one component: all places count as dependent."""
         return np.zeros(self.n, dtype=np.int64)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """Refuse: no factorisation of so large a matrix is kept."""
+        """Refuse: a factorisation of so large a matrix is not stored."""
         return self.dense()
 
     def content(self) -> Mapping[str, Any]:
-        """Return places and function."""
+        """Return the places and the function."""
         return self._origin
 
     def describe(self) -> str:
@@ -92,7 +84,7 @@ class KernelInBlocks(Correlation):
 
 
 def kernel_correlation(coordinates: FloatArray, function: Function, support: float | None) -> Correlation:
-    """Return the correlations of places: whole, sparse where they end at a distance, or in blocks."""
+    """Return the correlations of places: whole, sparse up to their support, or in blocks."""
     n = len(coordinates)
     if support is not None:
         ended = check_sparse("function", _within(coordinates, function, support))
@@ -109,7 +101,7 @@ def kernel_correlation(coordinates: FloatArray, function: Function, support: flo
 
 
 def origin_of(coordinates: FloatArray, function: Function) -> dict[str, Any]:
-    """Return what a kernel's matrix is computed from: places, and the function at some distances.
+    """Return the inputs of a kernel's matrix: places, and the function at some distances.
 
     Values of the function are rounded to 9 digits, since platforms differ in the last ones.
     """
@@ -119,14 +111,14 @@ def origin_of(coordinates: FloatArray, function: Function) -> dict[str, Any]:
 
 
 def correlations(first: FloatArray, second: FloatArray, function: Function) -> FloatArray:
-    """Return the function of the distances between places of two lists, checked."""
+    """Return the checked function of the distances between places of two lists."""
     from scipy.spatial.distance import cdist
 
     return checked(function, cdist(first, second))
 
 
 def checked(function: Function, distances: FloatArray) -> FloatArray:
-    """Return the function of distances."""
+    """Return the checked function of distances."""
     expected = "correlations from -1 to 1, one for each distance, 1 at the distance 0"
     try:
         found = np.array(function(distances), dtype=np.float64)

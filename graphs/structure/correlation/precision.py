@@ -16,18 +16,18 @@ from graphs.structure.correlation.interface import ConditionalBounds, Correlatio
 
 __all__ = ["ConditionalAutoregression"]
 
-#: How often an approximate solution is lifted to one that is proved to be above.
+#: Most lifts of an approximate solution to one that is proved to be above.
 LIFTS = 8
 
-#: Graphs of at most so many nodes are inverted whole.
+#: Graphs with at most so many nodes are inverted whole.
 SMALL = 1024
 
-#: Powers of the matrix of neighbours that are formed, and most entries that they may have in all.
+#: Most powers of the matrix of neighbours, and most entries of all powers together.
 POWERS = 12
 MOST_ENTRIES = 16_000_000
 
-#: Steps towards the eigenvector of the largest eigenvalue, how near bounds from both sides have to be, and the least
-#: entry that a step leaves.
+#: Most power steps for the largest eigenvalue, the relative gap of its two bounds at which they end, and the least
+#: entry of a vector, which has to stay positive.
 STEPS = 12
 CLOSE = 1e-4
 TINY = 1e-9
@@ -37,22 +37,8 @@ class ConditionalAutoregression(Correlation):
     """Gaussian values whose mean given all others is rho times the weighted mean of their neighbours.
 
     The precision matrix is Q = D - rho W up to a factor: W the weights of edges, D the diagonal matrix of their sums at
-    each node (1 at a node without an edge). The correlation matrix is that of the inverse of Q.
-
-    Parameters
-    ----------
-    edges : ndarray of shape (E, 2)
-        The two nodes of each edge.
-    weights : ndarray of shape (E,)
-        Positive.
-    nodes : int
-        Number of nodes.
-    n : int
-        The first n nodes are the records; the values of the others are not observed.
-    rho : float
-        Between -1 and 1.
-    degrees : ndarray of shape (nodes,), optional
-        Diagonal of Q where it is more than the sums of the weights of edges.
+    each node (1 at a node without an edge, or `degrees`). The correlation matrix is that of the inverse of Q. The first
+    n nodes are the records; the values of the others are not observed.
     """
 
     def __init__(
@@ -109,8 +95,8 @@ class ConditionalAutoregression(Correlation):
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """Draw the values, which have unit variances as far as `variances` is exact.
 
-        Q = (1 - |rho|) D + |rho| B' W B, B the incidence matrix with the signs of rho: a vector with that covariance is
-        drawn from single normals, and Q is solved for it.
+        Q = (1 - |rho|) D + |rho| B' W B, B the incidence matrix with the signs of rho. A vector with that covariance is
+        drawn from standard normals, and a linear system with Q is solved for it.
         """
         first, second = self._edges.T
         rho = abs(self._rho)
@@ -147,7 +133,7 @@ class ConditionalAutoregression(Correlation):
         return matrix
 
     def given(self, members: IntArray, known: BoolArray) -> ConditionalBounds | None:
-        """Return bounds for what is left: its precision matrix is that of all, without the known rows and columns."""
+        """Return bounds for the unknown values: their precision matrix is Q without the known rows and columns."""
         if self._rho < 0.0:
             return None
         place = np.full(self._nodes, -1, dtype=np.int64)
@@ -171,7 +157,7 @@ class ConditionalAutoregression(Correlation):
 
     @cached_property
     def _root(self) -> FloatArray:
-        """Upper bounds on one over the standard deviation of each node's value."""
+        """Upper bounds on the inverse standard deviation of each node's value."""
         return up(1.0 / np.sqrt(self.variances), 4)
 
     @cached_property
@@ -190,7 +176,7 @@ class ConditionalAutoregression(Correlation):
         return np.asarray(value - 4.0 * (self._nodes + 8) * UNIT * size, dtype=np.float64)
 
     def _variances_by_walks(self) -> FloatArray:
-        """Take x among the polynomials of A = D^-1/2 W D^-1/2 at node i: only (A^k)_ii is needed, from walks."""
+        """Take x among the polynomials of A = D^-1/2 W D^-1/2 at node i, for which walks give the entries (A^k)_ii."""
         from scipy.sparse import csr_array, diags_array
 
         scale = diags_array(1.0 / np.sqrt(self._degrees))
@@ -205,7 +191,7 @@ class ConditionalAutoregression(Correlation):
 
     @staticmethod
     def _width(normal: Any, reach: int) -> int:
-        """Return how many nodes are about so many steps from a node, from some of them."""
+        """Return about how many nodes are within so many steps of a node."""
         rows = normal[np.linspace(0, normal.shape[0] - 1, 64).astype(np.int64)]
         for _ in range(reach - 1):
             rows = rows @ normal
@@ -238,7 +224,7 @@ class ConditionalAutoregression(Correlation):
         value = 2.0 * np.einsum("ik,ik->i", chosen, moments[:, :reach])
         value -= np.einsum("ik,ikl,il->i", chosen, form, chosen)
         sizes = np.abs(chosen).sum(axis=1)
-        # moments are sums of products of non-negative numbers, relative errors of which add up, and are at most 1
+        # moments are at most 1, and sums of products of non-negative numbers, whose relative errors add up
         terms = 2 * reach * (2 * self._links + 16) + int(np.diff(power.indptr).max(initial=0)) + 2 * reach**2 + 64
         error = 4.0 * terms * UNIT * (sizes + sizes**2)
         return np.asarray(value - error, dtype=np.float64)
@@ -263,7 +249,7 @@ class ConditionalAutoregression(Correlation):
         return np.full(self._nodes, math.inf)
 
     def _of_records(self, values: FloatArray) -> FloatArray:
-        """Return values of nodes with those of nodes that are no records set to 0."""
+        """Return values of nodes, with 0 at nodes that are no records."""
         found = values.copy()
         found[self.n :] = 0.0
         return found

@@ -19,7 +19,7 @@ from graphs.structure.correlation.interface import MOST_GIVEN, ConditionalBounds
 
 __all__ = ["SparseCorrelation", "check_sparse"]
 
-#: Blocks of at most so many values are treated as dense matrices, and so many blocks at most.
+#: Largest size and number of the blocks treated as dense matrices.
 SMALL = 1024
 MOST_BLOCKS = 256
 
@@ -27,24 +27,19 @@ MOST_BLOCKS = 256
 WIDEST = 4e9
 MOST_BAND = 50_000_000
 
-#: Lanczos steps that look for a negative eigenvalue, and the degree of the polynomial that is taken for a square root.
+#: Lanczos steps of the search for a negative eigenvalue, and the degree of the polynomial for the square root.
 LANCZOS = 80
 DEGREE = 200
 
-#: Steps towards the eigenvector of the largest eigenvalue, and how near bounds from both sides have to be.
+#: Most power steps for the largest eigenvalue, and the relative gap of its two bounds at which they end.
 STEPS = 60
 CLOSE = 1e-4
 
 
 class SparseCorrelation(Correlation):
-    """A correlation matrix in compressed rows.
+    """A correlation matrix in compressed rows, as `check_sparse` returns it.
 
-    Parameters
-    ----------
-    matrix : scipy.sparse.csr_array of shape (n, n)
-        As `check_sparse` returns it.
-    origin : mapping, optional
-        What the matrix was computed from, where that says more exactly what it is than its rounded entries.
+    `origin` replaces the rounded entries in the model's fingerprint, where they were computed from exact inputs.
     """
 
     def __init__(self, matrix: Any, origin: Mapping[str, Any] | None = None) -> None:
@@ -55,7 +50,7 @@ class SparseCorrelation(Correlation):
         self._terms = float(np.diff(matrix.indptr).max()) + 4.0
 
     def dominating(self) -> FloatArray:
-        """Return the row sums of absolute values, or what is better in small blocks with mixed signs."""
+        """Return the row sums of absolute values, or better diagonals in small blocks with mixed signs."""
         found: FloatArray = up(np.asarray(abs(self._matrix).sum(axis=1)).ravel(), self._terms)
         for members in self._small_blocks if self._mixed else []:
             better = dominating_diagonal(self._matrix[members][:, members].toarray())
@@ -64,7 +59,7 @@ class SparseCorrelation(Correlation):
         return found
 
     def radius(self) -> float:
-        """Return the larger of the eigenvalues of small blocks, and what a vector proves for others.
+        """Return the larger of the eigenvalues of small blocks and the bound of a vector for the others.
 
         For positive v the largest ``(|R| v)_i / v_i`` is at least the largest eigenvalue [Collatz, Wielandt].
         """
@@ -87,7 +82,7 @@ class SparseCorrelation(Correlation):
         return max(found, best)
 
     def least(self) -> float:
-        """Return what diagonal dominance leaves of the ones on the diagonal, rounded down."""
+        """Return the diagonal less the row sums of the other absolute values, rounded down."""
         sums = np.asarray(abs(self._matrix).sum(axis=1)).ravel()
         return max(2.0 - float(up(sums, self.n).max()) - 4 * UNIT, 0.0)
 
@@ -112,7 +107,7 @@ class SparseCorrelation(Correlation):
         return drawn
 
     def content(self) -> Mapping[str, Any]:
-        """Return the entries that are not zero, and where they are, or what they were computed from."""
+        """Return the nonzero entries with their positions, or the origin."""
         if self._origin is not None:
             return self._origin
         entries = self._matrix.tocoo()
@@ -128,7 +123,7 @@ class SparseCorrelation(Correlation):
         return matrix
 
     def given(self, members: IntArray, known: BoolArray) -> ConditionalBounds | None:
-        """Return bounds for what is left of a small component."""
+        """Return bounds for the unknown values of a small component."""
         few = len(members) <= MOST_GIVEN
         return given_values(self._matrix[members][:, members].toarray(), known) if few else None
 
@@ -148,7 +143,7 @@ class SparseCorrelation(Correlation):
 
     @property
     def _small_blocks(self) -> list[IntArray]:
-        """The blocks that are treated as dense matrices: none where there are too many."""
+        """The blocks treated as dense matrices: none where there are too many."""
         small = [members for members in self._blocks if len(members) <= SMALL]
         return small if len(small) <= MOST_BLOCKS else []
 
