@@ -164,7 +164,7 @@ def test_a_mixture_of_labelled_and_unlabelled_is_refused(ring: Any) -> None:
         diagnose(values, graph=ring, groups=firms.to_numpy())
     with pytest.raises(ArgumentError, match=r"order must be .*`values`"):
         diagnose(values, graph=ring, order=range(PEOPLE))
-    with pytest.raises(ArgumentError, match=r"order: True"):
+    with pytest.raises(ArgumentError, match=r"order must be .*; got True"):
         diagnose(values, graph=ring, order=True)
     with pytest.raises(ArgumentError, match=r"groups must be .*`values`"):
         diagnose(values, groups=firms.to_numpy())
@@ -227,7 +227,7 @@ def test_budgets_of_labelled_records_follow_labels(ring: Any) -> None:
         by_hand = model.leakage([budgets[node] for node in ring.nodes], adversary="uninformed")
         for given in (budgets, pd.Series(budgets), pd.Series(budgets).sample(frac=1)):
             np.testing.assert_array_equal(model.leakage(given, adversary="uninformed"), by_hand)
-    with pytest.raises(ArgumentError, match=r"epsilon: a mapping"):
+    with pytest.raises(ArgumentError, match=r"epsilon must be .*; got a mapping"):
         Groups([0, 1]).leakage({0: 0.1, 1: 0.2})
     epsilon = {0: 0.1, 1: 0.2}
     assert Groups([0, 1]).leakage(list(epsilon.values())).tolist() == [0.1, 0.2]

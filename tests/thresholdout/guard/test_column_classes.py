@@ -175,7 +175,7 @@ def test_what_is_missing_is_of_no_class(engine: Engine, table: pd.DataFrame) -> 
         found, expected = lazy.score("said", metric), eager.score(Column("said", [0, 1]), metric, cv="training")
         assert shown(found) == shown(expected)
     gone.loc[gone.index[N:][:4], "said"] = None
-    with pytest.raises(InputError, match=r"train_values: 4 of 1500 values missing"):
+    with pytest.raises(InputError, match=r"train_values must be .*; got 4 of 1500 values missing"):
         guards(engine, gone, "y")[0].score("said", "f1")
     gone = table.copy()
     gone["kind"] = gone["kind"].where(gone.index != N, None)

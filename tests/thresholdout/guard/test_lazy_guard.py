@@ -577,10 +577,10 @@ def test_training_records_without_a_prediction_are_refused_free(
     metric = "accuracy" if column == "good" else "brier_score"
     guard = lazy_guard(engine, table.drop(columns=["good", "p"]).assign(base=table[column]))
     guard.join(engine(table[["id", column]][: 2 * N - 7]), on="id")  # the last 7 are training records
-    with pytest.raises(InputError, match=f"estimator: 7 of {N} training records without a prediction"):
+    with pytest.raises(InputError, match=rf"estimator must be .*; got 7 of {N} training records without a prediction"):
         guard.score(column, metric)
     for pair in ((column, "base"), ("base", column)):
-        with pytest.raises(InputError, match=f"b: 7 of {N} training records without a prediction"):
+        with pytest.raises(InputError, match=rf"b must be .*; got 7 of {N} training records without a prediction"):
             guard.compare(*pair, metric)
     assert guard.history.empty
     assert guard.score(column, metric, train_values=0.8).query == 1

@@ -218,7 +218,9 @@ def test_a_plan_is_for_the_guard_after_the_looks(model: Any) -> None:
         HOLDOUT, dependence=dependence, mechanism=planned.parameters, prior_queries=PriorQueries(3, 101)
     )
     assert guard.parameters == planned.parameters
-    with pytest.raises(InputError, match=r"prior_queries: None, beside parameters that were planned after 13\.85 nats"):
+    with pytest.raises(
+        InputError, match=r"prior_queries must be .*; got None, beside parameters that were planned after 13\.85 nats"
+    ):
         Thresholdout(HOLDOUT, dependence=dependence, mechanism=planned.parameters)
 
 

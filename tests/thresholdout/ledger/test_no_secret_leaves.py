@@ -84,7 +84,9 @@ def test_a_server_gets_nothing_without_a_key(server: Server, tmp_path: Path, mon
     monkeypatch.delenv(KEY_VARIABLE)
     where = server.emptied_database()
     for use in (open_ledger, SQLLedger):
-        with pytest.raises(InputError, match="key: none, for a ledger on a server, which writes") as caught:
+        with pytest.raises(
+            InputError, match=r"key must be .*; got none, for a ledger on a server, which writes"
+        ) as caught:
             use(where)
         for words in (
             "thresholdout ledger new-key guard.key",
@@ -93,7 +95,7 @@ def test_a_server_gets_nothing_without_a_key(server: Server, tmp_path: Path, mon
         ):
             assert words in str(caught.value)
         assert "open_ledger(address, key_file='guard.key')" in str(caught.value)
-    with pytest.raises(InputError, match="key: none"):
+    with pytest.raises(InputError, match=r"key must be .*; got none"):
         rotate_key(where, new_key=KEY)
     assert server.run("SELECT 1 FROM pg_namespace WHERE nspname = 'thresholdout'", "emptied") == []
     monkeypatch.chdir(tmp_path)

@@ -57,7 +57,9 @@ def test_a_second_fit_does_not_get_the_same_target_again(name: str) -> None:
     assert 1.9 < model.privacy_report_.epsilon <= 2.0
     before = model.privacy_report_
     learned = np.copy(model.coef_)
-    with pytest.raises(InputError, match=r"epsilon: 2, of which earlier calls have spent (2|1\.9)") as refused:
+    with pytest.raises(
+        InputError, match=r"epsilon must be .*; got 2, of which earlier calls have spent (2|1\.9)"
+    ) as refused:
         quiet_fit(model)
     for words in ("a larger epsilon for all calls together", "in its place", "warm_start=False"):
         assert words in str(refused.value)
@@ -155,7 +157,7 @@ def test_the_calls_that_the_warning_names_work(change: dict[str, Any], limit: fl
 def test_more_steps_alone_do_not_stretch_a_spent_target() -> None:
     """Sibling of the warm start: a larger n_steps has the noise found anew, for steps that have nothing left."""
     model = spent_classifier().set_params(n_steps=24)
-    with pytest.raises(InputError, match=r"epsilon: 2, of which earlier calls have spent") as refused:
+    with pytest.raises(InputError, match=r"epsilon must be .*; got 2, of which earlier calls have spent") as refused:
         model.partial_fit(X, LABELS)
     assert "noise_multiplier= in its place" in str(refused.value)
     assert model.n_steps_ == 12

@@ -118,7 +118,7 @@ def test_a_target_is_for_all_calls_together() -> None:
     model.set_params(epsilon=3.0).fit(X, Y)
     assert 2.85 < model.privacy_report_.epsilon <= 3.0
     assert model.noise_multiplier_ != noise
-    with pytest.raises(InputError, match=r"epsilon: 2.5, of which earlier calls have spent"):
+    with pytest.raises(InputError, match=r"epsilon must be .*; got 2.5, of which earlier calls have spent"):
         model.set_params(epsilon=2.5).fit(X, Y)
     assert model.privacy_report_.details["steps"] == 24
 
