@@ -1,36 +1,32 @@
-"""Limits from constant bets: for the mean of independent values in [0, 1] of any laws, sharp where they vary little.
+"""Limits from constant bets: for the mean of independent values in [0, 1] of any laws, narrow where values vary little.
 
-Let the values have expectations p_i with mean p, and l be fixed before the values are looked at, ``0 <= l <= 1/m``.
-Then
+The values have expectations p_i with mean p. The bet l is fixed before the values are seen, ``0 <= l <= 1/m``. Then
 
     W_l(m) = prod_i (1 + l (x_i - m))
 
 is not negative, and its mean is ``prod (1 + l (p_i - m)) <= (1 + l (p - m))^n``, by the inequality of the arithmetic
 and the geometric mean: at most 1 if p <= m. So ``W_l(m) >= 1/d`` refutes every mean of at most m, with probability of
-error at most d (Markov). A bet that changed along the records would need one conditional expectation for all of them:
-here the expectations may differ. The lower limit of a fixed l is the largest m that is refuted, and W_l falls with m.
+error at most d (Markov). A bet that changed along the records would need one conditional expectation for all of them;
+here the expectations may differ. W_l falls with m, so the lower limit of a fixed l is the largest m that it refutes.
 
 A good l is near ``sqrt(2 ln(1/d) / (n v))``, v the variance, which has to come from elsewhere: from the training part.
-A v that is wrong costs width and nothing else. `placed_bet` has the best one for values of a simple law.
+A wrong v costs width and nothing else. `placed_bet` has the best l for values of a simple law.
 
 Upper limits are lower ones of ``1 - x``. Behind a noisy edge the test is ``ln W + l n nu >= ln(1/d) + c``, with nu a
 sum of independent Laplace variables in units of the range: ``E W e^(l n nu) <= E e^(l n nu) = e^c``.
 
-Bets on values of which only sums are known: the wealth of a bet, bounded from below.
+*Values of which only sums are known.* For ``u > -1``, ``ln(1 + u) - u = -u^2 g(u)`` with
+``g(u) = int_0^1 s / (1 + s u) ds``, which falls with u. A value x in [0, 1] has ``x - m >= -m``: for ``t = l m < 1``
 
-For ``u > -1``, ``ln(1 + u) - u = -u^2 g(u)`` with ``g(u) = int_0^1 s / (1 + s u) ds``, which falls with u. A value x in
-[0, 1] has ``x - m >= -m``, so with ``t = l m < 1``
+    ln(1 + l (x - m)) >= l (x - m) - l^2 (x - m)^2 h(t),   h(t) = g(-t) = (-ln(1 - t) - t) / t^2.
 
-    ln(1 + l (x - m)) >= l (x - m) - l^2 (x - m)^2 h(t),   h(t) = g(-t) = (-ln(1 - t) - t) / t^2,
-
-and the sum over all records needs their number, their sum and the sum of their squares:
+The sum over all records needs their number, their sum and the sum of their squares, or an upper bound of the latter:
 
     ln W_l(m) >= l n (xbar - m) - l^2 h(l m) sum (x_i - m)^2.
 
-A bet that wins by this bound wins (`thresholdout.limits.bets`), so whatever rests on such bets stays proved. An upper
-bound of the sum of squares serves as well as the sum. It wins a little less often, by about ``l (1 + 2 m) / 3`` of what
-it loses on squares, where l is small as ``1 / sqrt(n)``. Where all values are 0, 1/2 and 1, as those of a difference of
-two models that are right or wrong, three counts give the wealth itself.
+A bet that wins by this bound wins. It wins a little less often, by about ``l (1 + 2 m) / 3`` of its loss on squares,
+where l is small as ``1 / sqrt(n)``. Where all values are 0, 1/2 and 1, as those of a difference of two models that are
+right or wrong, three counts give the wealth itself.
 """
 
 from __future__ import annotations
@@ -62,24 +58,14 @@ __all__ = [
     "wins",
 ]
 
-_SUM_SLACK: Final = 1e-9
-_NEAR: Final = 2.0**-7
-_TERMS: Final = 9
-_ROUNDING: Final = 2.0**-48
+_SUM_SLACK: Final = 1e-9  # nats; far above the rounding of the few operations that follow the sums
+_NEAR: Final = 2.0**-7  # below it cancellation costs the closed form of h more than 2**-45 of itself
+_TERMS: Final = 9  # of the series of h; the rest is bounded by a geometric series
+_ROUNDING: Final = 2.0**-48  # of a term: 32 units in the last place, for a handful of operations
 
 
 class Sums(ABC):
-    """What is known of values in [0, 1] on which bets are placed. Secret: it shows their number only.
-
-    Attributes
-    ----------
-    size : int
-        Number of values.
-    bits : int
-        Digits of the grid that they are on.
-    total : int
-        Their sum, in steps of ``2**-bits``.
-    """
+    """Sums of values in [0, 1] on which bets are placed, in steps of ``2**-bits``. Secret: it shows their number only."""
 
     __slots__ = ("bits", "size", "total")
 
@@ -97,31 +83,15 @@ class Sums(ABC):
 
     @abstractmethod
     def log_wealth(self, bet: float, mean: float, *, mirrored: bool = False) -> float:
-        """Return a lower bound on ``ln prod (1 + l (x_i - m))``; see `thresholdout.limits.bets.log_wealth`."""
+        """Return a lower bound on ``ln prod (1 + l (x_i - m))``."""
 
     def wins(self, bet: float, mean: float, needed: float, *, mirrored: bool = False) -> bool:
-        """Return whether the logarithm of the wealth is at least a number, as far as it is bounded from below."""
+        """Return whether the lower bound of the log wealth reaches a number."""
         return self.log_wealth(bet, mean, mirrored=mirrored) >= needed
 
 
 class Moments(Sums):
-    """The sum of values and of their squares.
-
-    Parameters
-    ----------
-    size, bits, total : int
-        As in `Sums`.
-    squares : int
-        Sum of the squares, in steps of ``4**-bits``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from thresholdout.limits.bets import log_wealth
-    >>> known, values = Moments(1000, 1, 1040, 1120), np.repeat([0.5, 1.0], [960, 40])
-    >>> known, round(known.log_wealth(0.2, 0.5), 3), round(log_wealth(values, 0.2, 0.5), 3)
-    (<Moments n=1000>, 3.786, 3.812)
-    """
+    """The sum of values and of their squares, the latter in steps of ``4**-bits``."""
 
     __slots__ = ("_squares",)
 
@@ -130,7 +100,7 @@ class Moments(Sums):
         self._squares = squares
 
     def log_wealth(self, bet: float, mean: float, *, mirrored: bool = False) -> float:
-        """Return the lower bound that the moments give; see `Sums.log_wealth`."""
+        """Return the lower bound that the moments give."""
         exposed = math.nextafter(bet * mean, math.inf)
         if exposed >= 1.0:
             return -math.inf
@@ -140,7 +110,7 @@ class Moments(Sums):
 
 
 class ManyValues(Sums):
-    """Values on the grid, and their sums with bounds on that of squares, which most often say whether a bet wins.
+    """Values on the grid, and their sums with bounds on that of squares, which mostly decide whether a bet wins.
 
     Notes
     -----
@@ -148,14 +118,6 @@ class ManyValues(Sums):
     ``-1 < u <= b`` also ``ln(1 + u) <= u - u^2/2 + u^3/3 <= u - (1/2 - b/3) u^2``, and u is at most ``l (1 - m)``.
     Where that bound, with the smaller sum of squares, is not enough, the values would not be enough either. The bounds
     are about ``l/3`` of the sum of all u^2 apart; between them the values decide.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> values = np.repeat([0.5, 1.0], [960, 40])
-    >>> known = ManyValues(1000, 1, 1040, (1120, 1120), lambda: values)
-    >>> [known.wins(0.2, 0.5, needed) for needed in (3.78, 3.81, 3.82)], round(known.log_wealth(0.2, 0.5), 3)
-    ([True, True, False], 3.812)
     """
 
     __slots__ = ("_found", "_squares", "_values")
@@ -176,11 +138,11 @@ class ManyValues(Sums):
         return self._found
 
     def log_wealth(self, bet: float, mean: float, *, mirrored: bool = False) -> float:
-        """Return the wealth of the values, rounded down; see `Sums.log_wealth`."""
+        """Return the wealth of the values, rounded down."""
         return log_wealth(self.values, bet, mean, mirrored=mirrored)
 
     def wins(self, bet: float, mean: float, needed: float, *, mirrored: bool = False) -> bool:
-        """Return whether the logarithm of the wealth is at least a number; see `Sums.wins`."""
+        """Return whether the logarithm of the wealth is at least a number."""
         least, most = self._squares
         if Moments(self.size, self.bits, self.total, most).log_wealth(bet, mean, mirrored=mirrored) >= needed:
             return True
@@ -192,18 +154,7 @@ class ManyValues(Sums):
 
 
 class ThreeValues(Sums):
-    """How many values are 0, 1/2 and 1, where there are no others.
-
-    Parameters
-    ----------
-    zeros, halves, ones : int
-        Their numbers.
-
-    Examples
-    --------
-    >>> ThreeValues(10, 960, 30), round(ThreeValues(10, 960, 30).log_wealth(0.5, 0.5), 3)
-    (<ThreeValues n=1000>, 3.817)
-    """
+    """The numbers of values 0, 1/2 and 1, where there are no others."""
 
     __slots__ = ("_counts",)
 
@@ -217,7 +168,7 @@ class ThreeValues(Sums):
         return self._counts
 
     def log_wealth(self, bet: float, mean: float, *, mirrored: bool = False) -> float:
-        """Return the wealth, rounded down; see `Sums.log_wealth`."""
+        """Return the wealth, rounded down."""
         if bet * mean >= 1.0:
             return -math.inf
         counts = reversed(self._counts) if mirrored else self._counts
@@ -227,19 +178,13 @@ class ThreeValues(Sums):
 
 
 def loss_factor(exposed: float) -> float:
-    """Return ``h(t) = (-ln(1 - t) - t) / t^2``, rounded up; it is ``1/2 + t/3 + t^2/4 + ...``.
-
-    Examples
-    --------
-    >>> round(loss_factor(0.0), 6), round(loss_factor(0.5), 6)
-    (0.5, 0.772589)
-    """
+    """Return ``h(t) = (-ln(1 - t) - t) / t^2``, rounded up; it is ``1/2 + t/3 + t^2/4 + ...``."""
     t = exposed
     if t < _NEAR:
         found = sum(t**k / (k + 2) for k in range(_TERMS)) + t**_TERMS / ((_TERMS + 2) * (1.0 - t))
     else:
         found = (-math.log1p(-t) - t) / (t * t)
-    return found * (1.0 + 2.0**-32)
+    return found * (1.0 + 2.0**-32)  # far above the error of either branch
 
 
 def _scaled(known: Sums, squares: int, bet: float, mean: float, mirrored: bool) -> tuple[float, float]:
@@ -256,24 +201,18 @@ def _log1p(u: Fraction) -> float:
     return math.log1p(float(u)) if abs(u) < Fraction(1, 2) else math.log(float(1 + u))
 
 
-_SLACK: Final = 1e-9
+_SLACK: Final = 1e-9  # nats, and distance of a bet from the largest one
+# The following place a bet. They cost width at most, never validity.
 _BOLDEST: Final = 0.98  # of the largest bet, for values that are 0, 1 or near the mean
 _GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
-_GOLDEN_STEPS: Final = 16
-_ROUNDS: Final = 6
+_GOLDEN_STEPS: Final = 16  # leave 0.05 % of the range of ln l; the radius is flat around its minimum
+_ROUNDS: Final = 6  # of Newton's method; it converges quadratically
 _CLOSE: Final = 1e-6
-_PLACED: Final = 0.8  # of the largest bet
+_PLACED: Final = 0.8  # of the largest bet: one value of 0 then costs ln 5 at most
 
 
 def log_wealth(values: NDArray[np.float64] | Sums, bet: float, mean: float, *, mirrored: bool = False) -> float:
-    """Return ``ln prod (1 + l (x_i - m))``, rounded down.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> round(log_wealth(np.array([0.5, 1.0, 0.0]), 1.0, 0.5), 6) == round(float(np.log(0.75)), 6)
-    True
-    """
+    """Return ``ln prod (1 + l (x_i - m))``, rounded down."""
     if isinstance(values, Sums):
         return values.log_wealth(bet, mean, mirrored=mirrored)
     largest, buffer = 0.0, np.empty(min(values.size, SLICE))
@@ -294,6 +233,7 @@ def log_wealth(values: NDArray[np.float64] | Sums, bet: float, mean: float, *, m
         return float(np.add.reduce(part))
 
     total = sum_in_slices(terms, values.size)
+    # 8 units in the last place of the largest term, for the rounding of each term and of the sums
     return total - _SLACK - 2.0**-50 * values.size * largest
 
 
@@ -305,20 +245,7 @@ def wins(values: NDArray[np.float64] | Sums, bet: float, mean: float, needed: fl
 
 
 def bet_lower(values: NDArray[np.float64] | Sums, bet: float, log_level: float, *, mirrored: bool = False) -> float:
-    """Return the lower limit for the mean of the expectations that a fixed bet gives.
-
-    Notes
-    -----
-    `bet`: l, positive. Means of at least ``1/l`` are never refuted.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> values = np.repeat([0.5, 1.0, 0.0], [950, 35, 15])
-    >>> limit = bet_lower(values, 0.8, -4.38)
-    >>> round(limit, 4), round(float(values.mean()), 4)
-    (0.4997, 0.51)
-    """
+    """Return the lower limit for the mean of the expectations from a fixed bet; it is below ``1/l``."""
     if not wins(values, bet, 0.0, -log_level, mirrored=mirrored):
         return 0.0
     most = min(1.0, (1.0 - _SLACK) / bet)
@@ -326,24 +253,14 @@ def bet_lower(values: NDArray[np.float64] | Sums, bet: float, log_level: float, 
 
 
 def best_bet(mean: float, variance: float, n: int, log_level: float, most: float = math.inf) -> tuple[float, float]:
-    r"""Return a bet against means of at most `mean`, and how far above it a mean has to be for the bet to win.
+    """Return a bet against means of at most `mean`, and how far above it a mean has to be for the bet to win.
 
-    To place a claim, not for a guarantee. The values are taken to be 0, 1 or `mean`, the boldest law with this
+    To place a hypothesis, not for a guarantee. The values are taken to be 0, 1 or `mean`, the boldest law with this
     variance v about m: with a mean of ``m + r`` a bet l then wins ``ln(1/d)`` of n records on average where
 
         v (a + b) + r (m a - (1 - m) b) = ln(1/d) / n,   a = ln(1 + l (1 - m)) / (1 - m),  b = ln(1 - l m) / m,
 
     linear in r; the bet is the one with the smallest r. For differences of two models, ``x = (z + 1)/2``, it is exact.
-
-    Notes
-    -----
-    l, below ``1 / m``, and r.
-
-    Examples
-    --------
-    >>> bet, radius = best_bet(0.5, 0.0125, 1000, -4.38)
-    >>> round(bet, 2), round(radius, 4)
-    (0.82, 0.0103)
     """
     rest = 1.0 - mean
     needed = -log_level / n
@@ -376,16 +293,10 @@ def placed_bet(
 ) -> tuple[float, float]:
     """Return the largest lower limit that a bet is expected to win, and the bet.
 
-    To place a claim, not for a guarantee. The values are taken to be 0, 1 or `common`, in shares that give them this
-    mean and variance; differences of two models that are right or wrong are exactly that, with a half in common. The
-    bet against an end e wins most on average where the derivative by l of ``E ln(1 + l (x - e))`` is 0 (Kelly), and the
-    limit is the e at which n times this is what is needed.
-
-    Examples
-    --------
-    >>> end, bet = placed_bet(0.51, 0.0075, 0.5, 1000, 4.38)
-    >>> round(end, 4), round(bet, 2)
-    (0.5023, 1.1)
+    To place a hypothesis, not for a guarantee. The values are taken to be 0, 1 or `common`, in shares that give them
+    this mean and variance. Differences of two models that are right or wrong are exactly that, with a half in common.
+    The bet against an end e wins most on average where the derivative by l of ``E ln(1 + l (x - e))`` is 0 (Kelly).
+    The limit is the e at which n times this is the number of nats needed.
     """
     shift = mean - common
     square = variance + shift * shift

@@ -7,16 +7,14 @@ law only where this holds; for ``k = 1`` from the union bound ``P(S >= 1) <= n p
 (at levels above a quarter, and below the smallest float). Every limit here is therefore valid for any laws, and for one
 law it is the Clopper-Pearson limit except at ``k = 1``.
 
-A limit is the answer to a query about one fixed k: the largest p at which ``P(S >= k)`` is at most the level for
-every choice of laws with mean at most p. So the best of several bounds may be taken.
+A limit concerns one fixed k: the largest p at which ``P(S >= k)`` is at most the level for every choice of laws with
+mean at most p. So the best of several bounds may be taken.
 
-Tails of the binomial law itself, for records of one law: the sign test, and the limits for a win rate.
+*One law* (`log_one_law_tail`), for the sign test and win rates. Of K discordant records one of two models wins
+Bin(K, theta), if the records are independent and have one law. That tail is about this law only, also below
+``k = K theta + 1``.
 
-`thresholdout.limits.binomial` has bounds that hold for different laws too. Given the number K of records on which
-exactly one of two models is right, the wins of one of them are Bin(K, theta) if the records are independent and have
-one law; the bounds here are about that law only, also below ``k = K theta + 1``.
-
-*Behind a noisy edge.* A test compares a mean with a threshold, both with Laplace noise: it passes where ``K >= a +
+*Behind a noisy edge.* A test compares a mean with a threshold, both with Laplace noise. It passes where ``K >= a +
 nu``: K the holdout's integer statistic, a an edge that is fixed, nu the sum of independent Laplace variables, on
 lattices (of either sign: their law is symmetric). The probability of this is
 
@@ -29,7 +27,7 @@ on any lattice, ``P(nu = m h)`` proportional to ``exp(-|m| h/s)``, with r = h/s 
     E exp(theta nu) = 1 / (1 - sinh(theta h/2)^2 / sinh(r/2)^2) <= 1 / (1 - theta^2 s^2),
 
 the moment of the continuous law, since sinh(x)/x increases. (For a finer lattice than that of K the tail is read at the
-next integer, where it is at most what the secant says.)
+next integer, where it is at most the secant.)
 
 *Counts.* The binomial survival function S is log-concave in j, so its logarithm lies below every secant of neighbours
 that is continued outside of them: with ``theta = ln S(a-1)/S(a)``, ``S(a+m) <= S(a) e^(-theta m)`` for every integer m.
@@ -43,12 +41,11 @@ and the second term is small where the edge is many scales of the noise above c.
 *Means.* ``T(x) = exp(-N kl(x, p))`` for x >= p, and 1 below: for every theta, ``ln T(x)`` is at most
 ``N ln(1 - p + p e^(theta/N)) - theta x`` (the conjugate of the relative entropy; at x = p by Jensen's inequality, and
 so below). With the edge put in and the noise's moment added, this is the level at one p, in closed form, for each
-theta; the best theta is searched for, and the limit is valid whatever it is. *Hoeffding's form*,
+theta. The search takes the best theta, and any theta is valid. *Hoeffding's form*,
 ``ln E exp(theta (q - p)) <= theta^2/(8N)``, gives ``-theta nu + theta^2/(8N) - theta (a - p)`` in the same way: K is q
 itself, and Markov's inequality needs no tail at all.
 
-The bound on the sum needs no sum: noise of a twentieth of a standard deviation widens an interval by 0.5 % at most from
-100 records on.
+Noise of a twentieth of a standard deviation widens an interval by 0.5 % at most from 100 records on.
 """
 
 from __future__ import annotations
@@ -75,13 +72,14 @@ __all__ = [
 
 _SMALLEST: Final = -650.0  # logarithm of the smallest level at which the incomplete beta function is used
 _SHRINK: Final = 1.0 - 1e-9  # moves the tail by 1e-9 and more; the incomplete beta function is off by 1e-12
-_SLACK: Final = 1e-10  # and in proportion to the number of records from ten million on
+_SLACK: Final = 1e-10  # of a tail, in proportion to the number of records beyond `_MANY`
 _MANY: Final = 1e7
+_SMALLEST_TAIL: Final = 1e-280  # smaller ones are near denormal floats and are bounded by relative entropy
 
 
 @cache
 def beta_functions() -> tuple[Any, Any]:
-    """Return the regularised incomplete beta function and its inverse, of scipy, which is loaded when they are used."""
+    """Return scipy's regularised incomplete beta function and its inverse; scipy is loaded at the first call."""
     from scipy.special import betainc, betaincinv
 
     return betainc, betaincinv
@@ -89,20 +87,7 @@ def beta_functions() -> tuple[Any, Any]:
 
 @lru_cache(maxsize=16)  # a limit is checked with it, and then weighed against noise
 def log_binomial_tail(k: int, n: int, p: float) -> float:
-    """Bound ``ln P(S >= k)`` for n independent records with mean p, of any laws; rounded up.
-
-    Notes
-    -----
-    At most 0; ``-inf`` for k = n + 1.
-
-    Examples
-    --------
-    >>> import math
-    >>> round(math.exp(log_binomial_tail(3, 10, 0.1)), 6)  # 1 - 0.9^10 - 10 0.1 0.9^9 - 45 0.01 0.9^8
-    0.070191
-    >>> round(math.exp(log_binomial_tail(1, 10, 0.02)), 6)  # one record may be 1 with probability 0.2
-    0.2
-    """
+    """Bound ``ln P(S >= k)`` for n independent records with mean p, of any laws; rounded up, ``-inf`` for k > n."""
     if k <= 0 or p >= 1.0:
         return 0.0
     if k > n:
@@ -115,22 +100,13 @@ def log_binomial_tail(k: int, n: int, p: float) -> float:
         return min(0.0, union)
     betainc, _ = beta_functions()
     tail = float(betainc(k, n - k + 1, p))
-    if tail > 1e-280:
+    if tail > _SMALLEST_TAIL:
         return min(0.0, math.log(tail) + _SLACK * max(1.0, n / _MANY))
     return min(0.0, -n * coin_divergence(k / n, p) * (1.0 - 1e-9))
 
 
 def binomial_lower(k: int, n: int, log_level: float) -> float:
-    """Return the lower limit for the mean of the records' expectations, given that k of n are 1.
-
-    Examples
-    --------
-    >>> import math
-    >>> round(binomial_lower(950, 1000, math.log(0.025)), 5)
-    0.93461
-    >>> binomial_lower(0, 1000, -3.0), binomial_lower(1, 1000, math.log(0.01))
-    (0.0, 9.999...e-06)
-    """
+    """Return the lower limit for the mean of the records' expectations, given that k of n are 1."""
     if k <= 0:
         return 0.0
     if log_level >= _SMALLEST:
@@ -145,32 +121,14 @@ def binomial_lower(k: int, n: int, log_level: float) -> float:
 
 
 def binomial_upper(k: int, n: int, log_level: float) -> float:
-    """Return the upper limit, the mirror of `binomial_lower`.
-
-    Examples
-    --------
-    >>> import math
-    >>> round(binomial_upper(950, 1000, math.log(0.025)), 5)
-    0.96266
-    """
+    """Return the upper limit, the mirror of `binomial_lower`."""
     return 1.0 if k >= n else min(1.0, 1.0 - binomial_lower(n - k, n, log_level) + UNIT)
 
 
-_SMALLEST_LEVEL: Final = 1e-280  # tails below are bounded by relative entropy
-_LAW_SLACK: Final = 1e-10  # the incomplete beta function is off by 1e-12
 
 
 def log_one_law_tail(k: int, n: int, p: float) -> float:
-    """Return ``ln P(Bin(n, p) >= k)``, rounded up.
-
-    Examples
-    --------
-    >>> import math
-    >>> round(math.exp(log_one_law_tail(4, 5, 0.5)), 8)  # (5 + 1) / 32
-    0.1875
-    >>> log_one_law_tail(0, 0, 0.5), log_one_law_tail(1, 0, 0.5)
-    (0.0, -inf)
-    """
+    """Return ``ln P(Bin(n, p) >= k)``, rounded up."""
     if k <= 0:
         return 0.0
     if k > n or p <= 0.0:
@@ -180,18 +138,18 @@ def log_one_law_tail(k: int, n: int, p: float) -> float:
     from scipy.special import betainc
 
     tail = float(betainc(k, n - k + 1, p))
-    if tail > _SMALLEST_LEVEL:
-        return min(0.0, math.log(tail) + _LAW_SLACK)
+    if tail > _SMALLEST_TAIL:
+        return min(0.0, math.log(tail) + _SLACK)
     return min(0.0, -n * coin_divergence(k / n, p) * (1.0 - 1e-9)) if k > n * p else 0.0
 
 
-_ROUNDS: Final = 10
-_RETREAT: Final = 0.05
+_ROUNDS: Final = 10  # of the search for a limit; each costs two tails of the binomial law
+_RETREAT: Final = 0.05  # of a shortfall, added to the next attempt so that it lands on the valid side
 _FAR: Final = -600.0  # below it the tail is not the binomial one
-_NOISY_SLACK: Final = 1e-10
-_ROUNDED: Final = 1.0 + 1e-9
+_NOISY_SLACK: Final = 1e-10  # of a logarithm, as `_SLACK`
+_ROUNDED: Final = 1.0 + 1e-9  # far above the rounding of a few operations
 _STEEPEST: Final = 600.0  # slope for each record: its exponential is finite
-_SECTIONS: Final = 36
+_SECTIONS: Final = 36  # leave 3e-8 of the range of ln theta; the limit is flat around its maximum
 _GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
 _DEEP: Final = -40.0  # from here on the noise may weigh more than the records
 
@@ -199,31 +157,14 @@ _DEEP: Final = -40.0  # from here on the noise may weigh more than the records
 def log_laplace_moment(theta: float, scale: float) -> float:
     """Bound ``ln E exp(theta nu)`` for a Laplace variable of some scale, continuous or on any lattice; rounded up.
 
-    Notes
-    -----
-    ``-ln(1 - theta^2 scale^2)``; ``inf`` where that is not finite.
-
-    Examples
-    --------
-    >>> round(log_laplace_moment(0.5, 1.0), 6), log_laplace_moment(1.0, 1.0), log_laplace_moment(3.0, 0.0)
-    (0.287682, inf, 0.0)
+    It is ``-ln(1 - theta^2 scale^2)``, or ``inf`` where that is not finite.
     """
     part = (theta * scale) ** 2
     return math.inf if part >= 1.0 - 1e-9 else -math.log1p(-part) * (1.0 + 1e-9)
 
 
 def noisy_binomial_lower(k: int, n: int, log_level: float, scales: tuple[float, ...]) -> float:
-    """Return a lower limit for the mean when what is known is that ``K >= k + nu``, K the number of ones among n.
-
-    Examples
-    --------
-    >>> import math
-    >>> level = math.log(0.025)
-    >>> round(noisy_binomial_lower(950, 1000, level, (0.35, 0.7)), 5) < round(binomial_lower(950, 1000, level), 5)
-    True
-    >>> noisy_binomial_lower(950, 1000, level, (0.35, 0.7)) > 0.934
-    True
-    """
+    """Return a lower limit for the mean, given only ``K >= k + nu``, K the number of ones among n."""
     if not any(scales):
         return binomial_lower(k, n, log_level)
     if k <= 0:
@@ -231,7 +172,7 @@ def noisy_binomial_lower(k: int, n: int, log_level: float, scales: tuple[float, 
     k = min(k, n)
 
     def bound(p: float) -> tuple[float, float]:
-        """Return the logarithm of the bound on the probability, and what the noise adds to it."""
+        """Return the logarithm of the bound on the probability, and the share of it that the noise adds."""
         top = math.ceil(n * p + 1.0 + 1e-6) - 1  # the largest j at which a tail of 1 is possible
         tail = log_binomial_tail(k, n, p)
         if k <= top or tail < _FAR:
@@ -255,22 +196,14 @@ def noisy_binomial_lower(k: int, n: int, log_level: float, scales: tuple[float, 
 def noisy_entropy_lower(
     mean: float, effective: float, log_level: float, scales: tuple[float, ...], steps: float
 ) -> float:
-    """Return a lower limit for the expectation of a mean when what is known is that ``q >= mean + nu / steps``.
-
-    Examples
-    --------
-    >>> import math
-    >>> exact = entropy_lower(0.95, 1000, math.log(0.025))
-    >>> 0.0 < exact - noisy_entropy_lower(0.95, 1000, math.log(0.025), (22.0, 44.0), 64_000) < 0.0005
-    True
-    """
+    """Return a lower limit for the expectation of a mean, given only ``q >= mean + nu / steps``."""
     if not any(scales):
         return entropy_lower(mean, effective, log_level)
     if mean <= 0.0:
         return 0.0
 
     def limit(theta: float) -> float:
-        """Return the limit that a slope gives, in units of the range."""
+        """Return the limit from one slope, in units of the range."""
         noise = sum(log_laplace_moment(theta, scale / steps) for scale in scales)
         lost = (noise - log_level) * _ROUNDED + _NOISY_SLACK * theta
         return math.expm1((theta * mean - lost) / effective) / math.expm1(theta / effective)
@@ -281,14 +214,7 @@ def noisy_entropy_lower(
 def noisy_hoeffding_lower(
     mean: float, records: float, log_level: float, scales: tuple[float, ...], steps: float
 ) -> float:
-    """Return a lower limit from ``ln E exp(u (q - E q)) <= u^2/(8 N)``, N = `records`, behind a noisy edge.
-
-    Examples
-    --------
-    >>> import math
-    >>> round(noisy_hoeffding_lower(0.95, 1000, math.log(0.05), (), 1000), 5)  # 0.95 - sqrt(ln(20)/2000)
-    0.9113
-    """
+    """Return a lower limit from ``ln E exp(u (q - E q)) <= u^2/(8 N)``, N = `records`, behind a noisy edge."""
     if mean <= 0.0:
         return 0.0
 
@@ -297,7 +223,7 @@ def noisy_hoeffding_lower(
         return max(0.0, mean - math.sqrt(needed / (2.0 * records)))
 
     def limit(theta: float) -> float:
-        """Return the limit that a slope gives, in units of the range."""
+        """Return the limit from one slope, in units of the range."""
         noise = sum(log_laplace_moment(theta, scale / steps) for scale in scales)
         return mean - ((needed + noise) / theta + theta / (8.0 * records)) * _ROUNDED
 
@@ -305,11 +231,8 @@ def noisy_hoeffding_lower(
 
 
 def _best(limit: Callable[[float], float], scales: tuple[float, ...], steps: float, most: float) -> float:
-    """Return the largest value of a function of the slope that rises and then falls: golden sections of its logarithm.
-
-    Slopes are up to `most`, and below those at which the noise has no moment.
-    """
-    high = math.log(min(most, 0.999 * steps / max(scales)))
+    """Return the largest value of a function that rises and then falls: golden sections of ln slope, up to `most`."""
+    high = math.log(min(most, 0.999 * steps / max(scales)))  # steeper, the noise has no moment
     low = min(math.log(1e-3), high) - 7.0
     first, second = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_first, at_second = limit(math.exp(first)), limit(math.exp(second))
@@ -328,7 +251,7 @@ def _best(limit: Callable[[float], float], scales: tuple[float, ...], steps: flo
 def _largest(bound: Callable[[float], tuple[float, float]], plain: Callable[[float], float], log_level: float) -> float:
     """Return a p at which the bound is at most the level, near the largest; 0 where none is found.
 
-    Without noise it would be ``plain(log_level)``; what the noise adds is taken from the level, a few times.
+    Without noise it would be ``plain(log_level)``. The share that the noise adds is taken from the level, a few times.
     """
     added, best = 0.0, 0.0
     small, large = 0.0, math.inf  # too little to take from the level, and enough
@@ -352,12 +275,10 @@ def _largest(bound: Callable[[float], tuple[float, float]], plain: Callable[[flo
 
 
 def _log_laplace_tail(distance: float, scales: tuple[float, ...]) -> float:
-    """Bound ``ln P(nu >= distance)``, nu a sum of independent Laplace variables on any lattices, by Chernoff's bound.
-
-    The slope is the best one for a single variable of the largest scale; any slope gives a bound.
-    """
+    """Bound ``ln P(nu >= distance)`` by Chernoff's bound, nu a sum of independent Laplace variables on any lattices."""
     widest = max(scales)
     far = distance / widest
+    # any slope gives a bound; this one is the best for a single variable of the largest scale
     slope = (math.sqrt(1.0 + far * far) - 1.0) / far / widest
     bound = sum(log_laplace_moment(slope, scale) for scale in scales) - slope * distance
     return min(0.0, bound + _NOISY_SLACK * (1.0 + abs(bound)))

@@ -1,15 +1,15 @@
 """Limits from relative entropy: for means of values in [0, 1], whatever their laws.
 
-For q(X), a mean of values in [0, 1] with expectation p, and a number N of *effective records*,
+For q(X), a mean of values in [0, 1] with expectation p, and an *effective sample size* N,
 
     P(q(X) >= p and N kl(q(X), p) >= a) <= exp(-a),    and the same below,
 
 kl the relative entropy of two coins. N is the number of records when they are independent (Hoeffding 1963, Theorem 1,
-which asks for no common law: the logarithm is concave), and what a dependence model says otherwise
-(`graphs.DependenceModel.effective_records`). A limit is where this probability is the level.
+which needs no common law: the logarithm is concave), and `graphs.DependenceModel.effective_records` otherwise. A limit
+is where this probability is the level.
 
 Levels are given by their natural logarithm, so that they may be far below the smallest float. Every limit is rounded
-outwards, by more than the arithmetic can be off.
+conservatively, by more than the arithmetic can be off.
 """
 
 from __future__ import annotations
@@ -21,18 +21,12 @@ from graphs.numerics.bisection import bisect
 
 __all__ = ["coin_divergence", "entropy_lower", "entropy_upper"]
 
-_SLACK: Final = 1.0 + 1e-9  # of the divergence that is asked for; its own rounding errors are near 1e-15
-_TINY: Final = 1e-300
+_SLACK: Final = 1.0 + 1e-9  # of the required divergence; its own rounding errors are near 1e-15
+_TINY: Final = 1e-300  # ends a bisection towards 0, where relative tolerances never do
 
 
 def coin_divergence(x: float, p: float) -> float:
-    """Return the relative entropy of a coin with mean x with respect to one with mean p, nats.
-
-    Examples
-    --------
-    >>> round(coin_divergence(0.5, 0.25), 6), coin_divergence(0.0, 1.0), coin_divergence(0.0, 0.0)
-    (0.143841, inf, 0.0)
-    """
+    """Return the relative entropy of a coin with mean x with respect to one with mean p, nats."""
     if x == p:
         return 0.0
     if p <= 0.0 or p >= 1.0:
@@ -51,20 +45,7 @@ def coin_divergence(x: float, p: float) -> float:
 
 
 def entropy_upper(mean: float, effective: float, log_level: float) -> float:
-    """Return the upper limit for the expectation of a mean, at a one-sided level.
-
-    Notes
-    -----
-    In [0, 1], rounded up: the largest p with ``N kl(mean, p) <= -log_level``.
-
-    Examples
-    --------
-    >>> import math
-    >>> round(entropy_upper(0.95, 1000, math.log(0.025)), 5)
-    0.96655
-    >>> entropy_upper(1.0, 1000, -5.0)
-    1.0
-    """
+    """Return the upper limit for the expectation of a mean: the largest p with ``N kl(mean, p) <= -log_level``."""
     if mean >= 1.0:
         return 1.0
     needed = -log_level * _SLACK / effective
@@ -83,14 +64,7 @@ def entropy_upper(mean: float, effective: float, log_level: float) -> float:
 
 
 def entropy_lower(mean: float, effective: float, log_level: float) -> float:
-    """Return the lower limit for the expectation of a mean, at a one-sided level; the mirror of `entropy_upper`.
-
-    Examples
-    --------
-    >>> import math
-    >>> round(entropy_lower(0.95, 1000, math.log(0.025)), 5)
-    0.92904
-    """
+    """Return the lower limit for the expectation of a mean, at a one-sided level; the mirror of `entropy_upper`."""
     if mean <= 0.0:
         return 0.0
     needed = -log_level * _SLACK / effective

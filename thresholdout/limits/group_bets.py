@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["difference_bets", "log_difference_wealth", "log_group_wealth"]
 
-_SLACK: Final = 1e-9
-_BOLDEST: Final = 0.9  # of the largest bet
+_SLACK: Final = 1e-9  # nats
+_BOLDEST: Final = 0.9  # of the largest bet: a group that loses all it can then costs ln 10 at most
 _USUAL_EVIDENCE: Final = 3.0  # nats; a level of .05
 _USUAL_VARIANCE: Final = 0.15  # of a difference of two answers; a wrong one costs width and nothing else
 
@@ -29,13 +29,7 @@ _USUAL_VARIANCE: Final = 0.15  # of a difference of two answers; a wrong one cos
 def log_group_wealth(
     sums: NDArray[np.float64], sizes: NDArray[np.float64], largest: float, bet: float, mean: float
 ) -> float:
-    """Return ``ln W_l(m)``, rounded down.
-
-    Examples
-    --------
-    >>> round(log_group_wealth(np.array([2.0, 0.5]), np.array([2.0, 1.0]), 2.0, 1.0, 0.5), 6)  # ln 1.5
-    0.405465
-    """
+    """Return ``ln W_l(m)``, rounded down."""
     terms = np.log1p((bet / largest) * (sums - sizes * mean))
     largest_term = float(np.abs(terms).max(initial=0.0))
     return float(terms.sum()) - _SLACK - 2.0**-48 * sums.size * largest_term
@@ -45,13 +39,7 @@ def log_difference_wealth(totals: NDArray[np.float64], sizes: NDArray[np.float64
     """Return ln of the wealth against "the mean difference is at most -margin", rounded down.
 
     The bets are halved from the largest one down to about one over the root of the number of groups. Those that are
-    best for usual differences weigh most, and the others at least a tenth of them, about.
-
-    Examples
-    --------
-    >>> totals = np.repeat([0.0, 3.0, -1.0], [60, 30, 10])
-    >>> round(log_difference_wealth(totals, np.full(100, 5.0)), 1)
-    10.3
+    best for usual differences weigh most, and the others about a tenth of them or more.
     """
     largest = float(sizes.max(initial=1.0))
     mean = 0.5 * (1.0 - margin)  # (z + 1) / 2 has mean 1/2 where z has 0
@@ -64,14 +52,7 @@ def log_difference_wealth(totals: NDArray[np.float64], sizes: NDArray[np.float64
 def difference_bets(
     groups: int, largest: float, n: float, mean: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return bets against means of at most `mean` and their weights, from public numbers; see `log_difference_wealth`.
-
-    Examples
-    --------
-    >>> bets, weights = difference_bets(100, 5.0, 500.0, 0.5)
-    >>> len(bets), round(float(bets[0]), 3), round(float(weights.sum()), 9), round(float(bets[weights.argmax()]), 3)
-    (6, 1.8, 1.0, 1.8)
-    """
+    """Return bets against means of at most `mean` and their weights, from public numbers."""
     halvings = math.ceil(0.5 * math.log2(max(2, groups)) + 0.5 * math.log2(max(2.0, largest)))
     bets = np.ldexp(_BOLDEST / mean, -np.arange(halvings + 1))
     # a bet of l on (z + 1) / 2 is one of l/2 on z

@@ -1,7 +1,7 @@
 """Sums of values by independent groups, and where to place a constant bet on them.
 
 Bets on group sums are those of `thresholdout.limits.group_bets`, with ``L = l/S`` for each record. The sums are secret;
-the numbers of groups of each size are public. PROOFS.md of this package, "Bets on group sums".
+the numbers of groups of each size are public. Proof: PROOFS.md of this package, "Bets on group sums".
 """
 
 from __future__ import annotations
@@ -20,28 +20,17 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockSums", "GroupSizes", "GroupSums", "bet_against", "group_bet"]
 
-_SLACK: Final = 1e-9
+_SLACK: Final = 1e-9  # nats, and distance of a bet from the largest one
+# The following place a bet. They cost width at most, never validity.
 _BOLDEST: Final = 0.9  # of the largest bet: a bolder one loses much on the largest group
-_CLASSES: Final = 12  # of sizes, for placing only
-_ROUNDS: Final = 8
+_CLASSES: Final = 12  # of sizes
+_ROUNDS: Final = 8  # of Newton's method for the end, each with `_STEPS` for the bet
 _STEPS: Final = 6
 _CLOSE: Final = 1e-6
 
 
 class GroupSizes:
-    """How many groups there are of each size. Public.
-
-    Parameters
-    ----------
-    counts : iterable of (int, int)
-        Sizes and numbers of groups.
-
-    Examples
-    --------
-    >>> sizes = GroupSizes([(5, 400)])
-    >>> sizes.groups, sizes.n, sizes.largest, round(sizes.effective(0.1))
-    (400, 2000, 5, 1429)
-    """
+    """The public number of groups of each size, from pairs (size, number)."""
 
     __slots__ = ("counts", "groups", "largest", "n", "numbers", "sizes", "squares")
 
@@ -60,7 +49,7 @@ class GroupSizes:
         return cls(zip(*(one.tolist() for one in np.unique(sizes, return_counts=True)), strict=True))
 
     def effective(self, correlation: float) -> float:
-        """Return the number of independent records of which a mean varies as much."""
+        """Return the effective sample size: the number of independent records whose mean varies as much."""
         return self.n * self.n / (self.n + correlation * (self.squares - self.n))
 
     def __eq__(self, other: object) -> bool:
@@ -74,21 +63,7 @@ class GroupSizes:
 
 
 class GroupSums(Sums):
-    """The sums of values in [0, 1] by group. Secret: the representation shows the number of values only.
-
-    Parameters
-    ----------
-    sums, sizes : ndarray of shape (groups,)
-        Sums on the grid of ``2**-bits`` and numbers of values, both without an error.
-    bits : int
-        Digits of the grid.
-
-    Examples
-    --------
-    >>> found = GroupSums(np.array([2.0, 0.5]), np.array([2.0, 1.0]), 1)
-    >>> found, found.mean(), round(found.log_wealth(0.5, 0.5), 6)  # ln 1.5
-    (<GroupSums n=3>, 0.8333333333333334, 0.405465)
-    """
+    """The sums of values in [0, 1] by group, on the grid of ``2**-bits``, and the groups' sizes. Secret: shows only n."""
 
     __slots__ = ("_largest", "_sizes", "_sums")
 
@@ -97,7 +72,7 @@ class GroupSums(Sums):
         self._sums, self._sizes, self._largest = sums, sizes, float(sizes.max())
 
     def log_wealth(self, bet: float, mean: float, *, mirrored: bool = False) -> float:
-        """Return ``ln prod (1 + L sum_{i in g} (x_i - m))``, rounded down; see `Sums.log_wealth`."""
+        """Return ``ln prod (1 + L sum_{i in g} (x_i - m))``, rounded down."""
         exposed = bet * self._largest * mean
         if exposed >= 1.0 - _SLACK:
             return -math.inf
@@ -123,13 +98,7 @@ class GroupSums(Sums):
 class BlockSums(GroupSums):
     """The sums of values in [0, 1] by block of a series: every second block is independent of the others like it.
 
-    The root of the groups' wealth stands for the wealth: PROOFS.md of this package, "Alternating blocks".
-
-    Examples
-    --------
-    >>> found = BlockSums(np.array([2.0, 0.5]), np.array([2.0, 1.0]), 1)
-    >>> found, round(found.log_wealth(0.5, 0.5), 6)  # half of ln 1.5
-    (<BlockSums n=3>, 0.202733)
+    The square root of the groups' wealth takes its place: PROOFS.md of this package, "Alternating blocks".
     """
 
     __slots__ = ()
@@ -167,15 +136,9 @@ def group_bet(
 ) -> tuple[float, float]:
     """Return the largest lower limit that a bet on group sums is expected to win, and the bet for each record.
 
-    To place a claim, not for a guarantee. A single value is taken to be 0, 1 or `common`. A group's sum has the
+    To place a hypothesis, not for a guarantee. A single value is taken to be 0, 1 or `common`. A group's sum has the
     variance ``s v (1 + (s - 1) rho)``, and skewness and kurtosis as a sum of so many independent values that have it.
     Each is taken for the law of three values with these moments.
-
-    Examples
-    --------
-    >>> end, bet = group_bet(0.9, 0.09, 0.9, 0.1, GroupSizes([(5, 400)]), 3.7)
-    >>> round(end, 3), round(bet, 3)
-    (0.877, 0.153)
     """
     size, number = _classes(sizes)
     alike = size / (1.0 + (size - 1.0) * correlation)  # independent values with the variance of a group's mean
@@ -205,7 +168,7 @@ def group_bet(
     n, square = float(number @ size), float(number @ of_groups)
     target = math.sqrt(2.0 * log_needed)
     end, bet = mean - target * math.sqrt(square) / n, 0.0
-    least, largest = 0.0, mean  # between which the end is: a step of Newton's beyond them is one of bisection
+    least, largest = 0.0, mean  # they bracket the end: a step of Newton's beyond them becomes one of bisection
     for _ in range(_ROUNDS):
         end = min(max(end, 0.5 * _CLOSE), mean * (1.0 - _CLOSE))
         gains = moved + sizes_of * (mean - end)
@@ -242,14 +205,7 @@ def bet_against(
 ) -> tuple[float, float]:
     """Return the bet against means of at most `null` that wins at the smallest mean, and this mean, at most 1.
 
-    Values are mostly a half, as those of a difference of two models. As `group_bet`, to place a test and no more.
-
-    Examples
-    --------
-    >>> sizes = GroupSizes([(5, 200)])
-    >>> bet, mean = bet_against(0.5, 0.04, 0.1, sizes, 5.3)
-    >>> round(bet, 3), round(mean, 4), round(group_bet(mean, 0.04, 0.5, 0.1, sizes, 5.3)[0], 4)
-    (0.36, 0.5252, 0.5)
+    Values are mostly a half, as those of a difference of two models. It places a test and guarantees nothing.
     """
     spread = float(sizes.numbers @ (sizes.sizes * (1.0 + (sizes.sizes - 1.0) * correlation)))
     away, bet = math.sqrt(2.0 * log_needed * variance * spread) / sizes.n, 0.0

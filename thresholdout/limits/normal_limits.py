@@ -1,17 +1,17 @@
 """Normal limits for means of independent groups: wealth of bets on group sums, the normal threshold. APPROXIMATE.
 
-Groups have the sizes s_g and ``y_g = sum_{i in g} (x_i - m)``. The exact test of means of at most m asks a bet that was
-fixed before for ``ln(1/w)`` nats. This one takes the best bet after the fact, and asks it for less,
+Groups have the sizes s_g and ``y_g = sum_{i in g} (x_i - m)``. The exact test of means of at most m requires
+``ln(1/w)`` nats of a bet that was fixed before. This test takes the best bet after the fact, and requires less,
 
     max over 0 <= L <= Lmax of sum_g ln(1 + L y_g)  >=  (K/2) ln(1 + t^2/(K - 1)),    sum_g y_g > 0,
 
 with t Student's quantile at level w with K - 1 degrees of freedom, ``K = (sum s_g^2)^2 / sum s_g^4``. Lmax is one over
 ``max(min(S m, 1.5 d), S m/b)``: d is the largest loss ``-y_g`` of a holdout or training group, or the largest gain
 above the training part's mean, and b is 0.7 times the groups of both parts over those that are tested. Lmax falls as m
-rises, so the means that are refuted are those up to a limit. That is the empirical likelihood ratio [O90] with a
-limited bet and Student's threshold. Its level tends to w with many groups of one law, and no theorem bounds it for a
-finite number. `NormalTest.allowed` says where it is taken, by public numbers alone. PROOFS.md of this package, "Normal
-limits", says what holds and what does not; benchmarks/normal_limits.py measures single tests.
+rises, so the refuted means are those up to a limit. That is the empirical likelihood ratio [O90] with a limited bet and
+Student's threshold. Its level tends to w with many groups of one law, and no theorem bounds it for a finite number.
+`NormalTest.allowed` decides by public numbers alone. PROOFS.md of this package, "Normal limits", states what is proved;
+benchmarks/normal_limits.py measures single tests.
 
 References
 ----------
@@ -47,16 +47,16 @@ _LEAST_LEVEL: Final = math.log(1e-5)
 _HALF: Final = math.log(0.5)
 _GROUPS: Final = 8.0  # K is at least so many times the square of the normal quantile
 _LOSERS: Final = 2.0  # the effective number of training groups that lose, likewise
-# Times the largest deviation that was seen, gain or loss: the best bet takes losses of this size to be possible. Gains
-# count, since groups that win much by a difference of two models may lose as much, and none may have been seen yet.
+# Times the largest observed deviation, gain or loss: the best bet takes losses of this size to be possible. Gains
+# count, since groups that win much by a difference of two models may lose as much, and none may be in the sample.
 _BEYOND: Final = 1.5
 # Times the largest bet of the exact test without training groups; with as many as are tested it is twice that. Groups
 # that lose all they can, so rarely that both parts may show none, move the truth by less than such bets can win:
 # PROOFS.md, "Normal limits", (4).
 _BOLD: Final = 0.7
-_STEPS: Final = 40
+_STEPS: Final = 40  # of a safeguarded Newton's method; a few suffice
 _CLOSE: Final = 1e-9
-_POINTS: Final = 400  # records of a group, from where on its expected mean is that of so many
+_POINTS: Final = 400  # larger groups are expected to have the means of groups of so many records
 _UNLIKE: Final = 1e-6  # correlations nearer to 0 or 1 are taken to be so far away: the beta law needs it
 
 
@@ -73,7 +73,7 @@ class TrainingGroups:
         return float(self.sums.sum()) / max(1.0, float(self.counts.sum()))
 
     def farthest(self, mean: float) -> float:
-        """Return how far the sum of a group is below that of a mean, or above that of all groups' mean, at most."""
+        """Return the largest shortfall of a group's sum from a mean, or its excess over the mean of all groups."""
         below, above = self.counts * mean - self.sums, self.sums - self.counts * self.mean
         return max(0.0, float(below.max(initial=0.0)), float(above.max(initial=0.0)))
 
@@ -90,21 +90,13 @@ class TrainingGroups:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedGroups(TrainingGroups):
-    """Groups that a training part is expected to have: each entry stands for a number of them. For plans alone."""
+    """Groups that a training part is expected to have: each entry stands for a number of them. For plans only."""
 
     numbers: NDArray[np.float64] = field(repr=False)
 
     @classmethod
     def of(cls, sizes: GroupSizes, groups: float, mean: float, correlation: float) -> ExpectedGroups:
-        """Return the groups of beta-binomial sums of right answers, in the tested groups' sizes.
-
-        Examples
-        --------
-        >>> from thresholdout.limits.group_sums import GroupSizes
-        >>> found = ExpectedGroups.of(GroupSizes([(2, 50)]), 100.0, 0.9, 0.0)
-        >>> found.sums.tolist(), found.numbers.round(2).tolist(), round(found.mean, 4)
-        ([0.0, 1.0, 2.0], [1.0, 18.0, 81.0], 0.9)
-        """
+        """Return the groups of beta-binomial sums of right answers, in the tested groups' sizes."""
         from scipy.special import betaln, gammaln
 
         alike = min(max(correlation, _UNLIKE), 1.0 - _UNLIKE)
@@ -137,20 +129,13 @@ class ExpectedGroups(TrainingGroups):
 
 
 def effective_groups(sizes: GroupSizes) -> float:
-    """Return K, the number of groups of one size whose squares vary as much.
-
-    Examples
-    --------
-    >>> from thresholdout.limits.group_sums import GroupSizes
-    >>> effective_groups(GroupSizes([(5, 400)])), round(effective_groups(GroupSizes([(1, 400), (20, 1)])), 1)
-    (400.0, 4.0)
-    """
+    """Return K, the number of groups of one size whose squares vary as much."""
     return sizes.squares**2 / float(sizes.numbers @ sizes.sizes**4)
 
 
 @lru_cache(maxsize=512)
 def normal_quantile(log_level: float) -> float:
-    """Return the number that a normal variable exceeds with a probability, from its logarithm."""
+    """Return the upper quantile of the normal law at a level, from its logarithm."""
     from scipy.special import ndtri_exp
 
     return -float(ndtri_exp(log_level))
@@ -158,13 +143,7 @@ def normal_quantile(log_level: float) -> float:
 
 @lru_cache(maxsize=512)
 def normal_nats(groups: float, log_level: float) -> float:
-    """Return the nats that the best bet has to win, from K groups.
-
-    Examples
-    --------
-    >>> round(normal_nats(1e9, math.log(0.025)), 3)  # half the square of 1.96; a bet that was fixed needs 3.69
-    1.921
-    """
+    """Return the nats that the best bet has to win, from K groups."""
     from scipy.special import stdtrit
 
     t = -float(stdtrit(groups - 1.0, math.exp(log_level)))
@@ -173,33 +152,14 @@ def normal_nats(groups: float, log_level: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NormalTest:
-    """The normal test of the mean of some groups.
-
-    Parameters
-    ----------
-    sizes : GroupSizes
-        Of the groups that are tested.
-    training : TrainingGroups
-        Others like them.
-
-    Examples
-    --------
-    >>> from thresholdout.limits.group_sums import GroupSizes, GroupSums
-    >>> sums = np.repeat([5.0, 4.0, 2.0], [250, 100, 50])
-    >>> test = NormalTest(GroupSizes([(5, 400)]), TrainingGroups(sums, np.full(400, 5.0)))
-    >>> test.allowed(np.array([0.7, 0.85]), math.log(0.001)), test.allowed(np.array([0.85]), math.log(1e-6))
-    (array([ True,  True]), array([False]))
-    >>> values = GroupSums(sums, np.full(400, 5.0), 0)
-    >>> [test.refutes(values, mean, math.log(0.001)) for mean in (0.84, 0.85, 0.86, 0.87)]  # their mean is 0.875
-    [True, False, False, False]
-    """
+    """The normal test of the mean of the groups of `sizes`, with others like them in `training`."""
 
     sizes: GroupSizes
     training: TrainingGroups
 
     @property
     def boldness(self) -> float:
-        """How many times the largest bet of an exact test is the largest bet here, at most."""
+        """The largest bet here, in units of the largest bet of an exact test."""
         return _BOLD * (1.0 + np.count_nonzero(self.training.counts) / self.sizes.groups)
 
     def nats(self, log_level: float) -> float:
@@ -210,7 +170,7 @@ class NormalTest:
         return normal_nats(groups, log_level) if groups >= _GROUPS * normal_quantile(log_level) ** 2 else math.inf
 
     def allowed(self, means: NDArray[np.float64], log_level: float) -> NDArray[np.bool_]:
-        """Whether this is the test of means of at most each of some, and not an exact one: public numbers only."""
+        """Whether this test, not an exact one, is taken of means of at most each of some: from public numbers only."""
         if self.nats(log_level) == math.inf:
             return np.zeros(means.size, dtype=bool)
         return np.asarray(self.training.losers(means) >= _LOSERS * normal_quantile(log_level) ** 2)
@@ -227,22 +187,7 @@ class NormalTest:
 
 
 def best_log_wealth(above: NDArray[np.float64], largest: float) -> float:
-    """Return the largest ``sum ln(1 + L y)`` of the bets from 0 to ``1/largest``.
-
-    Parameters
-    ----------
-    above : ndarray
-        y, at least ``-largest``, with a positive sum.
-    largest : float
-        The largest loss that is taken to be possible.
-
-    Examples
-    --------
-    >>> round(best_log_wealth(np.array([1.0, 1.0, -1.0]), 1.0), 6)  # L = 1/3
-    0.169899
-    >>> round(best_log_wealth(np.array([1.0, 1.0]), 4.0), 6) == round(2 * math.log(1.25), 6)
-    True
-    """
+    """Return the largest ``sum ln(1 + L y)`` of bets L in [0, 1/largest], for y of at least ``-largest`` with sum > 0."""
     low, high = 0.0, 1.0 / largest
     bet = min(0.5 * high, float(above.sum()) / float(above @ above))
     for _ in range(_STEPS):  # Newton's, or a bisection where that leaves what is known

@@ -1,11 +1,8 @@
 """Predictable bets in a random order: limits for the mean of independent values in [0, 1] of one law.
 
 Each bet is fixed by the values before it, and the largest wealth on the way counts. Proof: PROOFS.md of this package,
-"Bets in a random order".
-
-References
-----------
-I. Waudby-Smith and A. Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86, 2024.
+"Bets in a random order". Source: I. Waudby-Smith and A. Ramdas, "Estimating means of bounded random variables by
+betting", JRSS B 86, 2024.
 """
 
 from __future__ import annotations
@@ -22,11 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ordered_lower"]
 
-_SLACK: Final = 1e-9
-_BOLDEST: Final = 0.8  # of the largest bet against the expected mean
+# All but the first cost width at most: any bets that the values before them fix are valid.
+_SLACK: Final = 1e-9  # nats, and distance of a bet from the largest one
+_BOLDEST: Final = 0.8  # of the largest bet against the expected mean: one value of 0 then costs ln 5 at most
 _PRIOR: Final = 0.1  # of the records, that the expected variance counts for
 _FAR: Final = 5.0  # standard deviations by which the mean may be above what is expected, before bets lose their limit
-_HALVINGS: Final = 50
+_HALVINGS: Final = 50  # of [0, 1]: to 1e-15
 
 
 def ordered_lower(
@@ -34,17 +32,7 @@ def ordered_lower(
 ) -> float:
     """Return a lower limit for the expectation of values of one law.
 
-    Notes
-    -----
-    `expected`, `variance`: of a value; public numbers. Wrong ones cost width and nothing else.
-
-    Examples
-    --------
-    >>> values = np.random.default_rng(0).beta(2.0, 6.0, size=1000)
-    >>> limit = ordered_lower(values, 0.25, 0.02, math.log(0.025))
-    >>> wald = float(values.mean()) - 1.96 * float(values.std()) / math.sqrt(1000)
-    >>> round(float((values.mean() - limit) / (values.mean() - wald)), 1)
-    1.1
+    `expected` and `variance` of a value are public numbers. Wrong ones cost width and nothing else.
     """
     x, mean = (1.0 - values, 1.0 - expected) if mirrored else (values, expected)
     n = x.size

@@ -9,10 +9,9 @@ and by Lagrange's dual, for every mu > 0, ``M(u, p) <= D(u, mu) + mu n p`` with
 
     D(u, mu) = sum_g max over 0 <= p_g <= 1 of ln(1 + p_g c_g) - mu s_g p_g,   p_g = clip(1/(mu s_g) - 1/c_g, 0, 1).
 
-So ``p = (u n y - ln(1/d) - D(u, mu)) / (mu n)`` is a lower limit at level d for every u and mu that are fixed, and the
-best pair of them is searched for. Taking one p for all groups is no bound. For equal sizes it is relative entropy with
-as many records as groups. It is never worse than relative entropy with n/S records (Jensen's inequality in each group,
-then concavity) nor than Hoeffding's bound with ``n^2 / sum s_g^2``. PROOFS.md of this package, "Own sizes".
+So ``p = (u n y - ln(1/d) - D(u, mu)) / (mu n)`` is a lower limit at level d for every fixed pair u and mu, and the
+search takes the best pair. One common p for all groups is no bound. Proof and comparisons: PROOFS.md of this package,
+"Own sizes".
 """
 
 from __future__ import annotations
@@ -32,24 +31,17 @@ if TYPE_CHECKING:
 
 __all__ = ["own_sizes_lower"]
 
+# The next four govern the search for u and mu; any pair of them is valid.
 _STEEPEST: Final = 600.0  # u s_g: its exponential is finite
 _POINTS: Final = 13  # slopes that are tried at a time
-_ZOOMS: Final = 3
-_HALVINGS: Final = 34
-_SLACK: Final = 1e-9
+_ZOOMS: Final = 3  # of the range of ln u, each to a sixth; the last points are 0.04 apart, where the limit is flat
+_HALVINGS: Final = 34  # of the range of ln mu
+_SLACK: Final = 1e-9  # relative, of the required nats and of the limit; rounding is near 1e-12
 
 
 @lru_cache(maxsize=512)
 def own_sizes_lower(mean: float, sizes: GroupSizes, log_level: float, scales: tuple[float, ...], steps: float) -> float:
-    """Return a lower limit for the expectation of a mean when it is known that ``q >= mean + nu / steps``.
-
-    Examples
-    --------
-    >>> from thresholdout.limits.group_sums import GroupSizes
-    >>> mixed = GroupSizes([(1, 200), (3, 100), (10, 50)])
-    >>> round(0.9 - own_sizes_lower(0.9, mixed, math.log(0.001), (), 1000.0), 3)  # relative entropy: 0.146
-    0.125
-    """
+    """Return a lower limit for the expectation of a mean, given only ``q >= mean + nu / steps``."""
     if mean <= 0.0:
         return 0.0
     n, squares = float(sizes.n), float(sizes.squares)
@@ -74,7 +66,7 @@ def own_sizes_lower(mean: float, sizes: GroupSizes, log_level: float, scales: tu
 
 
 def _limits(slopes: NDArray[np.float64], room: NDArray[np.float64], sizes: GroupSizes) -> NDArray[np.float64]:
-    """Return for each u the limit at a mu near the best; `room` is u n y less the nats that are needed."""
+    """Return for each u the limit at a mu near the best; `room` is u n y less the required nats."""
     s, number = sizes.sizes, sizes.numbers
     grown = np.expm1(slopes[:, None] * s)
     low = np.log(np.min(grown / (1.0 + grown) / s, axis=1)) - 1.0

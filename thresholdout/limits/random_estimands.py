@@ -1,4 +1,4 @@
-r"""Limits that fail on one event, whatever the mean turns out to be: for truths that depend on the records.
+"""Limits that all fail on one event, for estimands that depend on the records.
 
 The average risk R of the models of a cross-validation is a function of the records, as their mean value q is. For every
 slope l, with psi_l(R) = ln(1 - R + R e^l) and N of `graphs.models.out_of_fold.OutOfFold.claim_records`,
@@ -12,7 +12,7 @@ slope l, with psi_l(R) = ln(1 - R + R e^l) and N of `graphs.models.out_of_fold.O
 
 That is a lower limit for every a at once, at the price of one. It is the limit of relative entropy where l is the best
 slope for a, and near it elsewhere. The straight line ``a - h`` has the event ``q - R >= h``, with Hoeffding's bound
-``exp(-2 n h^2/Lambda)`` by V1. Which of both a query uses is decided before its value is looked at.
+``exp(-2 n h^2/Lambda)`` by V1. The choice between both is made before the query's value is seen.
 """
 
 from __future__ import annotations
@@ -25,34 +25,23 @@ from thresholdout.limits.entropy import entropy_lower
 
 __all__ = ["Line", "line"]
 
-_STEEPEST: Final = 500.0
-_SLACK: Final = 1e-9  # of what is subtracted
-_ROUNDING: Final = 1e-12
+_STEEPEST: Final = 500.0  # its exponential is finite
+_SLACK: Final = 1e-9  # of the subtracted nats and width
+_ROUNDING: Final = 1e-12  # of an exponent and of a quotient; their errors are near 1e-15
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Lower limits for truths, given lower bounds of the mean; all of them fail on one event.
+    """Lower limits for estimands, given lower bounds of the mean; all of them fail on one event.
 
-    Attributes
-    ----------
-    slope : float
-        l; 0 for a straight line.
-    depth : float
-        A; h of a straight line.
-
-    Examples
-    --------
-    >>> by_entropy = line(0.9, 1000, 1000, -5.0)
-    >>> round(by_entropy.lower(0.9), 4), round(by_entropy.lower(0.8), 4)
-    (0.8674, 0.7566)
+    `slope` is l (0 for a straight line), `depth` is A (h of a straight line).
     """
 
     slope: float
     depth: float
 
     def lower(self, mean: float) -> float:
-        """Return the lower limit for the truth where the mean is at least this; rounded down."""
+        """Return the lower limit for the estimand where the mean is at least this; rounded down."""
         if mean <= 0.0:
             return 0.0
         if self.slope == 0.0:
@@ -62,17 +51,7 @@ class Line:
 
 
 def line(mean: float, entropy_records: float, hoeffding_records: float, log_level: float) -> Line:
-    """Return the line with the best limit at a mean.
-
-    Notes
-    -----
-    `mean`: where the limit should be good, in [0, 1]; public.
-
-    Examples
-    --------
-    >>> line(0.5, 100, 1000, -5.0).slope
-    0.0
-    """
+    """Return the line with the best limit at a mean, which is a public number in [0, 1]."""
     mean = min(max(mean, 1e-6), 1.0 - 1e-6)
     needed = -log_level * (1.0 + _SLACK)
     straight = Line(0.0, math.sqrt(needed / (2.0 * hoeffding_records)) * (1.0 + _SLACK))

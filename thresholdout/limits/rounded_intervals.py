@@ -8,29 +8,17 @@ __all__ = ["interval_around", "larger_side"]
 
 
 def interval_around(value: float, half_width: float, lower: float, upper: float) -> tuple[float, float]:
-    """Return the numbers of a range that are within a half-width of a value, rounded outwards.
-
-    Examples
-    --------
-    >>> interval_around(0.75, 0.5, 0.0, 1.0)
-    (0.25, 1.0)
-    """
+    """Return the numbers of a range that are within a half-width of a value, rounded conservatively."""
     return max(lower, -_added(half_width, -value)), min(upper, _added(value, half_width))
 
 
 def larger_side(value: float, low: float, high: float) -> float:
-    """Return how far the ends of an interval are from a value, the larger of both, rounded up.
-
-    Examples
-    --------
-    >>> larger_side(0.75, 0.25, 1.0)
-    0.5
-    """
+    """Return the larger distance of an interval's ends from a value, rounded up."""
     return max(_added(high, -value), _added(value, -low))
 
 
 def _added(a: float, b: float) -> float:
-    """Return a sum, rounded up; what is lost by rounding is known exactly [Knuth, TAOCP 2, 4.2.2, Theorem B]."""
+    """Return a sum, rounded up; the rounding error is known exactly [Knuth, TAOCP 2, 4.2.2, Theorem B]."""
     total = a + b
     shift = total - a
     lost = (a - (total - shift)) + (b - shift)

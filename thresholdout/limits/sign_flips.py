@@ -20,21 +20,13 @@ _STEPS: Final = 64.0  # grid steps in the root mean square of few totals: roundi
 _STEPS_OF_MANY: Final = 16.0  # and of more than 2,000, where it adds 3e-4 and the convolution is four times shorter
 _MANY: Final = 2000
 _NEAR: Final = 1e-6  # totals this near to multiples of a part of the smallest one are multiples of it
-_CUT: Final = 1e-26  # probability that is cut at either end at a time, and counted as beyond
+_CUT: Final = 1e-26  # probability that is cut at either end at a time, and counted as part of the tail
 _BETWEEN: Final = 32  # totals between two cuts
 _SLACK: Final = 1e-9  # relative; sums of positive numbers lose 1e-16 a total
 
 
 def log_flip_tail(totals: NDArray[np.float64]) -> float:
-    """Return ln of the probability that random signs give at least the sum that is seen, rounded up.
-
-    Examples
-    --------
-    >>> round(math.exp(log_flip_tail(np.array([1.0, 1.0, 1.0, 1.0]))), 6)  # 1 / 16
-    0.0625
-    >>> round(math.exp(log_flip_tail(np.array([2.0, 1.0, -1.0, 0.0]))), 6)  # signs of (2, 1, 1) that sum to 2 or more
-    0.375
-    """
+    """Return ln of the probability that random signs give at least the observed sum, rounded up."""
     steps = _on_grid(totals[totals != 0.0])
     steps = steps[steps != 0]
     if steps.size == 0:

@@ -2,12 +2,11 @@
 
 Each record is won, lost or tied. Outcomes are ordered by their score limit at the level's normal quantile z,
 
-    T = d - z sqrt(K - d^2/n + z^2),    d = wins - losses,  K = wins + losses,
+    T = d - z sqrt(K - d^2/n + z^2),    d = wins - losses,  K = wins + losses.
 
-and an edge m is refuted where no law with a difference of at most m, and a plausible probability of a win or a loss,
-gives the outcomes from there on more probability than the level. Laws between grid points are bounded, not sampled.
-
-Proof: PROOFS.md of this package, "The trinomial test of a difference".
+An edge m is refuted where the outcomes from T on have at most the level's probability under every law with a difference
+of at most m and a plausible probability of a win or a loss. Laws between grid points are bounded, not sampled. Proof:
+PROOFS.md of this package, "The trinomial test of a difference".
 
 References
 ----------
@@ -37,58 +36,36 @@ _MANY: Final = 1e6  # where the binomial law is off by 1e-9; at 1e8 records by 3
 _TIES: Final = 1e-9  # of the order, far above its rounding: outcomes that tie belong to the region
 _NUISANCE: Final = 1.0 / 256.0  # of the level, for the plausible range of K/n; costs 0.1 % of a limit
 _CELLS: Final = 256  # of that range; half a cell is 0.5 % of a limit
-_FIRST: Final = 9  # points of that range at which a limit is looked for, before it is proved
+_FIRST: Final = 9  # points of that range for the search of a limit, before it is proved
 _TRIES: Final = 64  # quarters of a cell by which it then is lowered at most
 _MASS: Final = 12.0  # nats below the level to which tails of K are cut; the cut tails are added back
 _LEAST: Final = -600.0  # logarithm of the smallest level that floats can prove
 _LEAST_QUANTILE: Final = 0.1  # z of levels near a half and above
-_HALVINGS: Final = 12  # of the range in which a limit is looked for: a 4,000th of a standard deviation
+_HALVINGS: Final = 12  # of the search range: a 4,000th of a standard deviation
 
 
 def difference_refuted(wins: int, losses: int, records: int, edge: float, log_level: float) -> bool:
-    """Whether "the expected difference is at most an edge" is refuted at a level.
-
-    Examples
-    --------
-    >>> difference_refuted(30, 30, 1000, -0.02, math.log(0.05)), difference_refuted(30, 30, 1000, -0.01, math.log(0.05))
-    (True, False)
-    >>> difference_refuted(40, 15, 1000, 0.01, math.log(0.05))
-    True
-    """
+    """Whether "the expected difference is at most an edge" is refuted at a level."""
     if wins - losses <= records * edge or log_level < _LEAST:
         return False
     return _Outcome(wins, losses, records, log_level).refutes(edge)
 
 
 def difference_lower(wins: int, losses: int, records: int, log_level: float) -> float:
-    """Return the lower limit for the expected difference.
-
-    Examples
-    --------
-    >>> round(difference_lower(50, 30, 1000, math.log(0.025)), 4)  # Wald's is 0.0025
-    0.0023
-    >>> difference_lower(3, 1, 1000, -1e4), difference_lower(0, 5, 5, math.log(0.1))
-    (-1.0, -1.0)
-    """
+    """Return the lower limit for the expected difference."""
     if losses == records or log_level < _LEAST:  # the region is everything, but rounding of a double root may hide it
         return -1.0
     return _Outcome(wins, losses, records, log_level).lower()
 
 
 def placed_difference(difference: float, discordant: float, records: int, log_level: float) -> float:
-    """Return the lower limit that is expected with a mean difference and a share K/n of records; to place a claim.
-
-    Examples
-    --------
-    >>> round(placed_difference(0.02, 0.08, 1000, math.log(0.025)), 4)
-    0.0017
-    """
+    """Return the lower limit that is expected with a mean difference and a share K/n; to place a hypothesis."""
     z = _quantile(log_level)
     variance = max(discordant - difference * difference, 0.0) / records
     return difference - _PLACED * z * math.sqrt(variance + (z / records) ** 2)
 
 
-_PLACED: Final = 1.02  # times the score limit: what cells and whole numbers of records cost
+_PLACED: Final = 1.02  # times the score limit: the cost of cells and whole numbers of records
 
 
 class _Outcome:
@@ -113,7 +90,7 @@ class _Outcome:
         return all(self._bound(float(middles[cell]), edge + half) <= self._level for cell in order)
 
     def lower(self) -> float:
-        """Look for the limit at a few shares, and lower it until it is proved."""
+        """Search for the limit at a few shares, and lower it until it is proved."""
         shares = np.linspace(self._low, self._high, _FIRST)
 
         def refuted(edge: float) -> bool:
@@ -171,7 +148,7 @@ def _probability(least: NDArray[np.int64], win: float, loss: float, log_level: f
 
 
 def _slack(records: int) -> float:
-    """Return the share of a probability that it may be off, and more."""
+    """Return an upper bound on the relative error of a probability."""
     return _SLACK * max(1.0, records / _MANY)
 
 

@@ -1,1 +1,1 @@
-"""Exact noise on a grid, and where its randomness comes from."""
+"""Exact noise on a grid, and the sources of its randomness."""

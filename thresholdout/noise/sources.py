@@ -1,25 +1,24 @@
 """Exact noise: discrete Laplace, from the operating system's entropy.
 
-A released number must not carry the fingerprints of floating-point noise: the low bits of ``value + rng.laplace()``
-tell which values are possible, and so does noise that is cut off. The noise of this package is an integer, in units
-of a dyadic grid that is far finer than the scale, with the law
+Floating-point noise leaks. The low bits of ``value + rng.laplace()`` reveal the possible values, and so does truncated
+noise. The noise of this package is an integer, in units of a dyadic grid that is far finer than the scale. Its law is
 
     ``P(k) = (1 - q) / (1 + q) * q**|k|``,   ``q = exp(-1/s)``,   on *all* integers, exactly.
 
-How a draw is made, and why it is exact (the proof is in PROOFS.md, "Noise"):
+Sampling is exact (proof: PROOFS.md, "Noise"):
 
-* it is the difference of two independent geometric numbers, ``P(x) = (1 - q) q**x``;
-* the binary digits of a geometric number are independent: digit ``j`` is a coin of probability
-  ``1 / (1 + exp(2**j / s))``, and what lies above digit K is again geometric, of ratio ``exp(-2**K / s)``;
-* a coin of probability p compares uniform random bits with the binary expansion of p. The first 16 bits of all coins
-  are compared at once by numpy; the few that agree in all 16 go on, 64 bits at a time, with an expansion computed
-  by correctly rounded decimal arithmetic between a lower and an upper bound. As p is irrational, every expansion is
-  found, and as every comparison ends with probability 1, no coin is approximated.
+* A draw is the difference of two independent geometric numbers, ``P(x) = (1 - q) q**x``.
+* The binary digits of a geometric number are independent. Digit ``j`` is a coin of probability
+  ``1 / (1 + exp(2**j / s))``. The part above digit K is again geometric, of ratio ``exp(-2**K / s)``.
+* A coin of probability p compares uniform random bits with the binary expansion of p. numpy compares the first 16 bits
+  of all coins at once. The few coins that agree in all 16 go on, 64 bits at a time. Their expansion is computed by
+  correctly rounded decimal arithmetic between a lower and an upper bound. Since p is irrational, every digit is found,
+  and every comparison ends with probability 1. No coin is approximated.
 
-Scales are rational numbers (`fractions.Fraction`), so that nothing about the law depends on rounding.
+Scales are rational numbers (`fractions.Fraction`), so the law does not depend on rounding.
 
-Not protected: whoever reads this process's memory sees draws that wait in the buffer, and a virtual machine that is
-resumed twice from one snapshot uses them twice.
+Not protected: a reader of this process's memory sees the buffered draws, and a virtual machine that is resumed twice
+from one snapshot uses them twice.
 """
 
 from __future__ import annotations
@@ -43,39 +42,31 @@ __all__ = ["DiscreteLaplace", "NoiseSource", "SeededNoise", "SystemNoise"]
 Entropy = Callable[[int], bytes]
 """Returns the given number of random bytes."""
 
-SMALLEST_SCALE = Fraction(1, 1 << 10)
-LARGEST_SCALE = Fraction(1 << 48)
+SMALLEST_SCALE = Fraction(1, 1 << 10)  # noise of this scale is 0 except with probability 2 exp(-1024)
+LARGEST_SCALE = Fraction(1 << 48)  # a draw of this scale fits 63 bits except with probability exp(-2**13)
 
-_WORD = 16  # bits of a coin's probability that numpy compares at once
+_WORD = 16  # bits of a coin's probability that numpy compares at once; one coin in 65,536 stays undecided
 _STEP = 64  # bits by which an undecided comparison goes on
 _ROWS = 4096  # geometric numbers made together: their bits fit the second-level cache
-_FIRST_BATCH, _LARGEST_BATCH = 16, 4096
+_FIRST_BATCH, _LARGEST_BATCH = 16, 4096  # a guard of few queries draws little; the overhead of numpy is paid rarely
 
 
 class NoiseSource(Protocol):
-    """Where a mechanism's noise comes from."""
+    """A source of noise for a mechanism."""
 
     @property
     def for_release(self) -> bool:
-        """Whether answers made with this noise may be shown to anybody."""
+        """Whether answers with this noise may be released."""
 
     def laplace(self, scale: Fraction) -> int:
         """Draw one discrete Laplace number of the given scale."""
 
     def uniform(self, bits: int, size: int) -> NDArray[np.uint64]:
-        """Draw uniform integers of so many bits."""
+        """Draw uniform integers from 0 to ``2**bits - 1``."""
 
 
 class _Coin:
-    """A coin whose probability is known to any number of binary digits.
-
-    Parameters
-    ----------
-    exponent : Fraction
-        The positive number x below.
-    logistic : bool
-        Whether the probability is ``1 / (1 + exp(x))``, else it is ``exp(-x)``.
-    """
+    """A coin of probability ``1 / (1 + exp(exponent))`` if logistic, else ``exp(-exponent)``, to any number of digits."""
 
     __slots__ = ("_digits", "exponent", "logistic")
 
@@ -92,7 +83,7 @@ class _Coin:
         return known
 
     def _floor(self, bits: int) -> int:
-        precision = 20 + bits // 3
+        precision = 20 + bits // 3  # a bit is 0.302 decimal digits; 20 more decide nearly every floor
         while True:
             low, high = self._bounds(precision)
             floor = int(low * (1 << bits))
@@ -101,9 +92,9 @@ class _Coin:
             precision *= 2
 
     def _bounds(self, precision: int) -> tuple[Fraction, Fraction]:
-        """Two rational numbers around the probability.
+        """Return two rational numbers around the probability.
 
-        `Decimal.exp` is correctly rounded to nearest; one unit in the last place to either side encloses the
+        `Decimal.exp` is correctly rounded to nearest. One unit in the last place to either side encloses the
         exponential of its (rounded) argument, and the exponential is monotone.
         """
         down = Context(prec=precision, rounding=ROUND_FLOOR, traps=[])
@@ -118,7 +109,7 @@ class _Coin:
         return Fraction(low), Fraction(high)
 
     def toss(self, entropy: Entropy, bits: int = 0) -> bool:
-        """Toss the coin, given that the first ``bits`` random bits agreed with its probability."""
+        """Toss the coin, given that its first `bits` random bits agreed with its probability."""
         while True:
             seen = self.digits(bits) << _STEP
             bits += _STEP
@@ -194,7 +185,7 @@ class DiscreteLaplace:
         return values
 
     def _top(self, entropy: Entropy) -> int:
-        """Draw what lies above the digits, given that it is not 0."""
+        """Draw the part above the digits, given that it is not 0."""
         top = 1
         while self._coins[-1].toss(entropy):
             top += 1
@@ -205,7 +196,7 @@ class DiscreteLaplace:
 
 @lru_cache(maxsize=256)
 def _law(numerator: int, denominator: int) -> DiscreteLaplace:
-    """Return the law of a scale; it holds tables only, nothing random."""
+    """Return the law of a scale; it holds tables only, no random state."""
     return DiscreteLaplace(Fraction(numerator, denominator))
 
 
@@ -267,10 +258,10 @@ class _BufferedNoise:
 
 
 class SystemNoise(_BufferedNoise):
-    """Exact noise from the operating system's entropy; the one source for answers that are released.
+    """Exact noise from the operating system's entropy; the only source for released answers.
 
-    Safe to share between threads. After a fork the child drops what was buffered, so that no draw is used by two
-    processes; a pickle or a copy is a fresh source.
+    Threads may share it. After a fork the child drops the buffer, so no draw is used by two processes. A pickle or a
+    copy is a fresh source.
 
     Attributes
     ----------
@@ -310,15 +301,15 @@ class SystemNoise(_BufferedNoise):
 
 
 class SeededNoise(_BufferedNoise):
-    """Reproducible noise for simulations. NOT for release: whoever knows the seed can take the noise off again.
+    """Reproducible noise for simulations. NOT for release: anyone who knows the seed can subtract the noise.
 
-    The law is the same exact one as that of `SystemNoise`, from a `numpy.random.Generator`'s bytes. Not meant to be
-    shared between threads. A pickle or a deep copy continues with the same numbers as the original.
+    The law is that of `SystemNoise`, exactly, from the bytes of a `numpy.random.Generator`. Threads must not share it.
+    A pickle or a deep copy continues with the same numbers as the original.
 
     Parameters
     ----------
     seed : int, sequence of int, or numpy.random.SeedSequence
-        Whatever `numpy.random.default_rng` takes as a seed.
+        A seed for `numpy.random.default_rng`.
 
     Attributes
     ----------
