@@ -1,4 +1,4 @@
-"""What the answers of a guard are worth.
+"""Certificates: guaranteed half-widths of a guard's answers.
 
 A certificate rests on the dependence model and the guard's public parameters alone: it never sees a record. Each
 *route* is one theorem with its own assumptions; `certify` evaluates them all and picks the smallest valid tolerance.

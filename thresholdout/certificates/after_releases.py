@@ -1,7 +1,7 @@
-"""What the answers of a guard are still worth when its holdout is also looked at in other private ways.
+"""Certificates of a guard whose holdout is also evaluated in other private ways.
 
-Such a look is, say, the training of a differentially private model on the holdout's records, or a table of noisy
-counts. Whoever saw what it released may ask the guard better queries about these very records.
+Such a release is, say, a differentially private model that was trained on the holdout's records, or a table of noisy
+counts. Its readers may send the guard better queries about these very records.
 """
 
 from __future__ import annotations
@@ -36,16 +36,7 @@ _CLAIMS = "guards that make claims (mechanism='claims') and ladders pay for any 
 
 
 def uncovered_release(event: Event) -> str:
-    """Return why no certificate by posteriors can take a look into account; empty when it may.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting import BlackBox, GaussianAnswer
-    >>> uncovered_release(BlackBox(0.1))
-    ''
-    >>> uncovered_release(GaussianAnswer(2.0))
-    "GaussianAnswer(std=2.0) has a delta, or only Renyi divergences, for which nothing is proved here; guards..."
-    """
+    """Return why no certificate by posteriors covers a release; empty where one may."""
     from thresholdout.privacy.accounting.accountants.accountant import PureAccountant
     from thresholdout.privacy.accounting.events.composed_events import check_event, leaves
 
@@ -58,14 +49,7 @@ def uncovered_release(event: Event) -> str:
 
 
 def releases_epsilon(event: Event) -> float:
-    """Return the epsilon of looks at replaced records, ``inf`` when they have a delta or only Renyi divergences.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting import BlackBox, Composed
-    >>> releases_epsilon(Composed([BlackBox(0.25), BlackBox(0.25, adjacency="add_remove")]))
-    0.75
-    """
+    """Return the epsilon of releases at replaced records, ``inf`` with a delta or only Renyi divergences."""
     from thresholdout.privacy.accounting.accountants.accountant import PureAccountant, total_pure_epsilon
     from thresholdout.privacy.accounting.events.composed_events import check_event
 
@@ -80,28 +64,14 @@ def with_releases(
     releases: Event,
     spare: float = 0.0,
 ) -> Certificate:
-    """Say what a guard's answers are worth from now on, when its holdout was looked at in other ways.
+    """Return a guard's certificate for answers from now on, after other releases from its holdout.
 
-    Notes
-    -----
-    `releases`: each may have been chosen in view of everything released before it. Those of a `Composed` one were
-    recorded one after the other.
+    Each release may have been chosen in view of everything released before it. Those of a `Composed` one were recorded
+    one after the other.
 
-    It rests on the same route as before, so that answers from before the looks, with the half-widths that they had,
-    and answers from now on hold together with the same confidence (RELEASES.md, L4). Without that route it says
-    nothing, and its half-widths are infinite.
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> from thresholdout.privacy.accounting import BlackBox
-    >>> from thresholdout.certificates.certify_parameters import certify_parameters
-    >>> from thresholdout.mechanisms import SparseVectorParameters
-    >>> parameters = SparseVectorParameters(0.04, 0.0025, budget=1, queries=1000)
-    >>> before = certify_parameters(Independent(10_000), parameters)
-    >>> after = with_releases(before, Independent(10_000), parameters, BlackBox(0.02))
-    >>> before.route, round(before.tolerance, 3), after.route, round(after.tolerance, 3)
-    ('posterior', 0.081, 'posterior', 0.086)
+    It rests on the same route as before. So answers from before the releases, with the half-widths that they had, and
+    answers from now on hold together with the same confidence (RELEASES.md, L4). Without that route nothing is certified,
+    and its half-widths are infinite.
     """
     epsilon = releases_epsilon(releases)
     if epsilon == 0.0:
@@ -132,7 +102,7 @@ def _lost(route: Route, why: str) -> Route:
 def _claims(route: Route, model: DependenceModel, releases: Event) -> Route:
     """Keep the route: the error budget pays for releases at any time; see `ClaimsMechanism.pay_release`.
 
-    A bound on all half-widths was about the whole risk: intervals say what they are now.
+    The bound on all half-widths held for the whole error budget. Answers state their present intervals.
     """
     if not math.isfinite(smallest_nats(model, releases, releases_epsilon(releases), 0.01)):
         return _lost(route, _too_much(model, releases))
@@ -144,7 +114,7 @@ def _claims(route: Route, model: DependenceModel, releases: Event) -> Route:
 
 
 def _too_much(model: DependenceModel, releases: Event) -> str:
-    """Say why looks leave nothing of a guard that makes claims."""
+    """Return why releases exhaust a guard that makes claims."""
     alone = model.revealed_blocks(0.01).blocks == 1 and model.n > 1
     if not alone or not uncovered_release(releases):
         return "the looks leak too much"
@@ -157,7 +127,7 @@ def _too_much(model: DependenceModel, releases: Event) -> str:
 def _posterior(
     route: Route, widths: PosteriorWidths, model: DependenceModel, releases: Event, epsilon: float, spare: float
 ) -> Route:
-    """Let the analyst's beliefs move by what the interaction and the looks leak together; the noise stays."""
+    """Let the analyst's beliefs move by the leakage of interaction and releases together; the noise stays."""
     moved: PosteriorWidths | str
     if math.isfinite(epsilon):
         moved, lemma = beside_pure_releases(widths, model, epsilon), "L1"
@@ -173,9 +143,9 @@ def _posterior(
 
 
 def _after_histories(route: Route, model: DependenceModel, parameters: Any, epsilon: float, spare: float) -> Route:
-    """Certify answers from now on by posteriors, at the probability that is kept for releases (PROOFS.md, H4).
+    """Certify answers from now on by posteriors, at the probability that is reserved for releases (PROOFS.md, H4).
 
-    What others released is part of no history, so the count of histories holds for the answers before it only.
+    Other releases are part of no history, so the count of histories holds for the answers before them only.
     """
     alone = posterior_widths(Setting(model, parameters, math.nextafter(1.0 - spare, 1.0)))
     moved = beside_pure_releases(alone, model, epsilon)
@@ -184,14 +154,14 @@ def _after_histories(route: Route, model: DependenceModel, parameters: Any, epsi
 
 
 def _one_by_one(releases: Event) -> tuple[Event, ...]:
-    """Return the looks as they were recorded."""
+    """Return the releases as they were recorded."""
     from thresholdout.privacy.accounting.events.composed_events import Composed
 
     return releases.events if isinstance(releases, Composed) else (releases,)
 
 
 def _unaccounted(releases: Event) -> bool:
-    """Return whether no accountant knows some look."""
+    """Return whether no accountant knows some release."""
     from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
 
     return any(

@@ -30,29 +30,13 @@ __all__ = ["Certificate", "Estimand", "certify", "estimand_of"]
 
 @dataclass(frozen=True, slots=True)
 class Estimand:
-    """The estimand of the answers.
-
-    Attributes
-    ----------
-    short : str
-        In a few words.
-    sentence : str
-        In full, to be read after "the truth is".
-    """
+    """The estimand of the answers, in a few words, and in a sentence after "the truth is"."""
 
     short: str
     sentence: str
 
     def given_features(self) -> Estimand:
-        """Return the same estimand, given the features of all records.
-
-        Examples
-        --------
-        >>> from graphs import Independent
-        >>> from thresholdout.mechanisms import ClaimsParameters
-        >>> estimand_of(Independent(9), ClaimsParameters()).given_features().short
-        'the average over all records, given their features'
-        """
+        """Return the same estimand, given the features of all records."""
         known = _KNOWN.replace("given", "given the features of all of them and")
         sentence = self.sentence.replace(_KNOWN, known)
         sentence = sentence.replace(_POPULATION, "nothing is said about records with other features")
@@ -74,15 +58,7 @@ _FOLDS = Estimand(
 
 
 def estimand_of(model: DependenceModel, parameters: Parameters) -> Estimand:
-    """Return the estimand of the answers of a mechanism.
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> from thresholdout.mechanisms import LadderParameters
-    >>> estimand_of(Independent(100), LadderParameters()).short
-    'the best truth so far, the average over all records'
-    """
+    """Return the estimand of the answers of a mechanism."""
     from graphs import Given
     from graphs.models.out_of_fold import OutOfFold
 
@@ -108,10 +84,10 @@ _INSTEAD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What the answers of one guard are worth.
+    """The guarantee for the answers of one guard.
 
     With probability at least ``confidence``, over the records, the noise and the analyst, every answer is within its
-    half-width of the truth, for all answers at once. `about` names the estimand. Where `approximation` is not empty,
+    half-width of its estimand, for all answers at once. `about` names the estimand. Where `approximation` is not empty,
     that is approximate, and nothing is guaranteed.
 
     Attributes
@@ -121,26 +97,26 @@ class Certificate:
     compared : tuple of Route
         Every route, whether it applies or not.
     chosen : Route or None
-        The one on which the certificate rests; ``None`` when no route says anything.
+        The route on which the certificate rests; ``None`` where no route gives a bound.
     records : str
-        The records and how they depend on each other, as declared, in words.
+        The records and their declared dependence, in words.
     estimand : Estimand
         The estimand of the answers.
     final : FinalCheck or None
-        What the final check of a guard with ``final_check=True`` will be worth, if every claim before it is confirmed:
+        Expected value of the final check of a guard with ``final_check=True``, if every claim before it is accepted:
         ``certificate.final.half_width(expected)``.
     limits : FittedLimits or None
-        Those of a model that was fitted, whose failure is part of the probability of error.
+        Limits of a fitted model; their failure is part of the probability of error.
     prior_queries : PriorQueries or None
-        Scores of these records that were seen before the guard was made, for which the answers are wider.
+        Scores of these records from before the guard was made; they make the answers wider.
     epsilon : float or None
         Privacy loss of all answers together under replacing one record, where the mechanism bounds it; infinite after
         a failure.
     bayesian_epsilon : float or None
-        The same with all records that depend on it: what the answers tell whoever knows any other records, under the
-        declared dependence.
+        The same with all records that depend on it, against an attacker who knows any other records, under the declared
+        dependence.
     approximation : str
-        How the intervals are approximate, in words; empty where they are guaranteed.
+        The approximation of the intervals, in words; empty where they are guaranteed.
 
     Examples
     --------
@@ -173,7 +149,7 @@ class Certificate:
 
     @property
     def tolerance(self) -> float:
-        """The largest half-width that any answer can have, in units of the range; ``inf`` where there is none."""
+        """The largest half-width of any answer, in units of the range; ``inf`` where there is none."""
         return math.inf if self.chosen is None else self.chosen.tolerance
 
     @property
@@ -188,7 +164,7 @@ class Certificate:
 
     @property
     def states_intervals(self) -> bool:
-        """Whether each answer comes with an interval of its own, whose width is not known before it is asked for."""
+        """Whether each answer comes with an interval of its own, whose width is known only with the answer."""
         return self.route in ("claims", "fold claims", "normal limits")
 
     @property
@@ -196,7 +172,7 @@ class Certificate:
         """Every route, one row each: tolerance, applies, assumes, why_not, source, row, sound, chosen."""
         import pandas as pd
 
-        # texts in the middle, which a narrow screen cuts out
+        # pandas drops the middle columns on a narrow screen: they are the long texts
         columns = ["tolerance", "applies", "assumes", "why_not", "source", "row", "sound"]
         rows = [[getattr(route, column) for column in columns] for route in self.compared]
         index = pd.Index([route.name for route in self.compared], name="route")
@@ -274,18 +250,23 @@ class Certificate:
         model : graphs.DependenceModel
             Before its limits were assumed.
         confidence : float
-            What was asked for.
+            As declared.
         needed : float
-            What `within_limits` made of it.
+            The second result of `within_limits` for it.
+
+        Returns
+        -------
+        Certificate
+            With the declared confidence and the limits; itself for a model that was not fitted.
         """
         if model.fitted_limits is None:
             return self
-        if self.confidence < needed:  # parameters that state less themselves
+        if self.confidence < needed:  # the parameters themselves state less
             confidence = max(0.0, math.nextafter(self.confidence - model.fit_failure, -math.inf))
         return replace(self, confidence=confidence, limits=model.fitted_limits)
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
-        """Half-width of one answer, by the route on which the certificate rests.
+        """Return the half-width of one answer, by the route on which the certificate rests.
 
         Parameters
         ----------
@@ -294,12 +275,12 @@ class Certificate:
         hits : int
             Answers from the holdout before it.
         source : {"train", "holdout"}
-            Where the answer comes from.
+            The source of the answer.
 
         Returns
         -------
         float
-            In units of the range, at most 1: answers and truth both lie in the range. ``inf`` when no route applies.
+            In units of the range, at most 1: answer and estimand both lie in the range. ``inf`` when no route applies.
 
         Raises
         ------
@@ -319,7 +300,7 @@ class Certificate:
         source: Literal["train", "holdout"],
         value: float,
     ) -> tuple[float, float]:
-        """Truths that are possible given one answer, by the route on which the certificate rests.
+        """Return the possible values of the estimand given one answer, by the route on which the certificate rests.
 
         Parameters
         ----------
@@ -331,8 +312,8 @@ class Certificate:
         Returns
         -------
         low, high : float
-            In units of the range, within [0, 1], rounded outwards; not symmetric about the value. All intervals hold at
-            once with the certificate's confidence. Within the half-width of the value.
+            In units of the range, within [0, 1] and within the half-width of the value, rounded conservatively; not
+            symmetric about the value. All intervals hold at once with the certificate's confidence.
 
         Raises
         ------
@@ -356,7 +337,7 @@ class Certificate:
         return interval_around(value, width, 0.0, 1.0)
 
     def expected_half_width(self, expected: float) -> float:
-        """Half-width to expect when answers are near a value; the certificate promises only the intervals.
+        """Return the half-width to expect when answers are near a value; only the intervals are guaranteed.
 
         Parameters
         ----------
@@ -367,10 +348,9 @@ class Certificate:
         -------
         float
             At most `tolerance`. *Algorithm 1, the Ladder*: the larger side of the widest interval if every answer had
-            this value. *Claims*: half the
-            length of an interval, on the average over the declared queries, or 100, that go as they are expected to;
-            `thresholdout.plan` compares this with other ways of asking. The tolerance itself where a route does not
-            look at values.
+            this value. *Claims*: half the length of an interval, on average over the declared queries, or 100, if they
+            go as expected; `thresholdout.plan` compares this with other ways. The tolerance itself where a route does
+            not use values.
 
         Raises
         ------
@@ -442,19 +422,19 @@ def certify(
     grid: float | None = None,
     ratios: NoiseRatios = PUBLISHED_RATIOS,
 ) -> Certificate:
-    """Say what the answers of a guard with these public parameters are worth.
+    """Certify the answers of a guard of Algorithm 1 from its public parameters.
 
     Parameters
     ----------
     model : graphs.DependenceModel
-        How the records depend on each other, given what the analyst knows at the start.
+        Dependence of the records, given the analyst's knowledge at the start.
     threshold, noise_scale : float
         T and sigma, in units of a query's range.
     budget : int or None
-        B, how many answers may come from the holdout. ``None`` for any number.
+        B, the limit on answers from the holdout. ``None`` for any number.
     queries : int or None
-        m, how many queries may be asked. ``None`` for any number. Without both limits the half-widths grow with what
-        has happened, and the tolerance is infinite.
+        m, the limit on queries. ``None`` for any number. Without both limits the half-widths grow with each round, and
+        the tolerance is infinite.
     confidence : float, default=0.95
         Probability with which all half-widths hold at once, in (0, 1).
     grid : float, optional

@@ -1,4 +1,4 @@
-"""`certify_parameters`: what the answers of any mechanism are worth."""
+"""`certify_parameters`: the certificate of any mechanism."""
 
 from __future__ import annotations
 
@@ -20,17 +20,7 @@ __all__ = ["Theorems", "certify_parameters"]
 
 
 def certify_parameters(model: DependenceModel, parameters: Parameters, confidence: float = 0.95) -> Certificate:
-    """Say what the answers of a guard with any mechanism are worth.
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> from thresholdout.mechanisms import SparseVectorParameters
-    >>> parameters = SparseVectorParameters(0.04, 0.0025, budget=1, queries=1000)
-    >>> certificate = certify_parameters(Independent(10_000), parameters)
-    >>> certificate.route, round(certificate.tolerance, 3)
-    ('posterior', 0.081)
-    """
+    """Certify the answers of a guard with any mechanism."""
     assumed, needed = within_limits(model, confidence)
     found = kind_of(parameters).certify(parameters, Theorems(assumed, parameters, needed))
     return found.charged(model, confidence, needed)
@@ -38,16 +28,9 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
 
 @dataclass(frozen=True, slots=True)
 class Theorems:
-    """The theorems that mechanisms are certified with: a `thresholdout.mechanisms.kind.Certifier`; see there.
+    """The theorems that mechanisms are certified with: a `thresholdout.mechanisms.kind.Certifier`.
 
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other; limits of a fitted one are assumed to hold.
-    parameters : Parameters
-        Of the mechanism.
-    confidence : float
-        Probability with which all half-widths hold at once.
+    Limits of a fitted model are assumed to hold.
     """
 
     model: DependenceModel

@@ -1,8 +1,8 @@
-"""How much less likely a failure must be for fresh records, so that it is unlikely for records that were looked at.
+"""Change of measure: from the failure probability for fresh records to that for records of which something was released.
 
 A mechanism has seen the records X and released Z. With fresh records X', independent of Z, some set of bad (x, z) has
 probability at most ``b``. These functions return ``ln(p/b)`` in nats, for a ``b`` with which it has probability at most
-``p`` for the records that were seen (RELEASES.md, M1 to M5).
+``p`` for the original records (RELEASES.md, M1 to M5).
 """
 
 from __future__ import annotations
@@ -41,16 +41,8 @@ __all__ = [
 def max_information(model: DependenceModel, epsilon: float, beta: float) -> float:
     """Bound the beta-approximate max-information between records and transcript.
 
-    Notes
-    -----
     In bits: ``(sum alpha_i^2/8 + sqrt(sum alpha_i^2 ln(1/beta)/2)) log2 e``, alpha_i the leakage to informed analysts.
     With k that many nats, ``P((X, Y) in O) <= e^k (P x P)(O) + beta`` for every set O.
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> round(max_information(Independent(10_000), 0.01, 0.05), 12)
-    1.946012987099
     """
     alpha = leakage(model, epsilon, "informed")
     total = float(np.mean(alpha**2)) * model.n
@@ -59,28 +51,19 @@ def max_information(model: DependenceModel, epsilon: float, beta: float) -> floa
 
 Floats = NDArray[np.float64]
 
-_LEAST_ORDERS = (1.001, 1.01, 1.1, 1.5, 2.0)
-_SHARES = (0.5, 0.2, 0.05)
+# Candidates of searches: each gives a valid bound, and the smallest counts.
+_LEAST_ORDERS = (1.001, 1.01, 1.1, 1.5, 2.0)  # Renyi divergences rise with the order, so each bounds that of order 1
+_SHARES = (0.5, 0.2, 0.05)  # of p
 _RATES = np.geomspace(1e-4, 1e4, 161)
-_SMALL = (1e-1, 1e-2, 1e-4, 1e-6, 1e-9)
-_FORGOTTEN = (1e-3, 1e-5)  # of p, for what a series does not forget
+_SMALL = (1e-1, 1e-2, 1e-4, 1e-6, 1e-9)  # of p for each record
+_FORGOTTEN = (1e-3, 1e-5)  # of p, for the remaining dependence of a series at a distance
 _LEAST_EPSILON = 1e-9  # a release that is private at 0 is so at this, too
-_MOST_EPSILON = 300.0
+_MOST_EPSILON = 300.0  # its exponential is finite, and no error budget pays for a larger one
 _MOST_ORDERS = 64  # Renyi divergences of orders up to this are summed up for groups
 
 
 def mutual_information_nats(x: float, p: float) -> float:
-    """Return the nats that mutual information costs.
-
-    Notes
-    -----
-    t with ``kl(p, p e^-t) >= x``, kl the divergence of coins: data processing [M1].
-
-    Examples
-    --------
-    >>> mutual_information_nats(0.0, 0.05), round(mutual_information_nats(1.0, 0.05), 2)
-    (0.0, 20.97)
-    """
+    """Return the price of mutual information in nats: t with ``kl(p, p e^-t) >= x``, by data processing [M1]."""
     if x <= 0.0:
         return 0.0
     if not math.isfinite(x):
@@ -95,19 +78,7 @@ def mutual_information_nats(x: float, p: float) -> float:
 
 
 def approximate_nats(accountants: Sequence[Accountant], blocks: RevealedBlocks, p: float) -> float:
-    """Return the nats that (epsilon, delta)-privacy about replaced records costs.
-
-    Examples
-    --------
-    >>> from graphs import Groups, Independent
-    >>> from thresholdout.privacy.accounting import BlackBox, DistributionAccountant
-    >>> look = DistributionAccountant("replace_one").compose(BlackBox(0.01, 1e-12))
-    >>> round(approximate_nats([look], Independent(10_000).revealed_blocks(), 0.05), 2)
-    3.85
-    >>> pairs = Groups([record // 2 for record in range(10_000)])
-    >>> round(approximate_nats([look], pairs.revealed_blocks(), 0.05), 2)
-    5.65
-    """
+    """Return the price of (epsilon, delta)-privacy about replaced records in nats."""
     best = math.inf
     records = sum(change * count for change, count in zip(blocks.changes, blocks.counts, strict=True))
     for delta in (p / records * share for share in _SMALL):
@@ -120,7 +91,7 @@ def approximate_nats(accountants: Sequence[Accountant], blocks: RevealedBlocks, 
 
 
 def _in_blocks(epsilon: float, delta: float, blocks: RevealedBlocks, p: float) -> float:
-    """Return the nats that privacy about single records costs, which is group privacy about blocks."""
+    """Return the price of privacy about single records in nats: group privacy about blocks."""
     changes = np.array(blocks.changes, dtype=np.float64)
     epsilons = np.where(changes == 1, epsilon, changes * epsilon * (1.0 + 1e-15))
     if epsilons[-1] >= _MOST_EPSILON:
@@ -131,7 +102,7 @@ def _in_blocks(epsilon: float, delta: float, blocks: RevealedBlocks, p: float) -
 
 
 def _approximate(epsilons: Floats, deltas: Floats, counts: Floats, p: float, share: float) -> float:
-    """Spend a share of p on what is cut off, and the rest on the event."""
+    """Spend a share of p on the cut probability, and the rest on the event."""
     lost = float(np.sum(counts * deltas))
     if lost > p * share / 4.0:
         return math.inf
@@ -150,17 +121,10 @@ def _approximate(epsilons: Floats, deltas: Floats, counts: Floats, p: float, sha
 
 
 def pure_nats(model: DependenceModel, epsilon: float, p: float) -> float:
-    """Return the nats that pure privacy about replaced records costs, for any dependence [M2, M4].
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> round(pure_nats(Independent(10_000), 0.01, 0.05), 2)
-    1.87
-    """
+    """Return the price of pure privacy about replaced records in nats, for any dependence [M2, M4]."""
     if epsilon == 0.0:
         return 0.0
-    if epsilon >= _MOST_EPSILON:  # which no risk pays for; the squares of larger ones may be no floats
+    if epsilon >= _MOST_EPSILON:  # the square of a larger one may overflow
         return math.inf
     squares = model.revealed_blocks().squares * epsilon**2
 
@@ -175,17 +139,8 @@ def pure_nats(model: DependenceModel, epsilon: float, p: float) -> float:
 def information_per_record(event: Event, epsilon: float) -> float:
     """Bound the mutual information between a release and one record, given all others, in nats.
 
-    Notes
-    -----
     The smallest of ``epsilon^2/8`` and of Renyi divergences near order 1, about a replaced record, and about one
     record more: the release without the record is a centre for the releases with any [M1].
-
-    Examples
-    --------
-    >>> import math
-    >>> from thresholdout.privacy.accounting import GaussianAnswer
-    >>> round(information_per_record(GaussianAnswer(10.0), math.inf), 6)
-    0.005005
     """
     return information(event, epsilon, RevealedBlocks((1,), (1,)))
 
@@ -193,20 +148,9 @@ def information_per_record(event: Event, epsilon: float) -> float:
 def information(event: Event, epsilon: float, blocks: RevealedBlocks) -> float:
     """Bound the mutual information between a release and all records, in nats.
 
-    Notes
-    -----
     The sum over blocks of ``(s epsilon)^2/8``, or of ``s`` times the sum of ``D_i/i`` for i from 1 to s, D_i the Renyi
-    divergence of order i about one record, where s records change [M1, M5]; ``inf`` where more records change than
-    orders are looked at.
-
-    Examples
-    --------
-    A Gaussian answer has ``D_i = i D_1``, and a group of s records tells ``s^2`` as much as one record:
-
-    >>> from thresholdout.privacy.accounting import GaussianAnswer
-    >>> look = GaussianAnswer(10.0)
-    >>> round(information(look, float("inf"), RevealedBlocks((3,), (1,))) / information_per_record(look, 1.0), 1)
-    9.0
+    divergence of order i about one record, where s records change [M1, M5]; ``inf`` where more records change than the
+    largest order. A Gaussian answer has ``D_i = i D_1``, so a group of s records releases ``s^2`` times as much as one.
     """
     from thresholdout.privacy.accounting.accountants.calibration import composed_accountants
     from thresholdout.privacy.accounting.accountants.renyi_accountant import RenyiAccountant
@@ -241,20 +185,10 @@ def _of_any_number(event: Event) -> bool:
 
 
 def whatever_the_labels(model: DependenceModel) -> DependenceModel:
-    """Return a model that holds given any labels of all records: independent groups alone survive that.
+    """Return a model that holds given any labels of all records: only independent groups survive that.
 
     Once all labels are known, records may be independent no longer: where each label says whether the coins of two
     records in a row are the same, all coins of a window follow from one.
-
-    Examples
-    --------
-    >>> from graphs import Independent, MovingWindow, Panel
-    >>> whatever_the_labels(Independent(100)).describe()
-    '100 independent records'
-    >>> whatever_the_labels(Panel(MovingWindow(20, 1), 5)).describe()
-    '100 records in 5 independent groups of 20'
-    >>> whatever_the_labels(MovingWindow(20, 1)).describe()
-    '20 records in 1 independent group of 20'
     """
     from graphs import Groups, Independent
     from graphs.models.law_free import GroupSizes
@@ -266,21 +200,7 @@ def whatever_the_labels(model: DependenceModel) -> DependenceModel:
 
 
 def smallest_nats(model: DependenceModel, event: Event, epsilon: float, p: float) -> float:
-    """Return the smallest of all costs that are known for a release; ``inf`` when none is.
-
-    Examples
-    --------
-    >>> import math
-    >>> from graphs import Groups, Independent, MovingWindow
-    >>> from thresholdout.privacy.accounting import GaussianAnswer
-    >>> look = GaussianAnswer(1000.0)
-    >>> round(smallest_nats(Independent(10_000), look, math.inf, 0.05), 3)
-    0.474
-    >>> round(smallest_nats(MovingWindow(10_000, 2), look, math.inf, 0.05), 2)
-    1.58
-    >>> smallest_nats(Groups([0] * 10_000), look, math.inf, 0.05)
-    inf
-    """
+    """Return the smallest known price of a release; ``inf`` when there is none."""
     from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
     from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
 

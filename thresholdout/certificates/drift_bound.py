@@ -33,19 +33,12 @@ _MOST_STEPS = 128  # of the recursion; beyond it the slightly larger solution of
 
 
 def belief_drift(step: float, steps: int, failure: float) -> float:
-    """Bound how far the analyst's expectation of any query is ever from the truth.
+    """Bound the distance of the analyst's expectation of any query from its estimand, at all times.
 
-    Notes
-    -----
-    ``min over lambda > 0 of sqrt((ln(1/b2) + (eps_0^2/8) sum_r lambda_r) / (2 lambda))``, at most 1, with ``lambda_B =
-    lambda``, ``lambda_{r-1} = lambda_r + lambda_r (1 + lambda_r) (e^{eps_0} - 1)^2/4``.
-
-    Examples
-    --------
-    >>> round(belief_drift(0.1, 10, math.exp(-3)), 5), round(belief_drift(0.01, 100, math.exp(-3)), 6)
-    (0.22795, 0.075565)
+    It is ``min over lambda > 0 of sqrt((ln(1/b2) + (eps_0^2/8) sum_r lambda_r) / (2 lambda))``, at most 1, with
+    ``lambda_B = lambda``, ``lambda_{r-1} = lambda_r + lambda_r (1 + lambda_r) (e^{eps_0} - 1)^2/4``.
     """
-    if not step < 30.0:
+    if not step < 30.0:  # growth would be 1e25: the bound is 1 long before
         return 1.0
     growth = math.expm1(step) ** 2 / 4.0
 
@@ -55,7 +48,7 @@ def belief_drift(step: float, steps: int, failure: float) -> float:
         bound: Floats = np.sqrt((step**2 / 8.0 * total - math.log(failure)) / (2.0 * rate))
         return bound
 
-    centre = -math.log(growth * steps)
+    centre = -math.log(growth * steps)  # at larger rates the sum grows beyond all bounds
     return min(
         1.0, formula_up(best_parameters(cost, [(centre - 20.0, centre + 8.0)], points=33, rounds=5)[1]) * (1.0 + 1e-9)
     )
@@ -77,16 +70,7 @@ def _sum_of_rates(rate: Floats, growth: float, steps: int) -> Floats:
 
 
 def drift_bound(setting: Setting) -> Route:
-    """Certify by the walk of the analyst's beliefs: ``CVaR_{b1}(M)`` and the walk's drift at ``b2``.
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> from thresholdout.mechanisms import SparseVectorParameters
-    >>> parameters = SparseVectorParameters(0.06, 0.0025, budget=100, queries=1000)
-    >>> round(drift_bound(Setting(Independent(100_000), parameters, 0.95)).tolerance, 3)
-    0.18
-    """
+    """Certify by the drift of the analyst's beliefs: ``CVaR_{b1}(M)`` and the drift at ``b2``."""
     largest = _largest_group(setting.model)
     why = setting.undeclared()
     if largest is None:
@@ -108,7 +92,7 @@ def drift_bound(setting: Setting) -> Route:
 
 
 def _largest_group(model: DependenceModel) -> float | None:
-    """Return the size of the largest of the independent groups that a model declares; ``None`` for other dependence."""
+    """Return the size of the largest declared independent group; ``None`` for other dependence."""
     from graphs import Independent
 
     if isinstance(model, Independent):
@@ -120,14 +104,7 @@ def _largest_group(model: DependenceModel) -> float | None:
 def best_parameters(
     cost: Callable[..., Floats], boxes: Sequence[tuple[float, float]], *, points: int = 13, rounds: int = 8
 ) -> tuple[tuple[float, ...], float]:
-    """Minimise a function of a few parameters by grids that close in on the best point.
-
-    Examples
-    --------
-    >>> (x, y), value = best_parameters(lambda x, y: (x - 1) ** 2 + (y - 2) ** 2 + x * y, [(0, 3), (0, 3)])
-    >>> round(x, 4), round(y, 4), round(value, 6)
-    (0.0, 2.0, 1.0)
-    """
+    """Minimise a function of a few parameters by grids that close in on the best point."""
     limits = list(boxes)
     best: tuple[float, ...] = tuple(low for low, _ in limits)
     value = float("inf")

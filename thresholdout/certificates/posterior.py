@@ -1,12 +1,8 @@
 """The posterior certificate: any dependence, no concentration inequality.
 
-How far the analyst's expectation of an answer can be from the truth, on the scale of log-odds.
-
-Whatever depends on record i and is a number in [0, 1], the analyst's expectation of it has log-odds within alpha_i of
-those of its truth, alpha_i the leakage about record i. So means near 0 or 1 move by less than means near 1/2.
-PROOFS.md, "Posterior certificate".
-
-Posterior certificates beside other private releases, with a delta too: accounting/RELEASES.md, L1 and L6.
+Any quantity in [0, 1] that depends on record i: the log-odds of the analyst's expectation of it are within alpha_i of
+those of its estimand, alpha_i the leakage about record i. So means near 0 or 1 move by less than means near 1/2. Proof:
+PROOFS.md, "Posterior certificate". Beside other private releases, with a delta too: accounting/RELEASES.md, L1 and L6.
 """
 
 from __future__ import annotations
@@ -44,35 +40,22 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-_CLASSES = 512  # of equal leakage, when there are more different ones
+_CLASSES = 512  # of leakage, where there are more different ones: each counts as its largest
 _STEPS = 30  # the bound is flat near the best slope: an error there counts by its square
-_WIDE = 600.0
-_DOWN = 1.0 - 1e-12
+_WIDE = 600.0  # nats; their exponential is finite, and more leakage says nothing
+_DOWN = 1.0 - 1e-12  # far above the rounding of a few operations
 _SLACK = 1e-13  # above the rounding errors of a mean of numbers in [0, 1]
 
 
 class LogOdds:
-    """Truths that are possible given what the analyst may expect of a mean.
-
-    Parameters
-    ----------
-    leakage : ndarray
-        alpha_i in nats, one for each record or one for all; ``inf`` for records about which anything may be known.
+    """Possible estimands given the analyst's expectation of a mean, from the leakages alpha_i (one or one per record; nats).
 
     Notes
     -----
-    Given the truth p of a mean, the largest expectation is at most ``s p + (1/n) sum_i k_i(s)`` for every s > 0,
+    Given the estimand p of a mean, the largest expectation is at most ``s p + (1/n) sum_i k_i(s)`` for every s > 0,
     ``k_i(s)`` the largest value of ``G_i(x) - s x`` on [0, 1] and ``G_i(x) = x/(x + (1-x) exp(-alpha_i))``. So an
-    expectation of c or more needs ``p >= (c - (1/n) sum_i k_i(s))/s``: true for every s, and best at the s that is
-    found by bisection. Equal leakage gives ``c/(c + (1-c) exp(alpha))``.
-
-    Examples
-    --------
-    >>> beliefs = LogOdds(np.array([0.5]))
-    >>> round(beliefs.lowest(0.9), 6), round(beliefs.highest(0.9), 6)
-    (0.845172, 0.936863)
-    >>> round(LogOdds(np.array([0.25, 0.75])).lowest(0.9), 6)
-    0.826958
+    expectation of c or more needs ``p >= (c - (1/n) sum_i k_i(s))/s``: true for every s, and bisection finds the best s.
+    Equal leakage gives ``c/(c + (1-c) exp(alpha))``. An infinite alpha_i allows any knowledge of the record.
     """
 
     def __init__(self, leakage: Floats) -> None:
@@ -86,7 +69,7 @@ class LogOdds:
         self._lost: Floats = np.where(values > 0.0, -np.expm1(-values), 1.0)
 
     def lowest(self, expected: float) -> float:
-        """Return the smallest truth of a mean of which the analyst may expect this or more, rounded down."""
+        """Return the smallest estimand of a mean of which the analyst may expect this or more, rounded down."""
         c = min(max(expected, 0.0), 1.0)
         reach = float(self._leakage[-1])
         if c == 0.0 or (c == 1.0 and reach < math.inf):
@@ -99,7 +82,7 @@ class LogOdds:
         return max(0.0, best * _DOWN)
 
     def highest(self, expected: float) -> float:
-        """Return the largest truth of a mean of which the analyst may expect this or less, rounded up."""
+        """Return the largest estimand of a mean of which the analyst may expect this or less, rounded up."""
         return min(1.0, (1.0 - self.lowest(1.0 - expected)) * (1.0 + ULP))
 
     def __eq__(self, other: object) -> bool:
@@ -129,30 +112,14 @@ ASSUMES = "queries are means of per-record values; the declared dependence; reco
 def posterior(setting: Setting) -> Route:
     """Certify by the analyst's posterior about each record.
 
-    Notes
-    -----
-    Tolerance ``CVaR_beta(M) + (1/n) sum_i tanh(alpha_i/4)``: M the largest error of an answer about the holdout,
-    alpha_i the interaction's leakage about record i to an analyst who knows the model only. Of one answer v,
-    `PosteriorWidths` says more: its interval is that of the truths whose log-odds are within the leakage of those of a
-    number within the first term of v, at the moment of its release and ever after.
+    The tolerance is ``CVaR_beta(M) + (1/n) sum_i tanh(alpha_i/4)``: M the largest error of an answer about the holdout,
+    alpha_i the interaction's leakage about record i to an analyst who knows the model only. `PosteriorWidths` is narrower
+    for one answer v: its interval contains the estimands whose log-odds are within the leakage of those of a number within
+    the first term of v, at the moment of its release and ever after.
 
-    The *mean* over the records counts, so a few that depend on many do no harm. Adaptivity, train values from
-    anywhere, and the choice of queries by their answers are all covered. PROOFS.md, "Posterior certificate".
-
-    References
-    ----------
-    [J20] C. Jung et al., "A new analysis of differential privacy's generalization guarantees", ITCS 2020.
-
-    Examples
-    --------
-    >>> from graphs import Groups, Independent
-    >>> from thresholdout.mechanisms import SparseVectorParameters
-    >>> parameters = SparseVectorParameters(0.0275, 0.00146, budget=1, queries=1000)
-    >>> round(posterior(Setting(Independent(10_000), parameters, 0.95)).tolerance, 4)
-    0.0767
-    >>> patients = [record // 5 for record in range(10_000)]
-    >>> round(posterior(Setting(Groups(patients), parameters, 0.95)).tolerance, 3)
-    0.229
+    The *mean* over the records counts, so a few that depend on many do no harm. Adaptivity, train values of any source,
+    and the choice of queries by their answers are all covered. PROOFS.md, "Posterior certificate", after [J20]: C. Jung
+    et al., "A new analysis of differential privacy's generalization guarantees", ITCS 2020.
     """
     if why := setting.undeclared():
         return Route.missing(NAME, why, sound=True, assumes=ASSUMES, source=SOURCE)
@@ -164,24 +131,8 @@ def posterior(setting: Setting) -> Route:
 class PosteriorWidths:
     """Half-widths and intervals by the posterior certificate.
 
-    Attributes
-    ----------
-    error : float
-        What an answer is off from the analyst's expectation of the holdout's value: ``CVaR_beta(M)`` and rounding.
-    width : float
-        Half-width of every answer, whatever its value.
-    beliefs : LogOdds
-        How far expectations can be from the truth.
-    epsilon : float
-        Differential privacy of the interaction alone, nats.
-
-    Examples
-    --------
-    >>> widths = PosteriorWidths(0.03, 0.08, LogOdds(np.array([0.2])), 0.2)
-    >>> [round(end, 4) for end in widths.interval(0.97)]
-    [0.9277, 1.0]
-    >>> round(widths.expected(0.97), 4), widths.half_width(1, 0, "holdout")
-    (0.0423, 0.08)
+    `error` bounds the distance of an answer from the analyst's expectation of the holdout's value, ``CVaR_beta(M)`` and
+    rounding. `width` is the half-width of every answer, `epsilon` the privacy of the interaction alone.
     """
 
     error: float
@@ -194,7 +145,7 @@ class PosteriorWidths:
         return self.width
 
     def interval(self, value: float) -> tuple[float, float]:
-        """Return the truths that are possible given an answer."""
+        """Return the possible estimands given an answer."""
         low = self.beliefs.lowest(value - self.error)
         high = self.beliefs.highest(value + self.error)
         return max(low, value - self.width), min(high, value + self.width)
@@ -221,32 +172,23 @@ def posterior_tolerance(setting: Setting, variation: float) -> float:
 
 
 def mean_total_variation(model: DependenceModel, epsilon: float) -> float:
-    """Bound how far an analyst's beliefs about a record can move, on average over the records.
+    """Bound ``abs(E[q(X) | answers] - q(P))`` for every mean q of values in [0, 1].
 
-    Notes
-    -----
-    ``(1/n) sum_i tanh(alpha_i/4)``, in [0, 1]: alpha_i the leakage to an analyst who knows the model only. It bounds
-    ``abs(E[q(X) | answers] - q(P))`` for every mean q of values in [0, 1].
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> round(mean_total_variation(Independent(100), 0.1), 5)
-    0.02499
+    It is ``(1/n) sum_i tanh(alpha_i/4)``, alpha_i the leakage to an analyst who knows the model only.
     """
     return float(np.mean(np.tanh(leakage(model, epsilon, "uninformed") / 4))) * (1.0 + 1e-12)
 
 
 _WIDER: Final = 2.0**-12
-"""By how much of the range every half-width is larger once a look had a delta: rho of L6."""
+"""Share of the range that a release with a delta adds to every half-width: rho of L6."""
 
-_FRACTIONS: Final = (0.999, 0.5, 0.2, 0.1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
-_ROUNDED_UP: Final = 1.0 + 1e-12
-_MOST_EPSILON: Final = 300.0
+_FRACTIONS: Final = (0.999, 0.5, 0.2, 0.1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8)  # of the allowed delta; any one is valid
+_ROUNDED_UP: Final = 1.0 + 1e-12  # far above the rounding of a few operations
+_MOST_EPSILON: Final = 300.0  # its exponential is finite, and a larger one says nothing
 
 
 def beside_pure_releases(widths: PosteriorWidths, model: DependenceModel, epsilon: float) -> PosteriorWidths:
-    """Let the analyst's beliefs move by what the interaction and the looks leak together; the noise stays."""
+    """Let the analyst's beliefs move by the leakage of interaction and releases together; the noise stays."""
     total = math.nextafter(widths.epsilon + epsilon, math.inf)
     together = mean_total_variation(model, total)
     return _moved(widths, model, LogOdds(leakage(model, total, "uninformed")), together, 0.0)
@@ -255,23 +197,9 @@ def beside_pure_releases(widths: PosteriorWidths, model: DependenceModel, epsilo
 def beside_releases_with_a_delta(
     widths: PosteriorWidths, model: DependenceModel, releases: Sequence[Event], spare: float
 ) -> PosteriorWidths | str:
-    """Do the same where looks have a delta, for independent records and independent groups.
+    """Do the same where releases have a delta, for independent records and independent groups.
 
-    Notes
-    -----
-    `releases`: in the order in which they were recorded; each may have been chosen in view of what was released before
-    it.
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> from thresholdout.privacy.accounting import GaussianAnswer
-    >>> alone = PosteriorWidths(0.03, 0.08, LogOdds(np.array([0.2])), 0.2)
-    >>> model, looks = Independent(10_000), [GaussianAnswer(400.0)]
-    >>> round(beside_releases_with_a_delta(alone, model, looks, 1e-8).width, 4)
-    0.0839
-    >>> beside_releases_with_a_delta(alone, model, [GaussianAnswer(0.01)], 1e-8)
-    'leak too much'
+    `releases` are in the order in which they were recorded; each may have been chosen in view of earlier ones.
     """
     from graphs import Independent
 
@@ -289,14 +217,7 @@ def beside_releases_with_a_delta(
 
 
 def groups_leakage(sizes: Floats, releases: Sequence[Event], spare: float) -> float:
-    """Return how much looks change the odds of one record's values, but for a small mean probability; in nats.
-
-    Examples
-    --------
-    >>> from thresholdout.privacy.accounting import BlackBox
-    >>> groups_leakage(np.ones(1), [BlackBox(0.1), BlackBox(0.2, 1e-14)], 1e-12) < 0.31
-    True
-    """
+    """Bound the change of the odds of one record's values by releases, in nats, except with a small mean probability."""
     from thresholdout.privacy.accounting.accountants.accountant import PureAccountant, total_pure_epsilon
     from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
     from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
@@ -314,7 +235,7 @@ def groups_leakage(sizes: Floats, releases: Sequence[Event], spare: float) -> fl
 
 
 def _epsilon(accountant: Accountant, sizes: Floats, weights: Floats, allowed: float) -> float:
-    """Return an epsilon about single records of which the groups' deltas have at most the mean that is allowed."""
+    """Return an epsilon about single records for which the mean of the groups' deltas is within the allowed one."""
     for delta in (allowed * fraction for fraction in _FRACTIONS):
         epsilon = accountant.epsilon(delta)
         if math.isfinite(epsilon) and _in_groups(sizes, weights, epsilon, delta) <= allowed:

@@ -1,4 +1,4 @@
-"""Scores of a holdout that were seen before its guard was made, and the information that they can have released."""
+"""Scores of a holdout from before its guard was made, and the information that they released."""
 
 from __future__ import annotations
 
@@ -12,33 +12,38 @@ from thresholdout.errors import InputError, InputTypeError
 
 __all__ = ["PriorQueries", "check_prior_queries", "confidence_after"]
 
-_FOUR_DECIMALS: Final = 10_001
-_LEAST: Final = 1e-12  # probability of error that is left; confidences are known to 1e-16
-_ROUNDING: Final = 1e-15
-_MOST: Final = 1e6  # nats; no holdout has an answer left after as many
+_FOUR_DECIMALS: Final = 10_001  # values of a score in [0, 1] with four decimals
+_LEAST: Final = 1e-12  # remaining probability of error; confidences are known to 1e-16
+_ROUNDING: Final = 1e-15  # absolute: 1 - confidence is exact to 1e-16
+_MOST: Final = 1e6  # nats; no holdout can answer after as many
 _EXPECTED: Final = "how many scores of this holdout were seen before, or PriorQueries(10, values=301)"
 
 
 @dataclass(frozen=True, slots=True)
 class PriorQueries:
-    """Scores of a holdout that were seen before its guard was made.
+    """Scores of a holdout from before its guard was made.
 
     Parameters
     ----------
     number : int
-        How many were seen, at most.
+        Number of scores, at most.
     values : int, optional
-        How many values each of them could have had, at most: 301 for an accuracy on 300 records, 1,001 for a score in
-        [0, 1] of which three decimals were read, 20 for the best of 20 candidates or a place on a leaderboard of 20. By
-        default the scores are in [0, 1], and each is a share of the records (an accuracy) or was read to at most
-        four decimals: the number of records and one, or 10,001 if that is more.
+        Number of possible values of each score, at most: 301 for an accuracy on 300 records, 1,001 for a score in [0, 1]
+        that was read to three decimals, 20 for the best of 20 candidates or a place on a leaderboard of 20. By default
+        the scores are in [0, 1], and each is a share of the records (an accuracy) or was read to at most four decimals:
+        the number of records and one, or 10,001 if that is more.
+
+    Raises
+    ------
+    InputError
+        When a number is not an integer of at least 1.
 
     Notes
     -----
-    The answers are as wide as those of a guard whose probability of error is divided by ``values ** number``, which is
-    the number of ways in which the scores can have come out; how each was chosen in view of the ones before does not
-    matter, nor that their number was (PROOFS.md, "Prior queries"). What else was seen counts too: a
-    round at which training stopped on these records, a plot, a list of the records that a model got wrong.
+    The answers are as wide as those of a guard whose probability of error is divided by ``values ** number``, the number
+    of possible outcomes of the scores. Each may have been chosen in view of earlier ones, and so may their number
+    (PROOFS.md, "Prior queries"). Count other information from the records too: a round at which training stopped on
+    them, a plot, a list of the records that a model got wrong.
 
     Examples
     --------
@@ -55,16 +60,26 @@ class PriorQueries:
             object.__setattr__(self, "values", check_count("values", self.values))
 
     def counted(self, n: int) -> PriorQueries:
-        """Return the same, with the number of values that scores of so many records can have."""
+        """Return the same, with the number of possible values of scores of `n` records."""
         return self if self.values is not None else replace(self, values=max(n + 1, _FOUR_DECIMALS))
 
     def nats(self, n: int) -> float:
-        """Return the logarithm of the number of ways in which they can have come out, rounded up.
+        """Return the logarithm of the number of possible outcomes of the scores, rounded up.
 
         Parameters
         ----------
         n : int
             Records of the holdout.
+
+        Returns
+        -------
+        float
+            Information released, in nats, at most.
+
+        Raises
+        ------
+        InputError
+            When it is above a million nats.
         """
         values = self.counted(n).values
         assert values is not None
@@ -77,20 +92,14 @@ class PriorQueries:
 
     @property
     def words(self) -> str:
-        """What was seen, to be read after "before the guard was made,"."""
+        """The scores in words, to be read after "before the guard was made,"."""
         times = "one score" if self.number == 1 else f"{self.number:,} scores"
         of = "" if self.values is None else f", of {self.values:,} possible values each"
         return f"at most {times} of these records had been seen{of}"
 
 
 def check_prior_queries(given: object) -> PriorQueries | None:
-    """Return queries before a guard, given as their number or with their numbers of values; ``None`` for none.
-
-    Examples
-    --------
-    >>> check_prior_queries(10), check_prior_queries(0)
-    (PriorQueries(number=10, values=None), None)
-    """
+    """Return queries before a guard, given as their number or with their numbers of values; ``None`` for none."""
     if given is None or isinstance(given, PriorQueries):
         return given
     number = as_float(given)
@@ -105,13 +114,7 @@ def check_prior_queries(given: object) -> PriorQueries | None:
 
 
 def confidence_after(prior: PriorQueries | None, n: int, confidence: float) -> float:
-    """Return the confidence that answers need for themselves after prior queries, rounded up.
-
-    Examples
-    --------
-    >>> round(confidence_after(PriorQueries(1, values=5), 300, 0.95), 9)
-    0.99
-    """
+    """Return the confidence that the guard's own answers need after prior queries, rounded up."""
     if prior is None:
         return confidence
     left = (1.0 - confidence) * math.exp(-prior.nats(n)) * (1.0 - 1e-12) - _ROUNDING

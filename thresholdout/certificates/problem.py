@@ -1,17 +1,15 @@
-"""What a certificate is about: a dependence model and a guard's public parameters.
+"""The setting of a certificate: a dependence model and a guard's public parameters.
 
-The law of the largest error that a guard's noise can cause.
+*The law of the largest error* that a guard's noise can cause. With sigma = 1, scales (a, b, c) of the noises in
+threshold, test and answer (1, 2, 4 by default), and at most B answers from the holdout, let
 
-With sigma = 1, scales (a, b, c) of the noises in threshold, test and answer (1, 2, 4 by default), and at most B
-answers from the holdout, let
-
-* ``G = max of B draws of Lap(a) + Lap(b)``: by how much more than the threshold T a train answer can differ from the
+* ``G = max of B draws of Lap(a) + Lap(b)``: the excess over the threshold T of the distance of a train answer from the
   holdout mean;
-* ``X = max of B draws of abs(Lap(c))``: by how much an answer from the holdout can.
+* ``X = max of B draws of abs(Lap(c))``: the error of an answer from the holdout.
 
 The largest error is stochastically at most ``M = max(T + G, X + grid/2)``. The number of queries does not matter: a
-train value too far away that does not pass ends the threshold and costs budget, so whoever waits for a lucky draw has
-B attempts, and not one for each query. PROOFS.md, "The law of the largest error".
+train value too far away that does not pass ends the threshold and costs budget. So an analyst who waits for a lucky
+draw has B attempts, and not one for each query. PROOFS.md, "The law of the largest error".
 """
 
 from __future__ import annotations
@@ -57,26 +55,12 @@ PUBLISHED_RATIOS = NoiseRatios()
 """Scales of the noises in [Z17, Algorithm 1]."""
 
 _UP = 1.0 + 1e-12  # covers the rounding of tails and lengths
-_STEPS = 1024  # points per unit of scale, for integrals
+_STEPS = 1024  # points per unit of scale, for integrals, which are 0.05 % too large at this step
 
 
 @dataclass(frozen=True, slots=True)
 class LargestError:
-    """Quantiles of the largest error of a guard with sigma = 1, rounded up.
-
-    Parameters
-    ----------
-    budget : int
-        B, at least 1.
-    ratios : NoiseRatios
-        Scales (a, b, c).
-
-    Examples
-    --------
-    >>> law = LargestError(budget=1)
-    >>> round(law.surprise_quantile(0.05), 3), round(law.answer_quantile(0.05), 3)
-    (5.142, 11.983)
-    """
+    """Quantiles of the largest error of a guard with sigma = 1, B answers and scales (a, b, c), rounded up."""
 
     budget: int
     ratios: NoiseRatios = PUBLISHED_RATIOS
@@ -90,14 +74,7 @@ class LargestError:
         return -self.ratios.answer * math.log(_single(probability, self.budget)) * _UP
 
     def quantile(self, probability: float, threshold: float, grid: float = 0.0) -> float:
-        """Return a number that M exceeds with at most this probability, ``VaR(M)``.
-
-        Examples
-        --------
-        >>> law = LargestError(budget=1)
-        >>> law.quantile(0.05, threshold=1000.0) >= 1000 + law.surprise_quantile(0.05) * (1 - 1e-6)
-        True
-        """
+        """Return a number that M exceeds with at most this probability, ``VaR(M)``."""
         half = probability / 2.0
         high = max(threshold + self.surprise_quantile(half), grid / 2.0 + self.answer_quantile(half))
         low = min(threshold, grid / 2.0)
@@ -110,20 +87,13 @@ class LargestError:
     def superquantile(self, probability: float, threshold: float, grid: float = 0.0) -> float:
         """Return an upper bound on ``CVaR(M)``, the mean of M over its worst cases of this total probability.
 
-        Notes
-        -----
-        ``CVaR_p(M) = u + E(M - u)^+ / p`` at ``u = VaR_p(M)``, and at most that for every other u. The expectation is
-        the integral of the tail beyond u, bounded by the tail at the left end of each of many intervals, and beyond the
-        last one by the sum of both tails' integrals.
-
-        Examples
-        --------
-        >>> round(LargestError(budget=1).superquantile(0.05, threshold=18.859), 2)
-        26.22
+        ``CVaR_p(M) = u + E(M - u)^+ / p`` at ``u = VaR_p(M)``, and at most that for every other u. The expectation is the
+        integral of the tail beyond u, bounded by the tail at the left end of each of many intervals, and beyond the last
+        one by the sum of both tails' integrals.
         """
         scale = max(self.ratios)
         start = self.quantile(probability, threshold, grid)
-        reach = scale * (14.0 + math.log(2.0 * self.budget / probability))
+        reach = scale * (14.0 + math.log(2.0 * self.budget / probability))  # the tail beyond is e^-14 of the rest
         stop = max(threshold, grid / 2.0, start - reach) + reach
         count = max(1, math.ceil((stop - start) * _STEPS / scale))
         points = start + (stop - start) / count * np.arange(count, dtype=np.float64)
@@ -132,7 +102,7 @@ class LargestError:
         return (start + (within + beyond) * (1.0 + 1e-9) / probability) * _UP
 
     def _tail(self, errors: Floats, threshold: float, grid: float) -> Floats:
-        """Upper bound on ``P(M > x)``; 1 below T and grid/2."""
+        """Return an upper bound on ``P(M > x)``; 1 below T and grid/2."""
         surprise = surprise_tail(errors - threshold, self.ratios.threshold, self.ratios.test)
         single = answer_tail(errors - grid / 2.0, self.ratios.answer)
         with np.errstate(divide="ignore"):
@@ -153,18 +123,10 @@ class LargestError:
 
 
 def surprise_tail(surprises: Floats, first: float, second: float) -> Floats:
-    """``P(Lap(a) + Lap(b) > v)`` for v > 0, and 1 for v <= 0.
+    """Return ``P(Lap(a) + Lap(b) > v)`` for v > 0, and 1 for v <= 0.
 
-    Notes
-    -----
-    ``(b^2 exp(-v/b) - a^2 exp(-v/a)) / (2 (b^2 - a^2))``, written for a <= b without cancellation as
+    It is ``(b^2 exp(-v/b) - a^2 exp(-v/a)) / (2 (b^2 - a^2))``, written for a <= b without cancellation as
     ``exp(-v/b)/2 (1 + (a v/(b (a+b))) (1 - exp(-x))/x)``, ``x = v (b-a)/(a b)``.
-
-    Examples
-    --------
-    >>> import math
-    >>> float(surprise_tail(np.array([3.0]), 1.0, 2.0)[0]) - (4 * math.exp(-1.5) - math.exp(-3)) / 6 < 1e-15
-    True
     """
     a, b = sorted((first, second))
     v = np.maximum(surprises, 0.0)
@@ -175,7 +137,7 @@ def surprise_tail(surprises: Floats, first: float, second: float) -> Floats:
 
 
 def answer_tail(errors: Floats, scale: float) -> Floats:
-    """``P(abs(Lap(c)) > x)``, 1 for x <= 0."""
+    """Return ``P(abs(Lap(c)) > x)``, 1 for x <= 0."""
     tail: Floats = np.exp(-np.maximum(errors, 0.0) / scale)
     return tail
 
@@ -202,36 +164,8 @@ def _single_surprise(probability: float, first: float, second: float) -> float:
 class Setting:
     """A model, a guard's parameters and a confidence, checked; derived quantities are computed once.
 
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other, given what the analyst knows at the start.
-    parameters : SparseVectorParameters
-        Of the mechanism, in units of the query's range.
-    confidence : float
-        1 - beta, in (0, 1).
-
-    Attributes
-    ----------
-    n : int
-        Number of records.
-    queries, budget : int or None
-        Limits of the guard; no more answers come from the holdout than there are queries.
-    beta : float
-        1 - confidence.
-    slack : float
-        What integer and floating-point arithmetic add to an answer's error.
-    levels : int
-        K: how many values an answer from the holdout can take. Without an answer grid these are the points of the
-        noise grid in [0, 1].
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> parameters = SparseVectorParameters(0.04, 0.001, budget=10, queries=100, grid=1 / 64)
-    >>> setting = Setting(Independent(1000), parameters, 0.95)
-    >>> setting.levels, setting.inflation, round(setting.epsilon, 3)
-    (65, 1.0, 22.5)
+    `slack` is the arithmetic's share of an answer's error. `levels` is K, the number of possible values of an answer from
+    the holdout; without an answer grid these are the points of the noise grid in [0, 1].
     """
 
     def __init__(self, model: DependenceModel, parameters: SparseVectorParameters, confidence: float) -> None:
@@ -249,7 +183,7 @@ class Setting:
 
     @cached_property
     def inflation(self) -> float:
-        """Lambda of the model, from 1 to n; n means that nothing is known."""
+        """Lambda of the model, from 1 to n; n where nothing is known."""
         return self.model.variance_inflation()
 
     @cached_property
@@ -264,7 +198,7 @@ class Setting:
         return LargestError(self.budget, self.parameters.ratios)
 
     def undeclared(self) -> str:
-        """Return which limits are not declared, in words; empty when both are."""
+        """Return the undeclared limits, in words; empty when both are declared."""
         missing = [name for name in ("queries", "budget") if getattr(self, name) is None]
         return f"no limit is declared for {' and '.join(missing)}" if missing else ""
 
@@ -272,14 +206,7 @@ class Setting:
 def leakage(
     model: DependenceModel, epsilon: float, adversary: Literal["informed", "uninformed"], method: str = "best"
 ) -> NDArray[np.float64]:
-    """Leakage of an epsilon-DP mechanism; shape (n,), or (1,) when the records are independent.
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> leakage(Independent(10**12), 0.1, "informed")
-    array([0.1])
-    """
+    """Return the leakage of an epsilon-DP mechanism; shape (n,), or (1,) when the records are independent."""
     from graphs import Independent
 
     if isinstance(model, Independent):
@@ -288,34 +215,16 @@ def leakage(
 
 
 def bayesian_epsilon(model: DependenceModel, epsilon: float) -> float:
-    """Return the largest leakage of an epsilon-DP interaction about a record, to whoever knows any others.
-
-    Examples
-    --------
-    >>> from graphs import Groups
-    >>> round(bayesian_epsilon(Groups([0, 0, 1]), 0.1), 9)
-    0.2
-    """
+    """Return the largest leakage of an epsilon-DP interaction about a record, to an attacker who knows any others."""
     return epsilon if math.isinf(epsilon) else float(leakage(model, epsilon, "informed").max())
 
 
 def within_limits(model: DependenceModel, confidence: object) -> tuple[DependenceModel, float]:
     """Charge the limits of a fitted model to the probability of error, before anything else.
 
-    Notes
-    -----
-    The limits are a function of values of which the records are independent. Whatever these were, if the limits hold,
-    the records' law is one for which the model's numbers are valid, and answers fail with probability at most
+    The limits are a function of values that are independent of the records. For any such values, if the limits hold, the
+    records' law is one for which the model's numbers are valid, and answers fail with probability at most
     ``beta - fit_failure``: PROOFS.md, "Fitted models".
-
-    Examples
-    --------
-    >>> from graphs import GaussianField
-    >>> from graphs.fitted_limits import FittedLimits
-    >>> series = GaussianField.ar(0.7, 100).fitted(FittedLimits("autoregressions", 500, 0.01))
-    >>> assumed, confidence = within_limits(series, 0.95)
-    >>> assumed.fit_failure, round(confidence, 9)
-    (0.0, 0.96)
     """
     stated, failure = check_confidence(confidence), check_model(model).fit_failure
     if not failure:
@@ -329,7 +238,7 @@ def within_limits(model: DependenceModel, confidence: object) -> tuple[Dependenc
 
 
 def check_model(model: object) -> DependenceModel:
-    """Return the model; InputTypeError when it is none."""
+    """Return the model; InputTypeError for anything else."""
     from graphs import DependenceModel
 
     if not isinstance(model, DependenceModel):
@@ -338,14 +247,7 @@ def check_model(model: object) -> DependenceModel:
 
 
 def check_confidence(confidence: object) -> float:
-    """Return the confidence as a float in (0, 1).
-
-    Examples
-    --------
-    >>> check_confidence(95)
-    Traceback (most recent call last):
-    thresholdout.errors.InputError: confidence must be a probability between 0 and 1; got 95.
-    """
+    """Return the confidence as a float in (0, 1)."""
     expected = "a probability between 0 and 1"
     value = as_float(confidence)
     if value is None:
@@ -356,14 +258,7 @@ def check_confidence(confidence: object) -> float:
 
 
 def declared_confidence(confidence: object) -> float:
-    """Return the confidence that a user declares, in [0.5, 1): a smaller one is the risk, given for it by mistake.
-
-    Examples
-    --------
-    >>> declared_confidence(0.05)
-    Traceback (most recent call last):
-    thresholdout.errors.InputError: confidence must be a probability of at least 0.5, and below 1; 0.95?; got 0.05.
-    """
+    """Return the confidence that a user declares, in [0.5, 1): a smaller one is the probability of error, by mistake."""
     value = check_confidence(confidence)
     if value < 0.5:
         raise InputError("confidence", confidence, f"a probability of at least 0.5, and below 1; {1.0 - value:.4g}?")

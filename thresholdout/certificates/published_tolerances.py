@@ -3,10 +3,10 @@
 * Theorem 1 and Lemma 1 are *false* for dependent records: their proofs use a concentration inequality for independent
   ones. With n copies of one fair coin, ``n = 9 ln(4/beta)/tau^2`` meets `theorem_1_records` at the noise scale
   ``27 B/(4 tau)``, while the mean of the coins is always 1/2 away from the truth.
-* Theorem 2 builds on Lemma 1. It ties the noise to the tolerance, which rules the counterexample out; the posterior
-  certificate gives less by another proof.
+* Theorem 2 builds on Lemma 1. It ties the noise to the tolerance, which rules the counterexample out. The posterior
+  certificate is narrower by another proof.
 * The proof of Theorem 3 exchanges a logarithm and an expectation; `thresholdout.certificates.change_of_measure`
-proves more.
+  proves more.
 
 References
 ----------
@@ -53,20 +53,10 @@ def theorem_1_records(
     beta: float,
     method: LeakageRoute = "quilt-published",
 ) -> float:
-    """Count the records that [Z17, Theorem 1] asks for. False for dependent records as printed.
+    """Return the number of records of [Z17, Theorem 1]. False for dependent records as printed.
 
-    Notes
-    -----
-    ``max{9 ln(4/beta)/tau^2, max_i min_Q 9 B (|N|+1)/(4 sigma (tau/3 - 4 b_i))}``; ``inf`` when the model is too
+    It is ``max{9 ln(4/beta)/tau^2, max_i min_Q 9 B (|N|+1)/(4 sigma (tau/3 - 4 b_i))}``; ``inf`` when the model is too
     dependent.
-
-    Examples
-    --------
-    >>> from graphs import Groups
-    >>> records = round(9 * 4.382 / 0.1**2)
-    >>> coins = Groups([0] * records)
-    >>> theorem_1_records(coins, tolerance=0.1, noise_scale=27.001 / 0.4, budget=1, beta=0.05) <= records
-    True
     """
     try:
         allowed = _published_budget(model, tolerance / 3.0, method)
@@ -76,33 +66,16 @@ def theorem_1_records(
 
 
 def lemma_1_failure(n: int, tolerance: float, sensitivity: float) -> float:
-    """Failure probability that [Z17, Lemma 1] states. False for dependent records.
+    """Return the failure probability of [Z17, Lemma 1], ``4 exp(-tau^2/(9 n sensitivity^2))``. False for dependent records.
 
-    For an algorithm that leaks at most ``tolerance / (3 n sensitivity)`` about each record.
-
-    Notes
-    -----
-    ``4 exp(-tau^2/(9 n sensitivity^2))``.
-
-    Examples
-    --------
-    >>> round(lemma_1_failure(10_000, 0.1, 1e-4), 6)
-    6e-05
+    It is for an algorithm that leaks at most ``tolerance / (3 n sensitivity)`` about each record.
     """
     return 4.0 * math.exp(-(tolerance**2) / (9.0 * n * sensitivity**2))
 
 
 @dataclass(frozen=True, slots=True)
 class Theorem2:
-    """Parameters that [Z17, Theorem 2] prescribes.
-
-    Attributes
-    ----------
-    noise_scale, threshold : float
-        sigma and T, in units of the range.
-    records : float
-        Number of records it asks for.
-    """
+    """Parameters of [Z17, Theorem 2]: sigma and T in units of the range, and the number of records."""
 
     noise_scale: float
     threshold: float
@@ -114,16 +87,7 @@ def theorem_2(
 ) -> Theorem2:
     """Return the parameters of [Z17, Theorem 2].
 
-    Notes
-    -----
-    ``sigma = (1-c) tau/(12 ln(4m/beta))``, ``T = (1+c) tau/2``, ``n_#(B, sigma, (1-c) tau/4, beta/(2m))``.
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> asked = theorem_2(Independent(10_000), tolerance=0.1, queries=1000, budget=1, beta=0.05)
-    >>> asked.threshold, round(asked.records)
-    (0.07500000000000001, 1463156)
+    They are ``sigma = (1-c) tau/(12 ln(4m/beta))``, ``T = (1+c) tau/2``, ``n_#(B, sigma, (1-c) tau/4, beta/(2m))``.
     """
     noise_scale = (1.0 - c) * tolerance / (12.0 * math.log(4.0 * queries / beta))
     records = theorem_1_records(
@@ -137,14 +101,7 @@ def theorem_2(
 
 
 def theorem_2_tolerance(model: DependenceModel, *, queries: int, budget: int, beta: float) -> float:
-    """Smallest tolerance that [Z17, Theorem 2] grants to n records, in the limit c -> 0.
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> round(theorem_2_tolerance(Independent(10_000), queries=1000, budget=1, beta=0.05), 3)
-    0.605
-    """
+    """Return the smallest tolerance of [Z17, Theorem 2] for n records, in the limit c -> 0."""
     per_tolerance = 27.0 * budget * math.log(4.0 * queries / beta) / model.n  # epsilon times tau
 
     def granted(tolerance: float) -> bool:
@@ -163,26 +120,14 @@ def theorem_2_tolerance(model: DependenceModel, *, queries: int, budget: int, be
 
 
 def theorem_3_bits(n: int, epsilon: float, beta: float) -> float:
-    """Max-information that [Z17, Theorem 3] states for an epsilon-BDP algorithm.
-
-    Notes
-    -----
-    In bits: ``(2 epsilon^2 n + epsilon sqrt(2 n ln(2/beta))) log2 e``.
-
-    Examples
-    --------
-    >>> round(theorem_3_bits(10_000, 0.01, 0.05), 12)
-    6.804042725343
-    """
+    """Return the max-information of [Z17, Theorem 3] in bits: ``(2 epsilon^2 n + epsilon sqrt(2 n ln(2/beta))) log2 e``."""
     return (2.0 * epsilon**2 * n + epsilon * math.sqrt(2.0 * n * math.log(2.0 / beta))) * math.log2(math.e)
 
 
 def published(setting: Setting) -> Route:
-    """Read a guard's threshold and noise scale as those of [Z17, Theorem 2], and say what it states.
+    """Read a guard's threshold and noise scale as those of [Z17, Theorem 2]; marked as not sound.
 
-    Notes
-    -----
-    Marked as not sound. ``tau = T + 6 sigma ln(4m/beta)`` and ``c = 2T/tau - 1``, if there are enough records.
+    ``tau = T + 6 sigma ln(4m/beta)`` and ``c = 2T/tau - 1``, if there are enough records.
     """
     tolerance, why = math.inf, setting.undeclared()
     if not why:
@@ -193,7 +138,7 @@ def published(setting: Setting) -> Route:
 
 
 def _theorem_2_at(setting: Setting) -> tuple[float, str]:
-    """Tolerance of Theorem 2 for a guard's own parameters, or why there is none."""
+    """Return the tolerance of Theorem 2 for a guard's own parameters, or the reason why there is none."""
     parameters, beta = setting.parameters, setting.beta
     assert setting.queries is not None
     tolerance = parameters.threshold + 6.0 * parameters.noise_scale * math.log(4.0 * setting.queries / beta)
@@ -227,7 +172,7 @@ def _published_budget(model: DependenceModel, epsilon: float, method: LeakageRou
 
 
 def _largest_leakage(model: DependenceModel, epsilon: float) -> float:
-    """Leakage of an epsilon-DP mechanism by [Z17, Lemma 2]; infinite where the lemma says nothing."""
+    """Return the leakage of an epsilon-DP mechanism by [Z17, Lemma 2]; infinite where the lemma does not apply."""
     try:
         return float(leakage(model, epsilon, "informed", _route(model, "quilt-published")).max())
     except RouteUnavailable:

@@ -1,4 +1,4 @@
-"""One route to a tolerance, and what it says about each answer."""
+"""One route to a tolerance, and its half-widths for single answers."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class HalfWidths(Protocol):
     """Half-widths of the single answers by one route, in units of the range."""
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
-        """Return what the answer to query ``query`` (from 1) is worth, given ``hits`` holdout answers before it."""
+        """Return the half-width of the answer to query number `query` (from 1), after `hits` holdout answers."""
 
 
 @runtime_checkable
 class Intervals(HalfWidths, Protocol):
-    """A route that says more of an answer once its value is known."""
+    """A route with a narrower interval for an answer once its value is known."""
 
     def interval(self, value: float) -> tuple[float, float]:
-        """Return the truths that are possible given an answer, within its half-width; not symmetric."""
+        """Return the possible estimands given an answer, within its half-width; not symmetric."""
 
     def expected(self, value: float) -> float:
         """Return the larger side of any answer's interval, if all answers have this value."""
@@ -41,12 +41,12 @@ class Intervals(HalfWidths, Protocol):
 
 @cache
 def _offers(kind: Any, protocol: Any) -> bool:
-    """Return what `issubclass` says, which looks at every attribute each time."""
+    """Return `issubclass` of both, cached: a runtime protocol compares every attribute each time."""
     return issubclass(kind, protocol)
 
 
 def states(widths: object) -> TypeGuard[Intervals]:
-    """Return whether widths say more of an answer once its value is known."""
+    """Return whether widths depend on the value of an answer."""
     return _offers(cast(Hashable, type(widths)), Intervals)
 
 
@@ -63,46 +63,40 @@ class ConstantWidth:
 
 @dataclass(frozen=True, slots=True)
 class StatedWidth(ConstantWidth):
-    """The largest half-width of a mechanism that states its intervals itself, and what they are likely to be.
-
-    Attributes
-    ----------
-    likely : callable
-        From a value to the larger side of intervals of answers with this value.
-    """
+    """The largest half-width of a mechanism that states its own intervals; `likely` maps a value to their larger side."""
 
     likely: Callable[[float], float] = field(compare=False)
 
     def interval(self, value: float) -> tuple[float, float]:
-        """Return what is known without the mechanism's own interval."""
+        """Return the known interval without the mechanism's own."""
         return value - self.width, value + self.width
 
     def expected(self, value: float) -> float:
-        """Return the larger side of the interval that is likely."""
+        """Return the larger side of the likely interval."""
         return self.likely(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What one theorem says about a guard.
+    """One theorem applied to a guard.
 
     Attributes
     ----------
     name : str
-        How the route is called.
+        The route's name.
     tolerance : float
         tau, in units of the range: the largest half-width of any answer; ``inf`` where there is none.
     sound : bool
-        Whether the theorem is proved as used here. Routes that are not are for comparison and never picked, but for
-        normal limits that were declared.
+        Whether the theorem is proved as used here. Other routes are for comparison and never chosen, except declared
+        normal limits.
     assumes : str
-        What it needs beyond the guard's own rules.
+        Its assumptions beyond the guard's own rules.
     source : str
-        Where it comes from.
+        Where its proof is.
     why_not : str
-        Why it does not apply, or why its tolerance is infinite; empty otherwise.
+        The reason why it does not apply, or why its tolerance is infinite; empty otherwise.
     widths : HalfWidths or None
-        Half-widths of the single answers; ``None`` when the route says nothing.
+        Half-widths of the single answers; ``None`` where the route gives none.
     """
 
     name: str
@@ -115,7 +109,7 @@ class Route:
 
     @property
     def applies(self) -> bool:
-        """Whether the route says anything about single answers."""
+        """Whether the route gives half-widths of single answers."""
         return self.widths is not None
 
     @property
@@ -125,13 +119,7 @@ class Route:
 
     @property
     def row(self) -> str:
-        """Where docs/hypotheses.md says what the theorem needs, and which code and tests hold each of these.
-
-        Examples
-        --------
-        >>> Route.missing("fold claims", "not now", sound=True, assumes="", source="").row
-        'fold-claims'
-        """
+        """The row of docs/hypotheses.md with the theorem's hypotheses, and the code and tests that enforce each."""
         return self.name.partition(",")[0].replace(" ", "-")
 
     @classmethod
@@ -147,12 +135,6 @@ class Route:
 
 
 def larger_side(value: float, interval: tuple[float, float]) -> float:
-    """Return how far the farther end of an interval is from a value in it.
-
-    Examples
-    --------
-    >>> larger_side(0.75, (0.5, 0.875))
-    0.25
-    """
+    """Return the distance of the farther end of an interval from a value in it."""
     low, high = interval
     return max(value - low, high - value)

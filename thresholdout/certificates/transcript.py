@@ -31,24 +31,20 @@ _ROUNDS: Final = 20
 """Each round is valid and none is wider than the one before; the count of live answers settles after a few."""
 
 _NEARLY: Final = 0.9
-"""Of n over the inflation: so many effective records are better, since entropy is narrower near 0 and 1."""
+"""Share of n over the inflation from which effective records win: entropy is narrower near 0 and 1."""
 
 _MOST_EXACT: Final = 500
-"""Answers up to which histories are counted exactly, in integers, which grow with their number."""
+"""Answers up to which histories are counted exactly, in integers, whose length grows with the number."""
 
 _MORE: Final = 1.0 + 1e-9  # covers the rounding of sums of logarithms and of quotients
 
 
 @dataclass(frozen=True, slots=True)
 class FixedLimits:
-    """How far means deviate that are fixed in advance.
+    """Bounds on the deviation of means that are fixed in advance.
 
-    Attributes
-    ----------
-    records : float
-        N of ``P(abs(q(X) - q(P)) >= r) <= 2 exp(-2 N r^2)``.
-    entropy : bool
-        Whether ``P(N kl(q(X), q(P)) >= a) <= 2 exp(-a)`` holds with it.
+    `records` is N of ``P(abs(q(X) - q(P)) >= r) <= 2 exp(-2 N r^2)``. With `entropy`, ``P(N kl(q(X), q(P)) >= a)`` is at
+    most ``2 exp(-a)``.
     """
 
     records: float
@@ -56,14 +52,7 @@ class FixedLimits:
 
 
 def fixed_limits(model: DependenceModel) -> FixedLimits:
-    """Return the limits that a dependence model has; only one inequality is used, since each would have to be paid.
-
-    Examples
-    --------
-    >>> from graphs import Groups
-    >>> fixed_limits(Groups([0, 0, 1, 1]))
-    FixedLimits(records=2.0, entropy=True)
-    """
+    """Return the limits of a dependence model; only one inequality is used, since each would have to be paid."""
     effective = model.effective_records()
     inflated = model.n / model.variance_inflation() * (1.0 - 1e-12)
     if effective is None or effective < _NEARLY * inflated:
@@ -74,26 +63,12 @@ def fixed_limits(model: DependenceModel) -> FixedLimits:
 def transcript(setting: Setting, limits: FixedLimits | None = None) -> Route:
     """Certify by the number of histories.
 
-    Notes
-    -----
-    Tolerance ``VaR(M) + r``: M the largest error of an answer about the holdout, r the deviation that no fixed query
+    The tolerance is ``VaR(M) + r``: M the largest error of an answer about the holdout, r the deviation that no fixed query
     of any possible history exceeds, both together except with probability beta.
 
     Noise of any scale serves, so the route is narrower than the posterior one where the dependence bounds deviations
-    and few answers come from the holdout.
-
-    References
-    ----------
-    [D15] C. Dwork et al., "Generalization in adaptive data analysis and holdout reuse", NeurIPS 2015: description
-    length.
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> from thresholdout.mechanisms import SparseVectorParameters
-    >>> parameters = SparseVectorParameters(0.04, 0.0025, budget=2, queries=100, grid=0.02)
-    >>> round(transcript(Setting(Independent(10_000), parameters, 0.95)).tolerance, 3)
-    0.088
+    and few answers come from the holdout. After [D15]: C. Dwork et al., "Generalization in adaptive data analysis and
+    holdout reuse", NeurIPS 2015 (description length).
     """
     from graphs.models.out_of_fold import OutOfFold
 
@@ -132,13 +107,7 @@ def transcript(setting: Setting, limits: FixedLimits | None = None) -> Route:
 
 
 def log_histories(queries: int, budget: int, live: int) -> float:
-    """Return the logarithm of ``sum over j < B of C(m, j+1) L^j``: at how many histories some query can be answered.
-
-    Examples
-    --------
-    >>> round(math.exp(log_histories(1000, 3, 100)))  # 1000 + 499500 * 100 + 166167000 * 10000
-    1661719951000
-    """
+    """Return the logarithm of ``sum over j < B of C(m, j+1) L^j``, the number of histories at which a query can be answered."""
     last = min(budget, queries)
     if last > _MOST_EXACT:  # the sum is at most L^-1 times that of C(m, j) L^j over 0 <= j <= B, at most (e m L/B)^B
         bound = last * (1.0 + math.log(queries / last) + math.log(live)) - math.log(live)
@@ -154,22 +123,8 @@ def log_histories(queries: int, budget: int, live: int) -> float:
 class TranscriptWidths:
     """Half-widths and intervals by the transcript certificate.
 
-    Attributes
-    ----------
-    error : float
-        Largest error of an answer about the holdout.
-    width : float
-        Half-width of every answer, whatever its value.
-    nats : float
-        ``N kl(q(X), q(P))`` is at most this for every query that is asked.
-    effective : float
-        N; 0 where only the variance inflation is known.
-
-    Examples
-    --------
-    >>> widths = TranscriptWidths(0.03, 0.1, 30.0, 10_000.0)
-    >>> [round(end, 4) for end in widths.interval(0.97)]
-    [0.9198, 1.0]
+    `error` bounds the error of an answer about the holdout, and `width` is the half-width of every answer. `nats` bounds
+    ``N kl(q(X), q(P))`` for every query, N = `effective`, which is 0 where only the variance inflation is known.
     """
 
     error: float
@@ -182,7 +137,7 @@ class TranscriptWidths:
         return self.width
 
     def interval(self, value: float) -> tuple[float, float]:
-        """Return the estimands that are possible given an answer."""
+        """Return the possible estimands given an answer."""
         low, high = value - self.width, value + self.width
         if self.effective:
             low = max(low, entropy_lower(max(0.0, value - self.error), self.effective, -self.nats))

@@ -65,7 +65,7 @@ _ROUNDING: Final = 2.0**-48  # of a term: 32 units in the last place, for a hand
 
 
 class Sums(ABC):
-    """Sums of values in [0, 1] on which bets are placed, in steps of ``2**-bits``. Secret: it shows their number only."""
+    """Sums of values in [0, 1] on which bets are placed, in steps of ``2**-bits``. Secret: it shows only n."""
 
     __slots__ = ("bits", "size", "total")
 

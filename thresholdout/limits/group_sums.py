@@ -63,7 +63,7 @@ class GroupSizes:
 
 
 class GroupSums(Sums):
-    """The sums of values in [0, 1] by group, on the grid of ``2**-bits``, and the groups' sizes. Secret: shows only n."""
+    """The sums of values in [0, 1] by group, on the grid of ``2**-bits``, and the sizes. Secret: it shows only n."""
 
     __slots__ = ("_largest", "_sizes", "_sums")
 

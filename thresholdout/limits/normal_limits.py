@@ -187,7 +187,7 @@ class NormalTest:
 
 
 def best_log_wealth(above: NDArray[np.float64], largest: float) -> float:
-    """Return the largest ``sum ln(1 + L y)`` of bets L in [0, 1/largest], for y of at least ``-largest`` with sum > 0."""
+    """Return the largest ``sum ln(1 + L y)`` over L in [0, 1/largest], for y of at least ``-largest`` with sum > 0."""
     low, high = 0.0, 1.0 / largest
     bet = min(0.5 * high, float(above.sum()) / float(above @ above))
     for _ in range(_STEPS):  # Newton's, or a bisection where that leaves what is known

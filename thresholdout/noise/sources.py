@@ -66,7 +66,7 @@ class NoiseSource(Protocol):
 
 
 class _Coin:
-    """A coin of probability ``1 / (1 + exp(exponent))`` if logistic, else ``exp(-exponent)``, to any number of digits."""
+    """A coin of probability ``1 / (1 + exp(exponent))`` if logistic, else ``exp(-exponent)``, known to any digit."""
 
     __slots__ = ("_digits", "exponent", "logistic")
 

@@ -1,4 +1,4 @@
-"""Which way to ask, how wide answers will be, and a guard's parameters: `plan`."""
+"""Planning: the recommended procedure, expected half-widths, and a guard's parameters."""
 
 from __future__ import annotations
 

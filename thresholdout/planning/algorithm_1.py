@@ -1,7 +1,4 @@
-"""Algorithm 1 by the posterior route: for dependence of which no deviation of a mean can be bounded.
-
-Threshold and noise are chosen for a number of queries and of answers from the holdout.
-"""
+"""Threshold and noise of Algorithm 1 by the posterior route: for dependence that bounds no deviation of a mean."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ __all__ = ["algorithm_1", "quiet_rise"]
 
 _SMALLEST, _LARGEST = 1e-11, 1e3  # noise scales
 _CLOSE: Final = 0.02  # relative step of the noise scale at which the search stops; the tolerance is flat there
-_MOST_STEPS: Final = 12
+_MOST_STEPS: Final = 12  # a bound on the time; every step gives a valid tolerance
 
 
 def algorithm_1(
@@ -35,20 +32,13 @@ def algorithm_1(
     expected: float | None = None,
     quiet_margin: float | None = None,
 ) -> SparseVectorParameters:
-    """Choose threshold and noise of Algorithm 1 so that its answers are worth most by the posterior route.
+    """Choose threshold and noise of Algorithm 1 for the narrowest answers by the posterior route.
 
     Notes
     -----
-    The threshold is c and what noise may add to a difference, see `quiet_rise`. The second term of the tolerance is
-    nearly a power of the noise scale: the exponent is read off the last two evaluations, and the optimum of the sum
-    follows. Every evaluation is a valid tolerance; the smallest counts.
-
-    Examples
-    --------
-    >>> from graphs import Independent
-    >>> found = algorithm_1(Independent(10_000), queries=20, budget=2, expected=0.9, quiet_margin=0.0)
-    >>> found.budget, round(found.noise_scale, 5), round(found.threshold, 4)
-    (2, 0.00156, 0.0174)
+    The threshold is c plus the likely noise of a difference, see `quiet_rise`. The second term of the tolerance is
+    nearly a power of the noise scale: the last two evaluations give the exponent, and the optimum of the sum follows.
+    Every evaluation is a valid tolerance; the smallest counts.
     """
     search = _Search(model, queries, budget, confidence, quiet_margin)
     try:
@@ -64,23 +54,16 @@ def algorithm_1(
 
 
 def quiet_rise(queries: int, beta: float) -> float:
-    """Return by how much the threshold has to exceed the quiet margin, for sigma = 1.
+    """Return the excess of the threshold over the quiet margin, for sigma = 1.
 
-    Notes
-    -----
-    ``2 ln(2m/(3 beta))``, at which m queries with noise Lap(2) in the test and Lap(1) in the threshold exceed it with
-    probability at most beta: PROOFS.md, "The quiet margin".
-
-    Examples
-    --------
-    >>> round(quiet_rise(1000, 0.05), 2)
-    19.0
+    It is ``2 ln(2m/(3 beta))``: m queries with noise Lap(2) in the test and Lap(1) in the threshold exceed it with
+    probability at most beta. PROOFS.md, "The quiet margin".
     """
     return max(0.0, 2.0 * math.log(2.0 * queries / (3.0 * beta)))
 
 
 class _Search:
-    """The noise scale is what is looked for; everything else follows from it and from the quiet margin."""
+    """A search over the noise scale; the scale and the quiet margin determine everything else."""
 
     def __init__(
         self, model: DependenceModel, queries: int, budget: int, confidence: float, quiet_margin: float | None
@@ -98,7 +81,7 @@ class _Search:
         self._rise = quiet_rise(self._queries, self._beta)
 
     def _usual_margin(self) -> float:
-        """Return the radius of m fixed queries, if it is of any use."""
+        """Return the radius of m fixed queries, or 0 where it is the whole range."""
         if is_unlimited(self._model):
             return 0.0
         records = self._model.effective_records() or self._model.n / self._model.variance_inflation()
@@ -106,7 +89,7 @@ class _Search:
         return radius if radius < 1.0 else 0.0
 
     def setting(self, scale: float) -> Setting:
-        """Return what a certificate of the guard with this noise scale is about; its threshold keeps the margin."""
+        """Return the setting of a certificate for the guard with this noise scale; its threshold keeps the margin."""
         threshold = formula_up(self.margin + scale * self._rise + noise_slack(self._model.n, scale))
         parameters = SparseVectorParameters(threshold, scale, self._budget, self._queries)
         return Setting(self._model, parameters, self._confidence)
@@ -147,6 +130,7 @@ class _Search:
         def width(log_scale: float) -> float:
             return posterior_widths(self.setting(_clipped(math.exp(log_scale)))).expected(expected)
 
+        # near the ends of the range the narrowest noise is smaller than the scale for answers anywhere
         limits = math.log(widest / 64.0), math.log(widest * 2.0)
         found = minimize_scalar(width, bounds=limits, method="bounded", options={"xatol": _CLOSE})
         return _clipped(math.exp(float(found.x)))

@@ -1,4 +1,4 @@
-"""What a guard was declared with, and how a ledger keeps it."""
+"""The declared arguments of a guard, and their form in a ledger."""
 
 from __future__ import annotations
 
@@ -37,49 +37,49 @@ __all__ = [
 ]
 
 Sampling: TypeAlias = Literal["independent", "iid", "fixed_features"]
-"""How the holdout's records were drawn; see `thresholdout.Thresholdout`."""
+"""Sampling of the holdout's records; see `thresholdout.Thresholdout`."""
 
 MechanismName: TypeAlias = Literal["claims", "leaderboard", "ladder"]
 
 Limits: TypeAlias = Literal["exact", "normal"]
-"""How means over groups are tested; "normal" is approximate."""
+"""The test of means over groups; "normal" is approximate."""
 
 BudgetMethod: TypeAlias = Literal["best", "group", "quilt", "spectral", "messages"]
-"""By which route a dependence model turns an epsilon into that of one record."""
+"""The route by which a dependence model turns an epsilon into that of one record."""
 
 BudgetSetting: TypeAlias = Literal["certified", "published"]
-"""Whether threshold and noise are those that certify most, or those of [Z17, Theorem 2]."""
+"""Threshold and noise with the narrowest certificate, or those of [Z17, Theorem 2]."""
 
 
 def check_limits(limits: object) -> None:
-    """Refuse limits of a name that is none."""
+    """Refuse an unknown name of limits."""
     if not isinstance(limits, str) or limits not in get_args(Limits):
         raise InputError("limits", repr(limits), "'exact' or 'normal', which is approximate")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claims:
-    """The default mechanism with rarer parameters, for ``Thresholdout(..., mechanism=Claims(...))``.
+    """The default mechanism with other parameters than usual, for ``Thresholdout(..., mechanism=Claims(...))``.
 
     Parameters
     ----------
     max_half_width : float, optional
-        Refuse a query, free of charge, if its interval would be wider than this, in units of the range. The first
-        statistic that is no mean is charged all the same.
+        Refuse a query, free of charge, if its interval would be wider than this, in units of the range. The first query
+        of a statistic that is not a mean is charged even if it is refused.
     epsilon : float, optional
-        Bound what all answers of the guard together tell about one record, in nats, to whoever knows any other records.
-        For independent records this is differential privacy; beside a dependence model it is Bayesian differential
-        privacy, and a single record has the smaller ``model.budget(epsilon)``. Intervals are much wider: the noise
-        moves their edges by tens of records. Only means are answered, one query after another.
+        Bound the privacy loss of one record through all answers of the guard together, in nats, against an attacker who
+        knows any other records. For independent records this is differential privacy. Beside a dependence model it is
+        Bayesian differential privacy, and a single record has the smaller ``model.budget(epsilon)``. Intervals are much
+        wider: the noise moves their edges by tens of records. The guard then answers only means, one query at a time.
     holdout_answers : int, optional
-        How many queries may be answered from the holdout because it disagrees with the training value. Any number by
-        default.
+        Limit on the queries that are answered from the holdout because it disagrees with the training value. No limit
+        by default.
     noise : float, default=0.05
-        Scale of the Laplace noise in the edges of an interval, in standard deviations of the holdout's value. 0 makes
-        answers a function of the data. Without effect beside ``epsilon``.
+        Scale of the Laplace noise in the edges of an interval, in standard deviations of the holdout's value. With 0
+        answers are a function of the data. Without effect beside ``epsilon``.
     limits : {"exact", "normal"}, default="exact"
         "normal" is for groups of records. Intervals are about as narrow as Student's on cluster means, and APPROXIMATE:
-        nothing bounds how often they miss, and the guard is never called guaranteed. Small numbers of groups, of groups
+        nothing bounds their error rate, and the guard is never called guaranteed. Small numbers of groups, of groups
         that lose, and levels below 1e-5 keep exact tests. A ledger keeps the choice for the guard's life.
 
     Examples
@@ -113,18 +113,18 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class SparseVector:
-    """Algorithm 1 of the papers by hand, for ``Thresholdout(..., mechanism=SparseVector(...))``.
+    """Algorithm 1 of the papers with parameters set by hand, for ``Thresholdout(..., mechanism=SparseVector(...))``.
 
-    It answers by its privacy, also where a dependence model bounds no deviation of a mean. All parameters are in units
-    of a query's range.
+    Its answers are valid by privacy, also where a dependence model bounds no deviation of a mean. All parameters are in
+    units of a query's range.
 
     Parameters
     ----------
     threshold : float
         A training value within about this distance of the holdout's passes.
     noise_scale : float
-        Scale of the Laplace noise in the threshold; comparisons have twice, answers from the holdout four times as
-        much.
+        Scale of the Laplace noise in the threshold. The noise of comparisons is twice, that of answers from the holdout
+        four times as large.
     budget : int, optional
         Answers from the holdout in all. Without a limit no epsilon is finite.
     grid : float, optional
@@ -165,18 +165,30 @@ class SparseVector:
         Parameters
         ----------
         epsilon : float, default=0.5
-            What all answers together may tell about one record, in nats, to whoever knows any others.
+            Bound on the privacy loss of one record through all answers together, in nats, against an attacker who
+            knows any others.
         answers : int, default=5
-            How many queries may be answered from the holdout.
+            Number of queries that may be answered from the holdout.
         queries : int, optional
-            How many queries may be asked; those of the guard by default, and 100 where it declares none.
+            Number of queries in all; that of the guard by default, and 100 where it declares none.
         method : {"best", "group", "quilt", "spectral", "messages"}, default="best"
-            How the dependence model turns epsilon into that of one record; "spectral" is [Z17, Lemma 4], and never more
-            than the best proved budget.
+            Route from epsilon to that of one record under the dependence model. "spectral" is [Z17, Lemma 4], capped at
+            the best proved budget.
         quiet_margin : float, default=0.0
             A training value within this distance of the holdout's spends no answer, in units of the range.
         setting : {"certified", "published"}, default="certified"
-            Noises and threshold that certify most, or those of [Z17, Theorem 2] with c = 1/2, for comparison.
+            Noises and threshold with the narrowest certificate, or, for comparison, those of [Z17, Theorem 2] with
+            c = 1/2.
+
+        Returns
+        -------
+        SparseVectorBudget
+            For ``Thresholdout(..., mechanism=...)``.
+
+        Raises
+        ------
+        InputError
+            When an argument is out of range.
 
         Examples
         --------
@@ -188,14 +200,7 @@ class SparseVector:
 
 @dataclass(frozen=True, slots=True)
 class SparseVectorBudget:
-    """Algorithm 1 for a privacy budget; see `SparseVector.for_budget`.
-
-    Examples
-    --------
-    >>> SparseVectorBudget(method="spectrum")
-    Traceback (most recent call last):
-    thresholdout.errors.InputError: method must be 'best', 'group', 'quilt', 'spectral' or 'messages'; got 'spectrum'.
-    """
+    """Algorithm 1 for a privacy budget; see `SparseVector.for_budget`."""
 
     epsilon: float = 0.5
     answers: int = 5
@@ -223,18 +228,11 @@ class SparseVectorBudget:
 MechanismChoice: TypeAlias = (
     MechanismName | Literal["algorithm-1"] | Claims | SparseVector | SparseVectorBudget | Parameters
 )
-"""What ``mechanism=`` takes; "algorithm-1" only beside an epsilon."""
+"""Values of ``mechanism=``; "algorithm-1" only beside an epsilon."""
 
 
 def declared_epsilon(epsilon: object) -> float:
-    """Return an epsilon as a float that does not exceed it.
-
-    Examples
-    --------
-    >>> declared_epsilon(0)
-    Traceback (most recent call last):
-    thresholdout.errors.InputError: epsilon must be a positive number; got 0.
-    """
+    """Return an epsilon as a float that does not exceed it."""
     number = check_number("epsilon", epsilon, 0.0, 1e6, "a positive number")
     # A fraction between two floats becomes the lower one: no declared limit is exceeded.
     return math.nextafter(number, -math.inf) if number > cast(Any, epsilon) else number
@@ -249,18 +247,9 @@ _DECLARABLE: Final[dict[str, type[Claims | SparseVector | SparseVectorBudget]]] 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Declaration:
-    """The arguments that a guard was made with, as far as its answers depend on them; checked by whoever makes them.
+    """The arguments of a guard on which its answers depend, checked by their makers; fixed for the guard's life."""
 
-    A guard keeps them for life: whoever opens it again declares the same.
-
-    Examples
-    --------
-    >>> declared = Declaration(queries=100, mechanism=Claims(holdout_answers=2))
-    >>> Declaration.from_json(declared.to_json()) == declared
-    True
-    """
-
-    # The order of the fields is that in which a ledger has them.
+    # A ledger keeps the fields in this order.
     queries: int | None = None
     confidence: float = 0.95
     mechanism: MechanismChoice | None = None
@@ -278,18 +267,11 @@ class Declaration:
 
     @property
     def fixed_features(self) -> bool:
-        """Whether the features of the holdout's records are known to everybody."""
+        """Whether the features of the holdout's records are public."""
         return self.sampling == "fixed_features"
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a ledger keeps: names and values.
-
-        Examples
-        --------
-        >>> kept = Declaration(queries=10, mechanism="ladder").to_json()
-        >>> kept["queries"], kept["mechanism"], kept["prior_queries"]
-        (10, 'ladder', None)
-        """
+        """Return the ledger's form: names and values."""
         found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         if isinstance(self.mechanism, (Claims, SparseVector, SparseVectorBudget)):
             found["mechanism"] = {"declared": type(self.mechanism).__name__, **dataclasses.asdict(self.mechanism)}
@@ -301,7 +283,7 @@ class Declaration:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Declaration:
-        """Return what a ledger keeps as a declaration."""
+        """Return a declaration from the ledger's form."""
         fields = {field.name: kept[field.name] for field in dataclasses.fields(cls)}
         if fields["queries"] is not None:
             check_count("queries", fields["queries"])
@@ -320,13 +302,7 @@ class Declaration:
         return cls(**fields)
 
     def difference(self, other: Declaration) -> tuple[str, Any, Any] | None:
-        """Return the first argument that differs, with both values; ``None`` where all are the same.
-
-        Examples
-        --------
-        >>> Declaration(queries=2).difference(Declaration(queries=3))
-        ('queries', 2, 3)
-        """
+        """Return the first argument that differs, with both values; ``None`` where all are the same."""
         for field in dataclasses.fields(self):
             mine, theirs = getattr(self, field.name), getattr(other, field.name)
             if mine != theirs:
@@ -335,7 +311,7 @@ class Declaration:
 
 
 def read_declaration(ledger: Ledger, guard: str) -> tuple[Declaration, Parameters]:
-    """Return what a guard was declared as, and its mechanism's parameters."""
+    """Return the declaration of a guard, and its mechanism's parameters."""
     stored: Any = ledger.parameters(guard)
     check_mechanism(ledger, stored)
     try:

@@ -1,4 +1,4 @@
-"""From what a guard declares to the parameters of its mechanism."""
+"""From a guard's declaration to the parameters of its mechanism."""
 
 from __future__ import annotations
 
@@ -36,27 +36,19 @@ if TYPE_CHECKING:
 
 __all__ = ["check_choice", "check_final", "choose_parameters"]
 
-_PLAIN_CONFIDENCE: Final = 0.95  # of parameters that say nothing about it
+_PLAIN_CONFIDENCE: Final = 0.95  # the default of parameters: it agrees with any declared confidence
 
 _OF_EPSILON: Final = "algorithm-1"
 _NAMES = (*get_args(MechanismName), _OF_EPSILON)
 _OBJECTS: Final = "Claims(...), SparseVector(...), SparseVector.for_budget(...), or the parameters of a plan"
 
 ALLOWANCE: Final = 24.0
-"""Nats that the answers of one client may release on a leaderboard, where none are given: two or three guesses that are
-far off and known for it, and any number of good ones."""
+"""Default of the nats that the answers of one client may release on a leaderboard: two or three guesses that are
+deliberately far off, or any number of good ones."""
 
 
 def check_choice(mechanism: object, epsilon: object = None) -> MechanismChoice | None:
-    """Return a choice of mechanism: a name, an object with its parameters, or ``None`` for the default.
-
-    Examples
-    --------
-    >>> check_choice("ladder"), check_choice(Claims(noise=0.0)).noise
-    ('ladder', 0.0)
-    >>> check_choice("algorithm-1", 0.5).answers
-    5
-    """
+    """Return a choice of mechanism: a name, an object with its parameters, or ``None`` for the default."""
     names = ", ".join(map(repr, _NAMES))
     if isinstance(mechanism, str) and mechanism not in _NAMES:
         raise InputError("mechanism", repr(mechanism), f"{names}, {_OBJECTS}")
@@ -77,7 +69,7 @@ def check_choice(mechanism: object, epsilon: object = None) -> MechanismChoice |
 
 
 def check_final(final_check: object) -> bool:
-    """Return whether a guard keeps risk for a final check."""
+    """Return whether a guard reserves error budget for a final check."""
     if not isinstance(final_check, bool):
         raise InputTypeError("final_check", repr(final_check), "True or False")
     return final_check
@@ -145,7 +137,7 @@ def choose_parameters(model: DependenceModel, declared: Declaration, n_train: in
 
 
 def _about_folds(model: OutOfFold, declared: Declaration, claims: Claims) -> FoldClaimsParameters:
-    """Return what claims about out-of-fold averages need."""
+    """Return the parameters of claims about out-of-fold averages."""
     if claims != Claims(max_half_width=claims.max_half_width, holdout_answers=claims.holdout_answers):
         expected = "Claims(max_half_width=..., holdout_answers=...) alone for out-of-fold averages"
         raise InputError("mechanism", repr(claims), expected)
@@ -161,7 +153,7 @@ def _about_folds(model: OutOfFold, declared: Declaration, claims: Claims) -> Fol
 
 
 def _by_posterior(model: DependenceModel, declared: Declaration, claims: Claims) -> SparseVectorParameters:
-    """Plan Algorithm 1: where nothing limits the deviation of a fixed query, privacy can still limit answers."""
+    """Plan Algorithm 1: where nothing bounds the deviation of a fixed query, privacy can still bound answers."""
     unbounded = f"no deviation of a mean can be bounded for {model.describe()}"
     if claims.max_half_width is not None:
         seen = f"{claims.max_half_width:g}, but {unbounded}"
@@ -186,7 +178,7 @@ def _by_posterior(model: DependenceModel, declared: Declaration, claims: Claims)
 
 
 def _suited(parameters: Parameters, model: DependenceModel, declared: Declaration) -> Parameters:
-    """Fill in what a mechanism has to know about the dependence, or refuse one that does not suit it."""
+    """Fill in a mechanism's numbers of the dependence, or refuse a mechanism that does not suit it."""
     confidence = declared.confidence
     _check_agreement(parameters, confidence)
     if parameters.pays_prior_queries:
@@ -197,7 +189,7 @@ def _suited(parameters: Parameters, model: DependenceModel, declared: Declaratio
 
 
 def _paying(parameters: Any, prior: PriorQueries | None, n: int) -> Any:
-    """Return parameters with the information released before; refuse those that were planned for something else."""
+    """Return parameters with the information released before; refuse those that were planned for another amount."""
     information_released = 0.0 if prior is None else prior.nats(n)
     if parameters.information_released not in (0.0, information_released):
         seen = f"{prior!r}, beside parameters that were planned after {parameters.information_released:.4g} nats"
@@ -206,7 +198,7 @@ def _paying(parameters: Any, prior: PriorQueries | None, n: int) -> Any:
 
 
 def _check_agreement(parameters: Parameters, confidence: float) -> None:
-    """Refuse a guard that holds its intervals with another confidence than its mechanism was planned for."""
+    """Refuse a guard whose confidence differs from that of its mechanism's plan."""
     stated: float | None = getattr(parameters, "confidence", None)
     if stated not in (None, _PLAIN_CONFIDENCE, confidence):
         seen = f"{confidence!r} beside parameters for {stated!r}"

@@ -1,4 +1,4 @@
-"""How wide the intervals of a leaderboard become, for teams that guess their scores well or badly."""
+"""Expected intervals of a leaderboard, for teams that guess their scores well or badly."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Leaderboard:
     teams : int
         Teams with one answer each.
     anticipation_error : float
-        By how much all of them guess too high, beside the noise of their training part.
+        Excess of their guesses over their scores, beyond the noise of their training part.
     half_width : float
         Of the next team whose guess is right.
     information_released : float
         In nats, by the answers to all teams.
     exact_half_width, exact_information_released : float
-        The same where nobody guesses too high.
+        The same with exact guesses.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Leaderboard:
 
 
 def plan_leaderboard(use: Use, teams: object, anticipation_error: object) -> Leaderboard | None:
-    """Return the leaderboard that a plan describes; ``None`` without teams."""
+    """Return the leaderboard of a plan; ``None`` without teams."""
     error = check_number(
         "anticipation_error", anticipation_error, -1.0, 1.0, "by how much guesses are too high, in [-1, 1]"
     )

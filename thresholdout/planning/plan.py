@@ -1,4 +1,4 @@
-"""What a plan consists of."""
+"""The result of `plan`: ways of evaluation, their half-widths, and a recommendation."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ ALGORITHM_1: Final = "Algorithm 1"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way of asking.
+    """One way to evaluate queries.
 
     Attributes
     ----------
     name : str
         "single" (one final evaluation), "batch" (a fixed list), "adaptive" (a guard), or "Algorithm 1".
     half_width : float
-        How far from the truth an answer with the likely score may be. For claims and lists half the length of an
-        interval, on the average over the queries; for one look, and where Algorithm 1 answers, the larger side
+        Largest distance of an answer with the likely score from its estimand. For claims and lists it is half the
+        length of an interval, on average over the queries; for one evaluation and for Algorithm 1 it is the larger side
         of the widest interval.
     needs : str
-        What has to be so.
+        Conditions under which the way applies.
     call : str
-        How it is asked for.
+        The call that takes it.
     parameters : Parameters or None
-        As a guard takes them by ``mechanism=``; ``None`` where the way does not apply.
+        For a guard's ``mechanism=``; ``None`` where the way does not apply.
     records : int or None
-        Records of the declared kind that reach the width that was asked for, where one was; ``None`` where no number
-        does, or where it was not looked for. For a model of a fixed number of records: at its design effect.
+        Records of the declared kind that reach the target width. ``None`` where no number does, or where none was
+        computed. For a model of a fixed number of records: at its design effect.
     queries : int or None
-        Queries within that width for the records that there are; ``None`` as for ``records``.
+        Queries within that width for the given records; ``None`` as for ``records``.
     why_not : str
-        Why the way does not apply to these records; empty where it does. Its half-width is infinite then.
+        The reason why the way does not apply to these records; empty where it does. Its half-width is infinite then.
     """
 
     name: WayName
@@ -69,46 +69,46 @@ class Way:
 
     @property
     def applies(self) -> bool:
-        """Whether these records can be asked in this way."""
+        """Whether the way applies to these records."""
         return not self.why_not
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to ask, and how wide answers will be; made by `thresholdout.plan`.
+    """The recommended procedure and the expected half-widths; made by `thresholdout.plan`.
 
     Attributes
     ----------
     model : graphs.DependenceModel
-        The holdout's records and how they depend on each other.
+        The holdout's records and their dependence.
     n_train : float or None
         As given.
     queries : int or None
-        How many queries will be asked, as declared or solved for; ``None`` for any number.
+        Number of queries, as declared or solved for; ``None`` for any number.
     asked : int
-        For how many queries the half-widths are: ``queries``, or the first 100 where none are declared.
+        Number of queries to which the half-widths refer: ``queries``, or the first 100 where none are declared.
     anticipated_score, confidence : float
         The likely score, and 1 - beta.
     width : float or None
-        The half-width that was asked for.
+        The target half-width.
     prior_queries : PriorQueries or None
-        Scores of the holdout that were seen before, with the number of values that each could have had.
+        Earlier scores of the holdout, with the number of values that each could have had.
     ways : tuple of Way
-        Every way of asking, the narrowest first; `Way.why_not` says why one does not apply.
+        All ways, the narrowest first; `Way.why_not` has the reason where one does not apply.
     recommended : Way
-        The one to take.
+        The recommended way.
     recommendation : str
-        Why, in one sentence.
+        The recommendation with its reason, in one sentence.
     warnings : tuple of str
-        What stands in the way.
+        Obstacles to this plan.
     division : str
-        How to divide the records into training, development and guarded ones before anything is asked, and the
-        half-width of one final check on the guarded ones. Empty for one query, a fixed list, records that were asked
-        before, an epsilon, and records that are neither independent nor in groups.
+        How to divide the records into training, development and guarded ones before the first query, and the half-width
+        of one final check on the guarded ones. Empty for one query, a fixed list, prior queries, an epsilon, and
+        records that are neither independent nor in groups.
     leaderboard : Leaderboard or None
         Intervals of a leaderboard with these records, where a number of teams was given.
     epsilon : float or None
-        What all answers may tell about a record, to whoever knows any others, where it was given.
+        Bound on the privacy loss of a record through all answers, where it was given.
 
     Examples
     --------
@@ -141,12 +141,12 @@ class Plan:
 
     @property
     def half_width(self) -> float:
-        """Of the recommended way."""
+        """The half-width of the recommended way."""
         return self.recommended.half_width
 
     @property
     def parameters(self) -> Parameters:
-        """Of the recommended way, as a guard takes them by ``mechanism=``, beside ``confidence=`` as it was planned."""
+        """The parameters of the recommended way, for a guard's ``mechanism=`` with the same ``confidence=``."""
         assert self.recommended.parameters is not None
         return self.recommended.parameters
 
@@ -159,7 +159,7 @@ class Plan:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """What the answers of a guard with these parameters are worth."""
+        """The certificate of a guard with these parameters."""
         from thresholdout.certificates.certify_parameters import certify_parameters
         from thresholdout.certificates.prior_queries import confidence_after
         from thresholdout.certificates.problem import within_limits
@@ -175,7 +175,7 @@ class Plan:
 
     @property
     def table(self) -> pd.DataFrame:
-        """Every way of asking, one row each: half_width, records, queries, needs, call, why_not, recommended."""
+        """All ways, one row each: half_width, records, queries, needs, call, why_not, recommended."""
         import pandas as pd
 
         columns = ["half_width", "records", "queries", "needs", "call", "why_not"]
@@ -186,7 +186,7 @@ class Plan:
         return table if self.width is not None else table.drop(columns=["records", "queries"])
 
     def way(self, name: WayName) -> Way:
-        """Return a way of asking by its name."""
+        """Return a way by its name."""
         return next(way for way in self.ways if way.name == name)
 
     def to_json(self) -> dict[str, Any]:

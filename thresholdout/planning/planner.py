@@ -1,4 +1,4 @@
-"""`plan`: which way to ask, how wide answers will be, and how many records or queries a width takes."""
+"""`plan`: the recommended procedure, expected half-widths, and the records or queries that a width takes."""
 
 from __future__ import annotations
 
@@ -40,24 +40,18 @@ if TYPE_CHECKING:
 __all__ = ["USELESS", "plan", "recommend", "warn", "within"]
 
 USELESS: Final = 0.25
-"""A half-width from here on is that of an interval over half of the range."""
+"""From this half-width on an interval covers half of the range."""
 
-_LITTLE: Final = 0.1  # settles little between models
+_LITTLE: Final = 0.1  # from this half-width on an interval settles little between models
 
 
 def within(width: float) -> str:
-    """Write a half-width as people do, rounded up.
-
-    Examples
-    --------
-    >>> within(0.04163)
-    '± 0.042'
-    """
+    """Format a half-width, rounded up to two digits."""
     return f"± {shown_above(width, 2)}"
 
 
 def recommend(use: Use, ways: Sequence[Way], chosen: Way) -> str:
-    """Say what to do, how wide it is, and why, in one sentence."""
+    """Write the recommendation, its half-width and its reason in one sentence."""
     widths = {way.name: within(way.half_width) for way in ways if way.applies}
     asked = f"{use.asked:,} queries" if use.queries is not None else f"the first {use.asked:,} queries"
     if use.asked == 1 or chosen.name == FINAL:
@@ -100,7 +94,7 @@ def _reason(use: Use, widths: dict[WayName, str], chosen: Way, setting: str) -> 
 
 
 def warn(use: Use, chosen: Way) -> tuple[str, ...]:
-    """Say what stands in the way, if anything."""
+    """Return a sentence for each obstacle."""
     said = (_approximate(use, chosen), _missed(use, chosen), _too_few(use, chosen), _cross_validate(use, chosen))
     return tuple(words for words in said if words)
 
@@ -122,7 +116,7 @@ def _missed(use: Use, chosen: Way) -> str:
 
 
 def _that_many(use: Use, records: int) -> str:
-    """Say how many records a width takes, and of which kind."""
+    """Write the number of records that a width takes, with their kind."""
     if effective_records(use) == use.model.n:
         return f"{records:,} independent records"
     return f"about {records:,} records of this kind"
@@ -155,7 +149,7 @@ def _cross_validate(use: Use, chosen: Way) -> str:
 
 
 def divide(use: Use) -> str:
-    """Say how to divide the records before anything is asked; empty where no division was measured.
+    """Write how to divide the records before the first query; empty where no division was measured.
 
     The share is that of `benchmarks.development`: 500 training and 2,000 held-out records, climbs of 200 proposals.
     """
@@ -181,7 +175,7 @@ def divide(use: Use) -> str:
 
 
 _CLEARLY: Final = 0.9
-"""Another mechanism than the default is recommended where its half-width is below this share of the default's."""
+"""Another mechanism replaces the default where its half-width is below this share of the default's."""
 
 
 def plan(
@@ -206,14 +200,14 @@ def plan(
     anticipation_error: float = 0.0,
     epsilon: float | None = None,
 ) -> Plan:
-    """Say which way to ask, and how wide answers will be, for queries about right and wrong.
+    """Recommend a procedure, and compute expected half-widths, for queries about right and wrong.
 
     Parameters
     ----------
     records : int, graphs.DependenceModel or callable, optional
-        Independent records in the holdout, or how its records depend on each other. Without it, and without
-        ``groups``, ``order`` or ``graph``, ``width`` is needed, and the number of independent records that reaches it
-        is found. A function from a number of records to their model, such as ``lambda n: MarkovChain(transition,
+        Number of independent records in the holdout, or the dependence model of its records. Without it, and without
+        ``groups``, ``order`` or ``graph``, give ``width``: the plan then finds the number of independent records that
+        reaches it. A function from a number of records to their model, such as ``lambda n: MarkovChain(transition,
         n=n)``, finds the number of records of that kind (up to half a per cent more than needed). Its model may have
         fewer records than the number: whole groups, whole units of a panel.
     groups : array-like of hashable, optional
@@ -222,7 +216,7 @@ def plan(
         Declares that the ``records`` stand in order of time, or the times of all, as for `Thresholdout`. Beside
         ``width``, ``order=True`` without ``records`` finds their number.
     window : int, float or time difference, optional
-        Beside ``order`` or ``graph``: how far apart records have to be to be independent.
+        Beside ``order`` or ``graph``: the distance from which on records are independent.
     graph : networkx.Graph, optional
         Its nodes are the records; records without an edge between them are independent.
     correlation : float, optional
@@ -230,38 +224,39 @@ def plan(
         Beside a window, that of records within it; by default limits hold for any, and are up to twice as wide.
     similarity : float, default=0.5
         Correlation of two queries' values on the same record, from 0 to 1: about a half for models of one search, 0 for
-        unrelated queries. A guard takes a half. Its answers are wider if queries share less, for unrelated ones 14 %
+        unrelated queries. A guard assumes a half. Its answers are wider if queries share less, for unrelated ones 14 %
         wider than planned in a simulation of 40 queries.
     limits : {"exact", "normal"}, default="exact"
-        Of the guard that is planned for: "normal" is that of ``Claims(limits="normal")``, for groups, and APPROXIMATE.
-        Where groups that lose are few for a level, about as many as normal limits need, half-widths may be 25 % off.
+        Limits of the planned guard. "normal" is ``Claims(limits="normal")``, for groups, and APPROXIMATE. Where groups
+        that lose are few for a level, about as many as normal limits need, half-widths may be 25 % off.
     queries : int, optional
-        How many queries will be asked. Any number by default: half-widths are for the first 100 then, or, beside
-        ``records`` and ``width``, the largest number within that width is found.
+        Number of queries. Any number by default: half-widths then refer to the first 100. Beside ``records`` and
+        ``width`` the default finds the largest number within that width.
     anticipated_score : float, default=0.9
-        The score that is likely, in (0, 1): intervals are narrow near 0 and 1, and widest at 0.5.
+        The likely score, in (0, 1): intervals are narrow near 0 and 1, and widest at 0.5.
     n_train : int, optional
-        Independent records (groups, where they depend on each other in groups) from which training values come, by
+        Number of independent records (groups, where they depend on each other in groups) behind the training values, by
         cross-validation for example. As many as the holdout has by default.
     width : float, optional
         The half-width to reach, in (0, 0.5].
     adaptive : bool, default=True
         Whether a query may depend on earlier answers; false if all are fixed before the first answer.
     budget : int, optional
-        How many queries may be answered from the holdout. A guard of claims needs none; Algorithm 1 does, and is
+        Number of queries that may be answered from the holdout. A guard of claims needs none. Algorithm 1 does, and is
         among the ways where it is given, or where the dependence leaves no other (with a budget of 1 then).
     confidence : float, default=0.95
         Probability with which all intervals hold at once, in (0, 1).
     prior_queries : int or PriorQueries, optional
-        How many scores of this holdout were seen before, see `thresholdout.Thresholdout`. Half-widths are for a guard
-        that is made with the same ``prior_queries``.
+        Number of earlier scores of this holdout, see `thresholdout.Thresholdout`. Half-widths are for a guard that is
+        made with the same ``prior_queries``.
     teams : int, optional
         Teams of a leaderboard, one answer each: `Plan.leaderboard` has the intervals after them.
     anticipation_error : float, default=0.0
-        By how much these teams guess their scores too high, beside the noise of their training part.
+        Excess of these teams' guesses over their scores, beyond the noise of their training part.
     epsilon : float, optional
-        What all answers together may tell about one record, in nats, to whoever knows any others, under the model.
-        Half-widths are those of guards with the noise for it; `Plan.budgets` has every route to that of one record.
+        Bound on the privacy loss of one record through all answers together, in nats, under the model, against an
+        attacker who knows any others. Half-widths are those of guards with the noise for it; `Plan.budgets` has every
+        route to that of one record.
 
     Returns
     -------
@@ -279,9 +274,8 @@ def plan(
     Notes
     -----
     The default is a guard that makes claims. Another mechanism is recommended only where it is narrower by more than a
-    tenth, and is taken only if you pass its parameters on: a guard never changes its mechanism by itself. Half-widths
-    of claims are what a guard has on the average when training values are as far from the holdout's as sampling makes
-    them; nothing that is certified depends on that.
+    tenth, and a guard takes it only with ``mechanism=p.parameters``. Half-widths of claims are averages, for training
+    values whose distance from the holdout's is that of sampling; no guarantee depends on that.
 
     Examples
     --------
@@ -385,7 +379,7 @@ def _choose(use: Use, ways: list[Way]) -> Way:
 
 
 def _impossible(use: Use, named: WayName, ways: list[Way]) -> str:
-    """Say that nothing can be certified in the way that was asked for, and what can be."""
+    """Say that nothing can be certified in the requested way, and name a way that can be."""
     others = [f"{way.name} has {within(way.half_width)}: {way.call}" for way in ways if way.applies]
     instead = f"; {others[0]}" if others else "; take more records, or fewer queries="
     why = next(way.why_not for way in ways if way.name == named)
@@ -393,7 +387,7 @@ def _impossible(use: Use, named: WayName, ways: list[Way]) -> str:
 
 
 def _solved(given: Use, use: Use, way: Way, chosen: Way) -> Way:
-    """Return a way with the numbers that its width takes: what was left out, or both; for claims, or as solved for."""
+    """Return a way with the numbers that its width takes: those that were left out, or both."""
     if way.name == chosen.name and given != use:
         if given.records is None:
             return dataclasses.replace(way, records=use.model.n)
@@ -405,7 +399,7 @@ def _solved(given: Use, use: Use, way: Way, chosen: Way) -> Way:
 
 
 def _records_of_a_way(given: Use, use: Use, way: Way) -> int | None:
-    """Return how many records of the kind that was declared reach the width by one way of asking."""
+    """Return the number of records of the declared kind that reach the width by one way."""
     if given.records is not None and given.queries is None:
         return None
     if given.family is not None:

@@ -1,4 +1,4 @@
-"""From an epsilon to noise: what one record may cost where others depend on it, and Algorithm 1 for that budget."""
+"""From an epsilon to noise: the budget of one record where others depend on it, and Algorithm 1 for that budget."""
 
 from __future__ import annotations
 
@@ -34,30 +34,23 @@ HIDDEN: Final = 0.5
 
 _ROUTES: Final[dict[str, str]] = {"spectral": "spectral-published"}
 
+# Candidates of the search; each is valid, and the one with the narrowest certificate is taken.
 _TESTS: Final = (1.0, 1.2, 1.5, 2.0)  # noise of a comparison over that of the threshold
 _ANSWERS: Final = (1.5, 2.0, 2.5, 3.0, 4.0)  # of an answer
 _INTERVALS: Final = (10, 16, 25, 40, 63, 100, 250, 1000)  # of the answer grid; 25 in the first round
 _FIRST: Final = 25
 
-_LARGEST_SCALE: Final = 1e3  # of noise, in units of the range: far beyond what leaves anything
+_LARGEST_SCALE: Final = 1e3  # of noise, in units of the range: it hides every answer long before
 _MOST: Final = 50.0  # nats per record: noise is negligible there
 _FINE: Final = 0.02  # relative width of the bracket around the smallest epsilon
 
 
-@lru_cache(maxsize=2)  # a plan asks for several ways, and a guard after it for one of them
+@lru_cache(maxsize=2)  # a plan compares several ways, and a guard takes one of them afterwards
 def record_budget(model: DependenceModel, epsilon: float, method: BudgetMethod = "best") -> float:
-    """Return the largest epsilon under replacing one record that stays within one for all its dependants.
+    """Return the largest epsilon under replacing one record that stays within `epsilon` for all its dependants.
 
-    Notes
-    -----
     [Z17, Lemma 4] is not proved here. "spectral" takes the smaller of its budget and the best proved one, so it is
     valid whether the lemma is or not.
-
-    Examples
-    --------
-    >>> from graphs import Groups
-    >>> round(record_budget(Groups([0, 0, 1]), 0.5), 6)
-    0.25
     """
     from graphs import Independent
 
@@ -90,19 +83,8 @@ def for_budget(
 ) -> SparseVectorParameters:
     """Choose noise and threshold of Algorithm 1 for a privacy budget.
 
-    Notes
-    -----
     The noise scale is the smallest within the budget for given ratios of the three noises. Ratios and answer grid are
     those of a few candidates with the smallest certified half-width; every candidate is valid.
-
-    Examples
-    --------
-    >>> from graphs import MarkovChain
-    >>> from thresholdout.planning.declaration import SparseVector
-    >>> chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=10_000)
-    >>> found = for_budget(chain, SparseVector.for_budget(0.5), queries=None, confidence=0.95)
-    >>> found.budget, found.queries, round(found.noise_scale, 4)
-    (5, 100, 0.0095)
     """
     if None not in (queries, wanted.queries) and queries != wanted.queries:
         raise InputError("queries", f"{queries} beside for_budget(queries={wanted.queries})", "one of them")
@@ -125,19 +107,7 @@ def for_budget(
 
 
 class Choice:
-    """Algorithm 1 for a model, numbers of queries and answers and a confidence, as a function of the budget.
-
-    Parameters
-    ----------
-    model : graphs.DependenceModel
-        How the records depend on each other.
-    wanted : SparseVectorBudget
-        How many answers, and the quiet margin.
-    queries : int
-        How many queries.
-    confidence : float
-        Probability with which all intervals hold.
-    """
+    """Algorithm 1 for a model, numbers of queries and answers and a confidence, as a function of the budget."""
 
     def __init__(self, model: DependenceModel, wanted: SparseVectorBudget, queries: int, confidence: float) -> None:
         self._model, self._margin = model, wanted.quiet_margin
@@ -145,7 +115,7 @@ class Choice:
         self._confidence, self._limits = confidence, fixed_limits(model)
 
     def best(self, per_record: float) -> tuple[SparseVectorParameters | None, float]:
-        """Return the parameters that certify most within a budget for one record, and their half-width; at most 1."""
+        """Return the parameters with the narrowest certificate within a budget for one record, and their half-width."""
         variation = mean_total_variation(self._model, per_record)
         tried = partial(self._tried, per_record, variation)
         found = min((tried(a, b, _FIRST) for a in _TESTS for b in _ANSWERS), key=lambda pair: pair[0])
@@ -177,7 +147,7 @@ class Choice:
 def _scale(n: int, epsilon: float, answers: int, ratios: NoiseRatios) -> float | None:
     """Return a noise scale whose interaction is within epsilon, hardly larger than needed; ``None`` beyond the range.
 
-    The exact epsilon is above the formula by what integers add, which is nearly proportional: a few steps settle it.
+    Whole grid steps add a nearly proportional excess to the formula's epsilon, so a few steps of the loop settle it.
     """
     first, second, third = ratios
     scale = answers * (1.0 / first + 2.0 / second + 1.0 / third) / (n * epsilon)
@@ -192,7 +162,7 @@ def _scale(n: int, epsilon: float, answers: int, ratios: NoiseRatios) -> float |
 def _published(
     model: DependenceModel, wanted: SparseVectorBudget, per_record: float, queries: int, confidence: float
 ) -> SparseVectorParameters:
-    """Return the setting of [Z17, Theorem 2] with c = 1/2, read from the noise scale, and say what it certifies."""
+    """Return the setting of [Z17, Theorem 2] with c = 1/2, read from the noise scale, and warn of its certificate."""
     answers = min(queries, wanted.answers)
     scale = _scale(model.n, per_record, answers, ZHAO_RATIOS)
     if scale is None:
@@ -233,7 +203,7 @@ def check_hidden(parameters: ClaimsParameters, model: DependenceModel, epsilon: 
 
 
 _SCORE: Final = 0.5
-"""At which intervals are widest."""
+"""The score with the widest intervals."""
 
 
 def _refuse(
@@ -244,7 +214,7 @@ def _refuse(
     asked: str,
     instead: str,
 ) -> Never:
-    """Say that an epsilon hides everything, and which one does not; `width` maps a record's budget to a half-width."""
+    """Refuse an epsilon that hides everything, and name one that does not; `width` maps a record's budget to a width."""
     high = per_record
     start = f"an epsilon of {wanted.epsilon:g} hides everything about {asked}, on {model.describe()}"
     while width(high) >= HIDDEN:

@@ -1,4 +1,4 @@
-"""What a plan is for: its checked arguments."""
+"""The checked arguments of `plan`."""
 
 from __future__ import annotations
 
@@ -33,52 +33,27 @@ __all__ = [
 ]
 
 MOST_RECORDS: Final = 10**9
-"""Records of the largest holdout that is planned for."""
+"""Records of the largest holdout for which there are plans."""
 
 ASKED: Final = 100
-"""For how many queries half-widths are, where none are declared."""
+"""Number of queries to which half-widths refer, where none are declared."""
 
 QUIET: Final = 0.05
 """Noise of the default mechanism, in standard deviations: it widens intervals by about one per cent."""
 
 Family: TypeAlias = "Callable[[int], DependenceModel]"
-"""From a number of records to the model of about as many records of one kind."""
+"""A function from a number of records to the model of about as many records of one kind."""
 
 _BELOW_ONE: Final = math.nextafter(1.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The checked arguments of `thresholdout.plan`; see there.
+    """The checked arguments of `thresholdout.plan`, most of them as given.
 
-    Attributes
-    ----------
-    records : DependenceModel or None
-        ``None`` is solved for; limits of a fitted model are assumed to hold, and charged to the confidence.
-    queries, budget : int or None
-        As given.
-    anticipated_score : float
-        As given.
-    confidence : float
-        As given, or what is needed beside the limits of a fitted model.
-    n_train, width : float or None
-        As given.
-    adaptive : bool
-        As given.
-    prior_queries : PriorQueries or None
-        As given.
-    family : callable or None
-        From a number of records to their model, where records of a kind are solved for; ``None`` for independent ones.
-    epsilon : float or None
-        What all answers may tell about a record, to whoever knows any others.
-    correlation : float or None
-        As given.
-    similarity : float
-        As given.
-    normal_limits : bool
-        Whether limits are normal ones.
-    widths : dict
-        Half-widths of claims that this plan has computed, by use, way, and whether quickly.
+    `records` are ``None`` to solve for their number; limits of a fitted model are assumed to hold, and charged to the
+    confidence. `family` maps a number of records to their model, to solve for records of a kind. `widths` caches the
+    half-widths of claims by use, way, whether quickly, and number of records.
     """
 
     records: DependenceModel | None
@@ -105,24 +80,24 @@ class Use:
 
     @property
     def answers(self) -> int:
-        """How many answers Algorithm 1 has from the holdout."""
+        """The number of answers of Algorithm 1 from the holdout."""
         if self.budget is not None:
             return self.budget
         return 1 if self.epsilon is None else SparseVectorBudget().answers
 
     @property
     def asked(self) -> int:
-        """For how many queries half-widths are."""
+        """The number of queries to which half-widths refer."""
         return ASKED if self.queries is None else self.queries
 
     @property
     def information_released(self) -> float:
-        """Nats that earlier evaluations of the holdout can have released."""
+        """Upper bound of the nats that earlier evaluations of the holdout have released."""
         return 0.0 if self.prior_queries is None else self.prior_queries.nats(self.model.n)
 
     @property
     def after_looks(self) -> float | None:
-        """The confidence that answers need where the certificate pays for looks; ``None`` where it can't."""
+        """The confidence that answers need where the certificate pays for prior queries; ``None`` where it cannot."""
         try:
             return confidence_after(self.prior_queries, self.model.n, self.confidence)
         except InputError:
@@ -130,7 +105,7 @@ class Use:
 
     @property
     def record_epsilon(self) -> float | None:
-        """The same under replacing one record; ``None`` without an epsilon."""
+        """The epsilon under replacing one record; ``None`` without an epsilon."""
         return None if self.epsilon is None else record_budget(self.model, self.epsilon)
 
     def of(self, model: DependenceModel) -> Use:
@@ -138,7 +113,7 @@ class Use:
         return dataclasses.replace(self, records=model)
 
     def member(self, n: int) -> tuple[Use, DependenceModel]:
-        """Return the same for about ``n`` records of the family, and their model as the family made it."""
+        """Return the same for about `n` records of the family, and their model as the family made it."""
         from graphs import DependenceModel
 
         assert self.family is not None
@@ -155,10 +130,7 @@ class Use:
         return dataclasses.replace(self, queries=queries)
 
     def parameters(self, n: int | None = None) -> ClaimsParameters:
-        """Return the parameters of a guard that makes claims.
-
-        With ``n`` they are for so many records of which as large a share is effective as of those of the model.
-        """
+        """Return the parameters of a guard that makes claims; for `n` records with the model's share of effective ones."""
         size = self.model.n if n is None else n
         plain = ClaimsParameters(
             queries=self.queries,
@@ -201,7 +173,7 @@ def check_use(
     similarity: object = SHARED,
     limits: object = "exact",
 ) -> Use:
-    """Return the arguments of `thresholdout.plan`, checked; InputError or InputTypeError for what cannot be."""
+    """Return the checked arguments of `thresholdout.plan`; InputError or InputTypeError for unusable ones."""
     from graphs.models.out_of_fold import OutOfFold
 
     if records is None and width is None:
@@ -254,7 +226,7 @@ def check_use(
     assumed, needed = within_limits(model, use.confidence)
     use = dataclasses.replace(use, records=assumed, confidence=needed)
     if use.normal_limits:
-        use.parameters()  # a model without groups, or an epsilon, is refused here
+        use.parameters()  # refuses a model without groups, and an epsilon
     return use
 
 
@@ -266,7 +238,7 @@ def independent(n: int) -> DependenceModel:
     return Independent(n)
 
 
-@lru_cache(maxsize=2)  # a search over numbers of records asks for the same model again and again
+@lru_cache(maxsize=2)  # a search over numbers of records takes the same model many times
 def _for_records(plain: ClaimsParameters, model: DependenceModel, confidence: float) -> ClaimsParameters:
     return plain.for_records(model, confidence)
 

@@ -40,7 +40,7 @@ __all__ = [
 
 
 def named_way(use: Use) -> WayName:
-    """Return the way that the arguments ask for: the default, a list, or a mechanism by its name."""
+    """Return the way of the arguments: the default, a list, or a mechanism by its name."""
     if use.records is not None and is_unlimited(use.records):
         return ALGORITHM_1
     if not use.adaptive:
@@ -49,7 +49,7 @@ def named_way(use: Use) -> WayName:
 
 
 def claims_width(use: Use, name: WayName, *, quick: bool = False, n: int | None = None) -> float:
-    """Return the half-width of a guard's claims, of a list or of one look."""
+    """Return the half-width of a guard's claims, of a list or of one evaluation."""
     problem = use, name, quick, n
     if problem not in use.widths:
         use.widths[problem] = _claims_width(use, name, quick, use.model.n if n is None else n)
@@ -77,12 +77,12 @@ _UNCOVERED: Final = "noise that protects records covers queries about means, one
 
 
 def one_way(use: Use, name: WayName) -> Way:
-    """Return one way of asking, with the reason where it does not apply."""
+    """Return one way, with the reason where it does not apply."""
     return _by_algorithm_1(use) if name == ALGORITHM_1 else _by_claims(use, name)
 
 
 def all_ways(use: Use) -> list[Way]:
-    """Return every way of asking, the narrowest first."""
+    """Return all ways, the narrowest first."""
     names: tuple[WayName, ...] = (FINAL, GUARD, LIST, ALGORITHM_1)
     return sorted((one_way(use, name) for name in names), key=lambda way: way.half_width)
 
@@ -140,14 +140,14 @@ def _by_algorithm_1(use: Use) -> Way:
 
 MOST_QUERIES: Final = 10**6
 MOST_OF_A_KIND: Final = 10**7  # models of more dependent records take minutes to make
-_ROUGH: Final = 200  # records are found to a two-hundredth of themselves
-_ROUGHER: Final = 50  # and queries to a fiftieth, which is less than half-widths show
-_LEAP: Final = 4  # from records about which nothing can be certified to the next try
+_ROUGH: Final = 200  # the number of records is found to a two-hundredth of itself
+_ROUGHER: Final = 50  # and that of queries to a fiftieth, which two digits of a half-width do not show
+_LEAP: Final = 4  # from a number of records with no certificate to the next attempt
 _GUESSES: Final = 12  # then the bracket is halved, so that a family of any shape comes to an end
 
 
 def records_for(use: Use) -> tuple[Use, DependenceModel]:
-    """Return a use with the smallest number of records that reaches its width, and their model as it was declared."""
+    """Return a use with the smallest number of records that reaches its width, and their model as declared."""
     if use.family is None:
         name, most = named_way(use), MOST_RECORDS
         found = fewest_records(use, name)
@@ -167,10 +167,10 @@ def records_for(use: Use) -> tuple[Use, DependenceModel]:
 
 
 def fewest_of_a_kind(use: Use, name: WayName) -> tuple[Use, DependenceModel] | None:
-    """Return a use with the fewest records of its family that reach the width by one way of asking, and their model.
+    """Return a use with the fewest records of its family that reach the width by one way, and their model.
 
     Up to half a per cent more. The root of the number of records times the half-width is about the same for all of
-    them, which says where to look next; both ends of the bracket are models that were tried.
+    them, which gives the next attempt; both ends of the bracket are models that were tried.
     """
     width, n = _wanted(use), _first_of_a_kind(use)
     low, high, best = 0, MOST_OF_A_KIND + 1, None
@@ -192,23 +192,23 @@ def fewest_of_a_kind(use: Use, name: WayName) -> tuple[Use, DependenceModel] | N
 
 
 def _first_of_a_kind(use: Use) -> int:
-    """Return where to look for records of a family first: no fewer than independent ones would do."""
+    """Return the first number to try for a family: no fewer than independent records would need."""
     name: WayName = GUARD if use.adaptive else LIST
     return fewest_records(dataclasses.replace(use, records=None), name) or MOST_OF_A_KIND
 
 
 def _half_width(use: Use, name: WayName) -> float:
-    """Return the half-width of one way of asking, infinite where the records do not allow it."""
+    """Return the half-width of one way, infinite where the records do not allow it."""
     if name in (GUARD, LIST, FINAL):
         return math.inf if is_unlimited(use.model) else claims_width(use, name)
     return one_way(use, name).half_width
 
 
 def fewest_records(use: Use, name: WayName) -> int | None:
-    """Return the smallest number of records that reaches the width by one way of asking; ``None`` if none does.
+    """Return the smallest number of records that reaches the width by one way; ``None`` if none does.
 
-    Independent records where none are given, else records with the design effect of the model; up to half a per cent
-    more for claims, about whose widths no more is known. Where all records depend on each other, more need not help.
+    Independent records where none are given, else records with the design effect of the model. For claims up to half a
+    per cent more: no more is known of their widths. Where all records depend on each other, more need not help.
     """
     width = _wanted(use)
     least = math.ceil(1.0 / use.anticipated_score)
@@ -231,15 +231,12 @@ def fewest_records(use: Use, name: WayName) -> int | None:
 
 
 def effective_records(use: Use) -> float:
-    """Return how many independent records those of the model are worth."""
+    """Return the effective sample size of the model."""
     return use.model.effective_records() or use.model.n / use.model.variance_inflation()
 
 
 def most_queries(use: Use, name: WayName) -> int | None:
-    """Return the largest number of queries within the width by one way of asking; ``None`` if not even one is.
-
-    No more than a million.
-    """
+    """Return the largest number of queries within the width by one way, up to a million; ``None`` if none is."""
     width = _wanted(use)
 
     def reached(queries: int, *, quick: bool = False) -> bool:
@@ -269,13 +266,7 @@ def _wanted(use: Use) -> float:
 
 
 def smallest_at_which(holds: Callable[[int], bool], first: int, last: int, rough: int = 1) -> int:
-    """Return the smallest number from ``first`` on at which a monotone condition holds.
-
-    Examples
-    --------
-    >>> smallest_at_which(lambda number: number**2 >= 50, 1, 1000)
-    8
-    """
+    """Return the smallest number from `first` on at which a monotone condition holds."""
     low, high, step = first - 1, last, 1
     while low + step < high:
         if holds(low + step):
