@@ -70,8 +70,8 @@ def with_releases(
     one after the other.
 
     It rests on the same route as before. So answers from before the releases, with the half-widths that they had, and
-    answers from now on hold together with the same confidence (RELEASES.md, L4). Without that route nothing is certified,
-    and its half-widths are infinite.
+    answers from now on hold together with the same confidence (RELEASES.md, L4). Without that route nothing is
+    certified, and its half-widths are infinite.
     """
     epsilon = releases_epsilon(releases)
     if epsilon == 0.0:

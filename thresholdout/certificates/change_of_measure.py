@@ -1,4 +1,4 @@
-"""Change of measure: from the failure probability for fresh records to that for records of which something was released.
+"""Change of measure: from the failure probability for fresh records to that for records behind a release.
 
 A mechanism has seen the records X and released Z. With fresh records X', independent of Z, some set of bad (x, z) has
 probability at most ``b``. These functions return ``ln(p/b)`` in nats, for a ``b`` with which it has probability at most

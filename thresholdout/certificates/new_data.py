@@ -47,8 +47,8 @@ _INDEPENDENT = "independent records"
 class GeneralizationRoute:
     """One theorem about the gap between the records that a learner saw and new data.
 
-    `bound` is on the gap's absolute value, for values in [0, 1]: from 1 on it is trivial. Of the two kinds "probability"
-    holds with the confidence, and "average" bounds the expected gap.
+    `bound` is on the gap's absolute value, for values in [0, 1]: from 1 on it is trivial. Of the two kinds
+    "probability" holds with the confidence, and "average" bounds the expected gap.
     """
 
     name: str

@@ -48,14 +48,14 @@ _SLACK = 1e-13  # above the rounding errors of a mean of numbers in [0, 1]
 
 
 class LogOdds:
-    """Possible estimands given the analyst's expectation of a mean, from the leakages alpha_i (one or one per record; nats).
+    """Possible estimands given the analyst's expectation of a mean, from the leakages alpha_i in nats (one or n).
 
     Notes
     -----
     Given the estimand p of a mean, the largest expectation is at most ``s p + (1/n) sum_i k_i(s)`` for every s > 0,
     ``k_i(s)`` the largest value of ``G_i(x) - s x`` on [0, 1] and ``G_i(x) = x/(x + (1-x) exp(-alpha_i))``. So an
-    expectation of c or more needs ``p >= (c - (1/n) sum_i k_i(s))/s``: true for every s, and bisection finds the best s.
-    Equal leakage gives ``c/(c + (1-c) exp(alpha))``. An infinite alpha_i allows any knowledge of the record.
+    expectation of c or more needs ``p >= (c - (1/n) sum_i k_i(s))/s``: true for every s, and bisection finds the best
+    s. Equal leakage gives ``c/(c + (1-c) exp(alpha))``. An infinite alpha_i allows any knowledge of the record.
     """
 
     def __init__(self, leakage: Floats) -> None:
@@ -113,9 +113,9 @@ def posterior(setting: Setting) -> Route:
     """Certify by the analyst's posterior about each record.
 
     The tolerance is ``CVaR_beta(M) + (1/n) sum_i tanh(alpha_i/4)``: M the largest error of an answer about the holdout,
-    alpha_i the interaction's leakage about record i to an analyst who knows the model only. `PosteriorWidths` is narrower
-    for one answer v: its interval contains the estimands whose log-odds are within the leakage of those of a number within
-    the first term of v, at the moment of its release and ever after.
+    alpha_i the interaction's leakage about record i to an analyst who knows the model only. `PosteriorWidths` is
+    narrower for one answer v: its interval contains the estimands whose log-odds are within the leakage of those of a
+    number within the first term of v, at the moment of its release and ever after.
 
     The *mean* over the records counts, so a few that depend on many do no harm. Adaptivity, train values of any source,
     and the choice of queries by their answers are all covered. PROOFS.md, "Posterior certificate", after [J20]: C. Jung
@@ -217,7 +217,7 @@ def beside_releases_with_a_delta(
 
 
 def groups_leakage(sizes: Floats, releases: Sequence[Event], spare: float) -> float:
-    """Bound the change of the odds of one record's values by releases, in nats, except with a small mean probability."""
+    """Bound the change of the odds of a record's values by releases, in nats, except with small mean probability."""
     from thresholdout.privacy.accounting.accountants.accountant import PureAccountant, total_pure_epsilon
     from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
     from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning

@@ -28,10 +28,10 @@ class PriorQueries:
     number : int
         Number of scores, at most.
     values : int, optional
-        Number of possible values of each score, at most: 301 for an accuracy on 300 records, 1,001 for a score in [0, 1]
-        that was read to three decimals, 20 for the best of 20 candidates or a place on a leaderboard of 20. By default
-        the scores are in [0, 1], and each is a share of the records (an accuracy) or was read to at most four decimals:
-        the number of records and one, or 10,001 if that is more.
+        Number of possible values of each score, at most: 301 for an accuracy on 300 records, 1,001 for a score in
+        [0, 1] that was read to three decimals, 20 for the best of 20 candidates or a place on a leaderboard of 20. By
+        default the scores are in [0, 1], and each is a share of the records (an accuracy) or was read to at most four
+        decimals: the number of records and one, or 10,001 if that is more.
 
     Raises
     ------
@@ -40,10 +40,10 @@ class PriorQueries:
 
     Notes
     -----
-    The answers are as wide as those of a guard whose probability of error is divided by ``values ** number``, the number
-    of possible outcomes of the scores. Each may have been chosen in view of earlier ones, and so may their number
-    (PROOFS.md, "Prior queries"). Count other information from the records too: a round at which training stopped on
-    them, a plot, a list of the records that a model got wrong.
+    The answers are as wide as those of a guard whose probability of error is divided by ``values ** number``, the
+    number of possible outcomes of the scores. Each may have been chosen in view of earlier ones, and so may their
+    number (PROOFS.md, "Prior queries"). Count other information from the records too: a round at which training stopped
+    on them, a plot, a list of the records that a model got wrong.
 
     Examples
     --------

@@ -87,9 +87,9 @@ class LargestError:
     def superquantile(self, probability: float, threshold: float, grid: float = 0.0) -> float:
         """Return an upper bound on ``CVaR(M)``, the mean of M over its worst cases of this total probability.
 
-        ``CVaR_p(M) = u + E(M - u)^+ / p`` at ``u = VaR_p(M)``, and at most that for every other u. The expectation is the
-        integral of the tail beyond u, bounded by the tail at the left end of each of many intervals, and beyond the last
-        one by the sum of both tails' integrals.
+        ``CVaR_p(M) = u + E(M - u)^+ / p`` at ``u = VaR_p(M)``, and at most that for every other u. The expectation is
+        the integral of the tail beyond u, bounded by the tail at the left end of each of many intervals, and beyond the
+        last one by the sum of both tails' integrals.
         """
         scale = max(self.ratios)
         start = self.quantile(probability, threshold, grid)
@@ -164,8 +164,8 @@ def _single_surprise(probability: float, first: float, second: float) -> float:
 class Setting:
     """A model, a guard's parameters and a confidence, checked; derived quantities are computed once.
 
-    `slack` is the arithmetic's share of an answer's error. `levels` is K, the number of possible values of an answer from
-    the holdout; without an answer grid these are the points of the noise grid in [0, 1].
+    `slack` is the arithmetic's share of an answer's error. `levels` is K, the number of possible values of an answer
+    from the holdout; without an answer grid these are the points of the noise grid in [0, 1].
     """
 
     def __init__(self, model: DependenceModel, parameters: SparseVectorParameters, confidence: float) -> None:
@@ -222,8 +222,8 @@ def bayesian_epsilon(model: DependenceModel, epsilon: float) -> float:
 def within_limits(model: DependenceModel, confidence: object) -> tuple[DependenceModel, float]:
     """Charge the limits of a fitted model to the probability of error, before anything else.
 
-    The limits are a function of values that are independent of the records. For any such values, if the limits hold, the
-    records' law is one for which the model's numbers are valid, and answers fail with probability at most
+    The limits are a function of values that are independent of the records. For any such values, if the limits hold,
+    the records' law is one for which the model's numbers are valid, and answers fail with probability at most
     ``beta - fit_failure``: PROOFS.md, "Fitted models".
     """
     stated, failure = check_confidence(confidence), check_model(model).fit_failure
@@ -258,7 +258,7 @@ def check_confidence(confidence: object) -> float:
 
 
 def declared_confidence(confidence: object) -> float:
-    """Return the confidence that a user declares, in [0.5, 1): a smaller one is the probability of error, by mistake."""
+    """Return the confidence that a user declares, in [0.5, 1): a smaller one is an error probability, by mistake."""
     value = check_confidence(confidence)
     if value < 0.5:
         raise InputError("confidence", confidence, f"a probability of at least 0.5, and below 1; {1.0 - value:.4g}?")

@@ -66,7 +66,7 @@ def theorem_1_records(
 
 
 def lemma_1_failure(n: int, tolerance: float, sensitivity: float) -> float:
-    """Return the failure probability of [Z17, Lemma 1], ``4 exp(-tau^2/(9 n sensitivity^2))``. False for dependent records.
+    """Return the failure probability of [Z17, Lemma 1], ``4 exp(-tau^2/(9 n sens^2))``. False for dependent records.
 
     It is for an algorithm that leaks at most ``tolerance / (3 n sensitivity)`` about each record.
     """
@@ -120,7 +120,7 @@ def theorem_2_tolerance(model: DependenceModel, *, queries: int, budget: int, be
 
 
 def theorem_3_bits(n: int, epsilon: float, beta: float) -> float:
-    """Return the max-information of [Z17, Theorem 3] in bits: ``(2 epsilon^2 n + epsilon sqrt(2 n ln(2/beta))) log2 e``."""
+    """Return the max-information of [Z17, Theorem 3], ``(2 epsilon^2 n + epsilon sqrt(2 n ln(2/beta))) log2 e``."""
     return (2.0 * epsilon**2 * n + epsilon * math.sqrt(2.0 * n * math.log(2.0 / beta))) * math.log2(math.e)
 
 

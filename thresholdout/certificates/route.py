@@ -63,7 +63,7 @@ class ConstantWidth:
 
 @dataclass(frozen=True, slots=True)
 class StatedWidth(ConstantWidth):
-    """The largest half-width of a mechanism that states its own intervals; `likely` maps a value to their larger side."""
+    """The largest half-width of a mechanism that states its own intervals; `likely` has their usual larger side."""
 
     likely: Callable[[float], float] = field(compare=False)
 

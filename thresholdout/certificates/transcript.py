@@ -43,8 +43,8 @@ _MORE: Final = 1.0 + 1e-9  # covers the rounding of sums of logarithms and of qu
 class FixedLimits:
     """Bounds on the deviation of means that are fixed in advance.
 
-    `records` is N of ``P(abs(q(X) - q(P)) >= r) <= 2 exp(-2 N r^2)``. With `entropy`, ``P(N kl(q(X), q(P)) >= a)`` is at
-    most ``2 exp(-a)``.
+    `records` is N of ``P(abs(q(X) - q(P)) >= r) <= 2 exp(-2 N r^2)``. With `entropy`, ``P(N kl(q(X), q(P)) >= a)`` is
+    at most ``2 exp(-a)``.
     """
 
     records: float
@@ -63,8 +63,8 @@ def fixed_limits(model: DependenceModel) -> FixedLimits:
 def transcript(setting: Setting, limits: FixedLimits | None = None) -> Route:
     """Certify by the number of histories.
 
-    The tolerance is ``VaR(M) + r``: M the largest error of an answer about the holdout, r the deviation that no fixed query
-    of any possible history exceeds, both together except with probability beta.
+    The tolerance is ``VaR(M) + r``: M the largest error of an answer about the holdout, r the deviation that no fixed
+    query of any possible history exceeds, both together except with probability beta.
 
     Noise of any scale serves, so the route is narrower than the posterior one where the dependence bounds deviations
     and few answers come from the holdout. After [D15]: C. Dwork et al., "Generalization in adaptive data analysis and
@@ -107,7 +107,7 @@ def transcript(setting: Setting, limits: FixedLimits | None = None) -> Route:
 
 
 def log_histories(queries: int, budget: int, live: int) -> float:
-    """Return the logarithm of ``sum over j < B of C(m, j+1) L^j``, the number of histories at which a query can be answered."""
+    """Return the logarithm of ``sum over j < B of C(m, j+1) L^j``, the number of histories with an answered query."""
     last = min(budget, queries)
     if last > _MOST_EXACT:  # the sum is at most L^-1 times that of C(m, j) L^j over 0 <= j <= B, at most (e m L/B)^B
         bound = last * (1.0 + math.log(queries / last) + math.log(live)) - math.log(live)
@@ -123,8 +123,8 @@ def log_histories(queries: int, budget: int, live: int) -> float:
 class TranscriptWidths:
     """Half-widths and intervals by the transcript certificate.
 
-    `error` bounds the error of an answer about the holdout, and `width` is the half-width of every answer. `nats` bounds
-    ``N kl(q(X), q(P))`` for every query, N = `effective`, which is 0 where only the variance inflation is known.
+    `error` bounds the error of an answer about the holdout, and `width` is the half-width of every answer. `nats`
+    bounds ``N kl(q(X), q(P))`` for every query, N = `effective`, which is 0 where only the variance inflation is known.
     """
 
     error: float

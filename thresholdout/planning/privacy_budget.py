@@ -214,7 +214,7 @@ def _refuse(
     asked: str,
     instead: str,
 ) -> Never:
-    """Refuse an epsilon that hides everything, and name one that does not; `width` maps a record's budget to a width."""
+    """Refuse an epsilon that hides everything, and name one that does not; `width` is a function of its budget."""
     high = per_record
     start = f"an epsilon of {wanted.epsilon:g} hides everything about {asked}, on {model.describe()}"
     while width(high) >= HIDDEN:

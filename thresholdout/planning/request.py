@@ -130,7 +130,7 @@ class Use:
         return dataclasses.replace(self, queries=queries)
 
     def parameters(self, n: int | None = None) -> ClaimsParameters:
-        """Return the parameters of a guard that makes claims; for `n` records with the model's share of effective ones."""
+        """Return the parameters of a guard that makes claims; for `n` records with the model's effective share."""
         size = self.model.n if n is None else n
         plain = ClaimsParameters(
             queries=self.queries,
