@@ -1,6 +1,6 @@
 """State machines that answer queries: pure, without input or output, and without a clock.
 
-Every mechanism is a `Mechanism`: a state, a train value and what it read of the holdout go in, a state and an `Outcome`
+Every mechanism is a `Mechanism`. A state, a train value and a reading of the holdout go in; a state and an `Outcome`
 come out. The guard keeps the state in a ledger, as opaque text, and releases the outcome only after the new state is
 stored.
 """

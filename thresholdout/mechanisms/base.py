@@ -1,4 +1,4 @@
-"""What all mechanisms have in common."""
+"""The common interface of all mechanisms, and the values that pass through it."""
 
 from __future__ import annotations
 
@@ -46,20 +46,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PairedCounts:
-    """Records of one part on which exactly one of two models is right.
-
-    Parameters
-    ----------
-    wins, losses : int
-        Records on which the one is right and the other wrong, and the reverse.
-    records : int
-        All records of the part.
-
-    Examples
-    --------
-    >>> PairedCounts(30, 10, 1000).share
-    0.738...
-    """
+    """Records of one part on which exactly one of two models is right: wins and losses of the first, of all records."""
 
     wins: int
     losses: int
@@ -78,14 +65,14 @@ class PairedCounts:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a guard's history says about its state.
+    """The counts of a guard's history, against which its state is checked.
 
     Attributes
     ----------
     asked : int
         Number of queries.
     sources : mapping of str to int
-        How many of them have an answer of each source.
+        Number of answers of each source.
     """
 
     asked: int
@@ -98,19 +85,19 @@ class Past:
 
     @property
     def free(self) -> int:
-        """Candidates about which cross-validation alone decided."""
+        """Candidates that cross-validation alone decided."""
         return self.sources.get("skip", 0) + self.sources.get("step", 0)
 
 
 class MechanismState(Protocol):
-    """Everything that a mechanism remembers between two queries. Secret: never shown, logged or printed."""
+    """The memory of a mechanism between two queries. Secret: never shown, logged or printed."""
 
     @property
     def asked(self) -> int:
         """Queries so far. Public."""
 
     def agrees(self, past: Past) -> bool:
-        """Whether what the state counts is what a history says. Public."""
+        """Whether the state's counts are those of a history. Public."""
 
     def to_text(self) -> str:
         """Return the state as text for a ledger; `Mechanism.restore` reads it."""
@@ -123,7 +110,7 @@ AskedT = TypeVar("AskedT", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The records that a query is about, where what is public says that all others have the value 0.
+    """The records of a query, where public numbers say that all others have the value 0.
 
     Attributes
     ----------
@@ -132,7 +119,7 @@ class Part:
     effective : float or None
         N of their kl limits, where they depend on each other; ``None`` for independent records.
     training : float
-        How many training records are like them.
+        Number of training records like them.
     """
 
     records: int
@@ -142,24 +129,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouped:
-    """The groups of the records that a query is about. Public.
+    """The groups of the records of a query. Public.
 
-    Attributes
-    ----------
-    index : ndarray of int
-        Group of each record, from 0.
-    sizes : GroupSizes
-        Of these groups.
-    correlation : float or None
-        Inside groups, of the training records' values; ``None`` where single values are not known.
-    training : float
-        Effective number of training records.
-    training_groups : float
-        Effective number of training groups; 0 where there are none.
-    trained : TrainingGroups or None
-        Their sums; ``None`` where single values are not known.
-    counts : ndarray or None
-        Number of records of each group; ``None`` where no record is in memory.
+    `index` has the group of each record, `sizes` and `counts` their sizes, `correlation` that of training values inside
+    groups. `training` and `training_groups` are effective numbers of training records and groups, and `trained` are the
+    groups' sums. Where single values are not known, `correlation` and `trained` are ``None``; where no record is in
+    memory, `counts` is.
     """
 
     index: NDArray[np.int64] = field(repr=False)
@@ -173,24 +148,10 @@ class Grouped:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """The blocks of a series that a query is about: those that are not neighbours are independent. Public.
+    """The blocks of a series of a query: those that are not neighbours are independent. Public.
 
-    Attributes
-    ----------
-    index : ndarray of int
-        Block of each record, from 0.
-    counts : ndarray
-        Number of records of each block.
-    sizes : GroupSizes
-        Of the blocks.
-    correlation : float
-        Inside blocks of the training records' values.
-    training : float
-        Number of training values.
-    inflation : float
-        By how much a mean of training values varies more than one of independent values, as it seems.
-    training_blocks : float
-        Number of training blocks.
+    `index` has the block of each record, `sizes` and `counts` their sizes, `correlation` that of training values inside
+    blocks. `inflation` is the estimated design effect of a mean of the `training` values in `training_blocks` blocks.
     """
 
     index: NDArray[np.int64] = field(repr=False)
@@ -204,7 +165,7 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a query's values before the holdout is looked at.
+    """Public knowledge of a query's values, before the holdout is evaluated.
 
     Attributes
     ----------
@@ -213,29 +174,29 @@ class Known:
     binary : bool
         Whether every value is 0 or 1: by the metric, by declaration, or because all training values are.
     layout : Layout or None
-        Of a statistic that is no mean over records; ``None`` for means.
+        Of a statistic that is not a mean over records; ``None`` for means.
     difference : bool
-        Whether it is about a difference of two models, which tells nothing about scores, nor they about it.
+        Whether it is about a difference of two models, which says nothing of scores, nor they of it.
     one_law : bool
         Whether the records were declared to have one law, so that their order may be drawn.
     trinomial : bool
         Whether it is about a difference of two models that are right or wrong, on records of one law.
     part : Part or None
-        The records that it is about, where that is not all of them.
+        The records of the query, where these are not all.
     groups : Grouped or None
         Their groups, where these are declared.
     blocks : Blocks or None
-        Their blocks, where they are a series in which records far apart are independent.
+        Their blocks, where they are a series in which distant records are independent.
     paired_counts : PairedCounts or None
-        For a win rate: how often each of two models was the better one on the training part.
+        For a win rate: wins and losses of the two models on the training part.
     vague : bool
-        Whether nothing is known of the value: what is given as the training value is a number in place of none.
+        Whether nothing is known of the value: the given training value is a placeholder.
     client : str
-        Who asks; empty where nobody says.
+        The client; empty for the organiser.
     proposal : bool
-        Whether one bit is told: whether something is better than what the client has.
+        Whether one bit is released: whether a proposal is better than the client's present model.
     chosen : bool
-        Whether models are chosen by the very records of their training values, which are too high then.
+        Whether models are chosen by the very records of their training values, which are then too high.
 
     Examples
     --------
@@ -260,41 +221,41 @@ class Known:
 
 
 ALIKE: Final = 0.5
-"""Correlation inside groups that is expected where no training values say it."""
+"""Expected correlation inside groups without training values: between independent records and copies."""
 
 UNKNOWN: Final = Known()
-"""Nothing."""
+"""No knowledge."""
 
 AnswerSource = Literal["train", "holdout"]
-"""Where the value of an answer comes from."""
+"""The source of an answer's value."""
 
 About = Literal["query", "best"]
-"""Whether an answer is about the query that was asked, or about the best query so far."""
+"""Whether an answer is about the present query, or about the best query so far."""
 
 Source = Literal["train", "holdout", "failed", "release", "note"]
-"""Where an answer comes from; "failed" for a query that could not be computed on the holdout, "release" for another
-private release about it, which has no answer, and "note" for what happened to the guard."""
+"""The source of an answer; "failed" for a query that could not be computed on the holdout, "release" for another
+private release about it, which has no answer, and "note" for an event in the guard's life."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one step of a mechanism releases.
+    """The released result of one step of a mechanism.
 
     Attributes
     ----------
     value : float
         The answer, in units of the query's range, in [0, 1].
     source : {"train", "holdout", "failed", "release", "note"}
-        Where it comes from.
+        Its source.
     hits : int
         Answers from the holdout *before* this round.
     asked : int
         Number of this round, from 1.
     about : {"query", "best"}
-        What value and interval are about: the query that was asked, or the best query so far.
+        The subject of value and interval: the present query, or the best query so far.
     interval : tuple of float or None
         The certified interval, in units of the range, where the mechanism proves one itself from its own confidence; it
-        stands also after failures. ``None`` where a certificate says it.
+        stands also after failures. ``None`` where a certificate has it.
     log_error_budget : float or None
         Natural logarithm of the remaining error budget, where the mechanism has such a number.
     """
@@ -311,38 +272,38 @@ class Outcome:
 class Mechanism(ABC, Generic[StateT, ValuesT]):
     """A state machine that answers queries about a holdout.
 
-    Implementations are immutable, and their steps are pure but for the noise that they draw: the same state, the same
-    numbers and the same noise give the same result, and nothing else is remembered. Numbers are in units of the
-    query's range: train value, holdout values and answer lie in [0, 1], and one of n records moves a mean by 1/n.
+    Implementations are immutable. Their steps are pure except for the noise that they draw: the same state, numbers and
+    noise give the same result, and nothing else is remembered. Numbers are in units of the query's range: train value,
+    holdout values and answer lie in [0, 1], and one of n records moves a mean by 1/n.
 
-    What a mechanism has to know about the holdout differs: the sparse vector needs one mean, others need the records'
-    values, to add up exactly or to split. `read` makes of the values what `step` takes.
+    Mechanisms need different things of the holdout: the sparse vector needs one mean, others need the records' values,
+    to add up exactly or to split. `read` reduces the values to the input of `step`.
     """
 
     name: ClassVar[str]
-    """How the mechanism is called in plans, ledgers and messages."""
+    """The mechanism's name in plans, ledgers and messages."""
 
     statistics: ClassVar[bool] = False
-    """Whether it answers queries about statistics that are no means."""
+    """Whether it answers queries about statistics that are not means."""
 
     from_totals: ClassVar[bool] = False
     """Whether it answers queries of which only totals are known: `thresholdout.data.parts.totals.Totals`."""
 
     about: ClassVar[About] = "query"
-    """What its answers are about."""
+    """The subject of its answers."""
 
     expects_spread: ClassVar[bool] = False
-    """Whether it uses how much training values vary (`Known.variance`)."""
+    """Whether it uses the variance of training values (`Known.variance`)."""
 
     @property
     def title(self) -> str:
-        """How a guard shows it."""
+        """The mechanism's name in a guard's representation."""
         return self.name
 
     def shares_error_budget(
         self, what: str, instead: str = "", *, private: str | None = None
     ) -> SharesErrorBudget[StateT, ValuesT]:
-        """Return the mechanism as one whose answers share one risk, from which more than single queries is paid."""
+        """Return the mechanism as one whose answers share one error budget, which pays for more than single queries."""
         seen = f"{what}, asked of {self.name}"
         raise InputError("mechanism", seen, f"a guard with mechanism='claims'{instead}")
 
@@ -357,7 +318,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     def trained(
         self, values: object, n: int | None, bounds: tuple[float, float], argument: str, binary: bool | None
     ) -> tuple[float, Known]:
-        """Check the training part's per-record values; return their mean, and what they say about the holdout's."""
+        """Check the training part's per-record values; return their mean, and their information about the holdout's."""
         squares: Literal["", "exact"] = "exact" if self.expects_spread and not binary else ""
         sums = values if isinstance(values, Totals) else UnitSums(values, n, bounds, argument, squares)
         ends = sums.ends if binary is None else binary
@@ -367,10 +328,10 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> ValuesT:
-        """Check the holdout's per-record values and return what `step` needs of them. Secret."""
+        """Check the holdout's per-record values and reduce them to the input of `step`. Secret."""
 
     def needs_squares(self, known: Known) -> bool:
-        """Return whether `read` needs the sum of squares, beside the sum, of values of which only totals are known."""
+        """Return whether `read` needs the sum of squares of values of which only totals are known."""
         return False
 
     def needs_group_sums(self, known: Known) -> bool:
@@ -378,7 +339,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         return False
 
     def statistic(self, evidence: Sequence[Evidence], known: Known) -> ValuesT:
-        """Return what `step` needs of a statistic that is no mean, from the holdout's evidence about its parts."""
+        """Return the input of `step` for a statistic that is not a mean, from the holdout's evidence on its parts."""
         seen = f"a statistic that is no mean over records, asked of {self.name}"
         raise InputError("metric", seen, "a guard with mechanism='claims'")
 
@@ -390,7 +351,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     def fail(self, state: StateT, train: float, noise: NoiseSource) -> tuple[StateT, Outcome]:
         """Charge a query that could not be computed on the holdout as much as an answer from the holdout.
 
-        Parameters and errors are those of `step`. The outcome's value is the train value, and says nothing.
+        Parameters and errors are those of `step`. The outcome's value is the train value, and carries no information.
         """
 
     @abstractmethod
@@ -402,11 +363,11 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         return self.refusal(state)
 
     def client_refusal(self, state: StateT, known: Known) -> BudgetExhausted | None:
-        """Return why whoever asks this may ask no more, though others may, or ``None``. Public."""
+        """Return why this client may send no more queries, though others may, or ``None``. Public."""
         return None
 
     def failed(self, before: StateT, after: StateT, known: Known) -> StateT:
-        """Return the state after a query of somebody that failed, given what `fail` made of the one before."""
+        """Return the state after a client's failed query, from the states before and after `fail`."""
         return after
 
     @abstractmethod
@@ -415,14 +376,14 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
 
     @abstractmethod
     def remaining(self, state: StateT) -> int | None:
-        """Return how many more answers from the holdout there are at most; ``None`` without a limit. Public."""
+        """Return the largest number of further answers from the holdout; ``None`` without a limit. Public."""
 
     def pay_release(self, state: StateT, nats: Callable[[float], float]) -> tuple[StateT, Outcome]:
         """Pay for another private release about the holdout."""
         raise InputError("event", f"a look beside {self.name}", "a guard with mechanism='claims'")
 
     def noted(self, state: StateT) -> tuple[StateT, Outcome]:
-        """Write a line into the history that tells nothing of the holdout, and costs nothing."""
+        """Write a line into the history that releases nothing about the holdout, and costs nothing."""
         seen = f"a guard that answers by {self.name}"
         raise InputError("mechanism", seen, "one that makes claims, or a ladder, or a new guard of new records")
 
@@ -431,7 +392,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         return None
 
     def first_half_width(self, score: float) -> float | None:
-        """Return the half-width of a first answer that goes as expected; ``None`` where the certificate says it."""
+        """Return the half-width of a first answer that goes as expected; ``None`` where the certificate has it."""
         return None
 
     def epsilon(self, n: int) -> float:
@@ -442,7 +403,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         return math.inf
 
     def noise_slack(self, n: int) -> float:
-        """Bound what integer and floating-point arithmetic add to an answer's error, in units of the range.
+        """Bound the share of integer and floating-point arithmetic in an answer's error, in units of the range.
 
         0 where the mechanism's own half-widths contain it.
         """
@@ -450,21 +411,13 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
 
 
 def refuse_if(refusal: BudgetExhausted | None) -> None:
-    """Raise the reason why nothing more is answered, where there is one.
-
-    Examples
-    --------
-    >>> refuse_if(None)
-    >>> refuse_if(BudgetExhausted("budget", 3, 3))
-    Traceback (most recent call last):
-    thresholdout.errors.BudgetExhausted: all 3 answers from the holdout of this guard are used; ...
-    """
+    """Raise a refusal, where there is one."""
     if refusal is not None:
         raise refusal
 
 
 class AnswersLists(Protocol[StateT, AskedT]):
-    """What a mechanism does with queries that were fixed together."""
+    """A mechanism that answers queries that were fixed together."""
 
     def step_all(
         self, state: StateT, asked: Sequence[tuple[float, AskedT]], noise: NoiseSource, reserve: float = 0.2
@@ -474,23 +427,23 @@ class AnswersLists(Protocol[StateT, AskedT]):
     def step_best(
         self, state: StateT, asked: Sequence[tuple[float, AskedT]], noise: NoiseSource, reserve: float, greatest: bool
     ) -> tuple[StateT, Outcome, int]:
-        """Answer which of some queries has the best value."""
+        """Release which of some queries has the best value, and its value."""
 
     def refusal(self, state: StateT, more: int = 1) -> BudgetExhausted | None:
         """Return why so many more queries are not allowed, or ``None``. Public."""
 
     def remaining(self, state: StateT) -> int | None:
-        """Return how many more answers from the holdout there are at most. Public."""
+        """Return the largest number of further answers from the holdout. Public."""
 
 
 class SharesErrorBudget(AnswersLists[StateT, ValuesT], Protocol[StateT, ValuesT]):
-    """What a mechanism does beyond single queries whose answers share one risk."""
+    """A mechanism whose error budget pays for more than single queries."""
 
     def paired_counts(self, counts: PairedCounts, known: Known) -> ValuesT:
-        """Return what `step` needs of a win rate."""
+        """Return the input of `step` for a win rate."""
 
     def direct(self, state: StateT, train: float, known: Known) -> tuple[float, float]:
-        """Return the half-width and the nats to expect of an interval that is stated directly. Public."""
+        """Return the expected half-width and nats of an interval that is stated directly. Public."""
 
     def few_left(self, state: StateT, train: float, known: Known) -> float | None:
         """Return the share to reserve where a query is to be stated directly, as one of few declared. Public."""

@@ -23,18 +23,11 @@ __all__ = [
 ]
 
 KINDS: Final[list[Kind]] = [CLAIMS, FOLD_CLAIMS, SPARSE_VECTOR, LADDER]
-"""All mechanisms. Whoever adds one writes its module, or folder, and its kind here."""
+"""All mechanisms. A new one needs its own module, or folder, and its kind in this list."""
 
 
 def kind_of(parameters: Parameters) -> Kind:
-    """Return the mechanism that some parameters are of.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms import LadderParameters
-    >>> kind_of(LadderParameters()).name
-    'ladder'
-    """
+    """Return the mechanism of some parameters."""
     found = next((kind for kind in KINDS if type(parameters) is kind.parameters), None)
     if found is None:
         raise InputTypeError("parameters", f"a {type(parameters).__name__}", "parameters of thresholdout.mechanisms")
@@ -42,18 +35,31 @@ def kind_of(parameters: Parameters) -> Kind:
 
 
 def kind_named(name: object) -> Kind | None:
-    """Return the mechanism that a ledger calls so; ``None`` where there is none.
-
-    Examples
-    --------
-    >>> kind_named("claims").name, kind_named("oracle")
-    ('claims', None)
-    """
+    """Return the mechanism with this name in ledgers; ``None`` where there is none."""
     return next((kind for kind in KINDS if kind.name == name), None)
 
 
 def build_mechanism(parameters: Parameters, n: int) -> Mechanism[Any, Any]:
     """Return the mechanism of some parameters.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Of one of the mechanisms of this package.
+    n : int
+        Number of records.
+
+    Returns
+    -------
+    Mechanism
+        With these parameters.
+
+    Raises
+    ------
+    InputTypeError
+        When the parameters are of no mechanism.
+    InputError
+        When they do not suit the number of records.
 
     Examples
     --------
@@ -65,7 +71,22 @@ def build_mechanism(parameters: Parameters, n: int) -> Mechanism[Any, Any]:
 
 
 def parameters_to_json(parameters: Parameters) -> dict[str, Any]:
-    """Return parameters for a ledger: everything, with the mechanism's name under "mechanism".
+    """Return parameters for a ledger, with the mechanism's name under "mechanism".
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Of one of the mechanisms of this package.
+
+    Returns
+    -------
+    dict
+        All parameters, in types of JSON.
+
+    Raises
+    ------
+    InputTypeError
+        When the parameters are of no mechanism.
 
     Examples
     --------
@@ -79,6 +100,21 @@ def parameters_to_json(parameters: Parameters) -> dict[str, Any]:
 
 def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
     """Return the parameters that `parameters_to_json` wrote: the same ones on every platform.
+
+    Parameters
+    ----------
+    stored : mapping
+        Parameters, with the mechanism's name under "mechanism".
+
+    Returns
+    -------
+    Parameters
+        Of the named mechanism.
+
+    Raises
+    ------
+    InputError
+        When the mechanism is unknown, or a parameter cannot be used.
 
     Examples
     --------
@@ -101,12 +137,5 @@ def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
 
 
 def read_state(parameters: Parameters, text: str) -> MechanismState:
-    """Return the state of a mechanism of some parameters from its text; needs no records.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms import LadderParameters, LadderState
-    >>> read_state(LadderParameters(), LadderState(log_error_budget=-3.0, asked=7).to_text()).asked
-    7
-    """
+    """Return the state of a mechanism of some parameters from its text; needs no records."""
     return kind_of(parameters).state.from_text(text)

@@ -1,6 +1,6 @@
-"""What a mechanism is to everybody else: its parameters, what they can be asked for, and how it is made and certified.
+"""The interface of a mechanism to all other code: its parameters, their properties, its construction and certificate.
 
-Nobody asks which mechanism it is. `Parameters` say what a guard with them does, a `Kind` makes and certifies it, and
+No caller asks which mechanism it has. `Parameters` describe a guard with them, a `Kind` makes and certifies it, and
 `thresholdout.mechanisms.catalogue` lists the kinds.
 """
 
@@ -25,28 +25,28 @@ Direction: TypeAlias = Literal["maximize", "minimize"]
 
 
 class Parameters:
-    """Public parameters of a mechanism: a frozen dataclass of numbers, which also says what its guard does.
+    """Public parameters of a mechanism: a frozen dataclass of numbers, with the properties of its guard.
 
     Attributes
     ----------
     queries : int or None
         Queries in all; ``None`` for any number.
     words : str
-        How queries are answered, in sentences for a report.
+        The mechanism in sentences, for a report.
     prices_releases : bool
-        Whether other releases about the holdout are paid from the remaining error budget; intervals hold after any of
-        them then.
+        Whether the remaining error budget pays for other releases about the holdout; intervals then hold after any of
+        them.
     tells_nats : bool
-        Whether the fall of the remaining error budget says what answers can have released.
+        Whether the fall of the remaining error budget bounds the information released by answers.
     given_features : bool
-        Whether truths can be what is expected of the labels, given the features.
+        Whether estimands can be expectations of the labels, given the features.
     withdraws : bool
         Whether queries can be about the other records once some were withdrawn.
     folds : bool
         Whether a guard of out-of-fold averages takes them.
     pays_prior_queries : bool
-        Whether prior queries are paid from the error budget at its start, as `information_released`; the certificate's
-        confidence pays for them otherwise.
+        Whether the error budget pays for prior queries at its start, as `information_released`; otherwise the
+        certificate's confidence does.
     """
 
     __slots__ = ()
@@ -61,16 +61,16 @@ class Parameters:
     folds: ClassVar[bool] = False
     pays_prior_queries: ClassVar[bool] = False
     omitted_when_unset: ClassVar[frozenset[str]] = frozenset()
-    """Parameters that a ledger leaves out where they are not set."""
+    """Parameters that a ledger leaves out where they have no value."""
 
     @property
     def information_released(self) -> float:
-        """Nats that prior queries may have released, which the error budget has less at its start."""
+        """Nats that prior queries may have released, by which the error budget is smaller at its start."""
         return 0.0
 
     @property
     def approximation(self) -> str:
-        """How intervals are approximate, in words; empty where they are guaranteed."""
+        """The approximation of the intervals, in words; empty where they are guaranteed."""
         return ""
 
     @property
@@ -80,27 +80,27 @@ class Parameters:
 
     @property
     def anticipates(self) -> bool:
-        """Whether what is expected of a value is a guess of whoever asks, and no training value is taken for it."""
+        """Whether the expected value is a guess of the client, and not a training value."""
         return False
 
     @property
     def best_direction(self) -> Direction | None:
-        """Which score is the best, where answers are about the best query so far; ``None`` where they are not."""
+        """The direction of the best score, where answers are about the best query so far; ``None`` elsewhere."""
         return None
 
     @property
     def wording(self) -> Mapping[str, str]:
-        """Parameters that a report shows in other words than their values, by their names."""
+        """Parameters that a report shows in words instead of their values, by name."""
         return {}
 
     def check_direction(self, metric: str, greater_is_better: bool) -> None:
-        """Refuse a metric of the other direction, where the mechanism keeps to one."""
+        """Refuse a metric of the other direction, where the mechanism has one direction only."""
 
     def check_tells_each(self) -> None:
         """Refuse to serve a tool that picks the best candidate by its answer."""
 
     def summary(self, from_holdout: int, left: str, answered: bool) -> str:
-        """Say in a sentence how many answers came from the holdout; empty where that says nothing."""
+        """Return a sentence with the number of answers from the holdout; empty where that is not informative."""
         return ""
 
     def to_json(self) -> dict[str, Any]:
@@ -116,19 +116,11 @@ class Parameters:
 
 
 class Certifier(Protocol[CertificateT_co]):
-    """The theorems with which mechanisms are certified, for some records.
-
-    Attributes
-    ----------
-    model : DependenceModel
-        How the records depend on each other.
-    confidence : float
-        Probability with which all half-widths hold at once.
-    """
+    """The theorems that certify mechanisms, for some records."""
 
     @property
     def model(self) -> DependenceModel:
-        """How the records depend on each other."""
+        """The dependence model of the records; limits of a fitted one are assumed to hold."""
 
     @property
     def confidence(self) -> float:
@@ -147,19 +139,14 @@ class Certifier(Protocol[CertificateT_co]):
         final: Any = None,
         epsilon: float | None = None,
     ) -> CertificateT_co:
-        """Certify a mechanism that states the interval of each answer itself.
-
-        Notes
-        -----
-        `assumes`, `source`: what its theorem needs, and where it is proved.
-        """
+        """Certify a mechanism that states the interval of each answer; `assumes` and `source` are its theorem's."""
 
     def algorithm_1(self, parameters: Any) -> CertificateT_co:
         """Certify Algorithm 1 by the best of its routes."""
 
 
 class _Certify(Protocol):
-    """Says what answers are worth, with a certifier."""
+    """A function that certifies parameters with a certifier."""
 
     def __call__(self, parameters: Any, by: Certifier[CertificateT], /) -> CertificateT: ...
 
@@ -168,7 +155,7 @@ class _State(Protocol):
     """A class of states."""
 
     def from_text(self, text: str, /) -> MechanismState:
-        """Return the state that a ledger keeps as this text."""
+        """Return the state from its text in a ledger."""
 
 
 def _as_given(parameters: Any, by: Certifier[Any]) -> Any:
@@ -177,23 +164,10 @@ def _as_given(parameters: Any, by: Certifier[Any]) -> Any:
 
 @dataclass(frozen=True)
 class Kind:
-    """One mechanism.
+    """One mechanism: its name in ledgers, its classes of parameters and states, and how to build and certify it.
 
-    Attributes
-    ----------
-    name : str
-        How ledgers call it.
-    parameters : type
-        Class of its parameters; no two mechanisms have the same.
-    state : type
-        Class of its states; its ``from_text`` reads what their ``to_text`` wrote.
-    build : callable
-        From parameters and the number of records to the `Mechanism`.
-    certify : callable
-        From parameters and a `Certifier` to a certificate.
-    suited : callable
-        From parameters and a `Certifier` to parameters with what they have to know about the records; it raises
-        InputError where they do not suit these. By default they are what they are.
+    No two mechanisms have the same class of parameters. `suited` fills in numbers of the records, and raises InputError
+    where the parameters do not suit them; by default it changes nothing.
     """
 
     name: str
@@ -205,7 +179,7 @@ class Kind:
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter as JSON knows it."""
+    """Return a parameter in JSON types."""
     if hasattr(value, "to_json"):
         return value.to_json()
     return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -1,15 +1,15 @@
 """The Ladder: a leaderboard that shows a new best score only when it is clearly better.
 
-Scores from 0 to 1 are parted into cells, each about a standard deviation of a mean wide. Round i, best cell so far c, h
-the holdout's mean::
+The range from 0 to 1 is divided into cells, each about a standard deviation of a mean wide. Round i, best cell so far
+c, h the holdout's mean::
 
-    h is beyond the limit of what a query with the best score can have as its truth, or the first round:
-                  c = the cell of h         (the outcome is the cell, and costs risk)
+    h is beyond the limit for the estimand of a query with the best score, or the first round:
+                  c = the cell of h         (the outcome is the cell, and spends error budget)
     otherwise:    c stays                   (costs next to nothing)
     answer the middle of c in both cases
 
-What is told about the truths is a claim, paid from the remaining error budget as in `thresholdout.mechanisms.claims`:
-of a query that is not shown, that its truth is below the limit of the edge; of one that is, that it is within the
+Statements about estimands are claims, paid from the remaining error budget as in `thresholdout.mechanisms.claims`. The
+estimand of a query that is not shown is claimed to be below the limit of the edge, that of a shown one within the
 limits of the cell. No noise is drawn. PROOFS.md, "Ladder".
 
 References
@@ -57,7 +57,7 @@ _ASSUMES: Final = "a variance inflation for fixed queries; the analyst is a func
 
 @dataclass(frozen=True, slots=True)
 class LadderParameters(Parameters):
-    """Public parameters of `Ladder`; it works without any.
+    """Public parameters of `Ladder`; all have defaults.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ class LadderParameters(Parameters):
     inflation : float
         Lambda of the dependence between records, at least 1.
     effective : float or None
-        Effective records, in the sense of relative entropy; ``None`` for independent records if the inflation is 1, and
-        where no such number is known otherwise.
-    sizes : tuple of (int, int) or None
-        How many independent groups there are of each size, where records have groups; ``None`` otherwise.
+        Effective sample size, in the sense of relative entropy; ``None`` for independent records if the inflation is 1,
+        and where no such number is known otherwise.
     random_estimands : bool
-        Whether truths depend on the records, as those of out-of-fold averages do: then every claim is paid for.
+        Whether estimands depend on the records, as those of out-of-fold averages do: every claim is then paid for.
     information_released : float
-        Nats that evaluations before the guard can have released: the log error budget starts lower by them.
+        Bound on the nats that evaluations before the guard released: the log error budget starts lower by them.
+    sizes : tuple of (int, int) or None
+        Sizes and numbers of independent groups, where records have groups; ``None`` otherwise.
 
     Raises
     ------
@@ -142,16 +142,11 @@ class LadderParameters(Parameters):
 
     @property
     def best_direction(self) -> Direction:
-        """Which score is the best."""
+        """The direction of the best score."""
         return self.direction
 
     def check_direction(self, metric: str, greater_is_better: bool) -> None:
-        """Refuse a loss where the largest value is the best, and a score where the smallest is.
-
-        Examples
-        --------
-        >>> LadderParameters(direction="minimize").check_direction("zero_one_loss", greater_is_better=False)
-        """
+        """Refuse a loss where the largest value is the best, and a score where the smallest is."""
         needed = "maximize" if greater_is_better else "minimize"
         if self.direction != needed:
             more = "more" if greater_is_better else "less"
@@ -160,14 +155,7 @@ class LadderParameters(Parameters):
             raise InputError("metric", seen, f"a guard with mechanism=LadderParameters(direction={needed!r}{limit})")
 
     def check_tells_each(self) -> None:
-        """Refuse: it tells the best score so far.
-
-        Examples
-        --------
-        >>> LadderParameters().check_tells_each()
-        Traceback (most recent call last):
-        thresholdout.errors.InputError: guard must be a guard with mechanism='claims'; ...
-        """
+        """Refuse: answers are about the best score so far."""
         seen = "a ladder, which tells the best score so far and not each candidate's"
         raise InputError(
             "guard", seen, "a guard with mechanism='claims'; or guard.score(model, metric) candidate by candidate"
@@ -175,7 +163,7 @@ class LadderParameters(Parameters):
 
 
 class Ladder(Mechanism[LadderState, Reading]):
-    """The best score so far, and where the best truth is.
+    """The best score so far, and an interval for the best estimand.
 
     Parameters
     ----------
@@ -189,18 +177,18 @@ class Ladder(Mechanism[LadderState, Reading]):
     parameters : LadderParameters
         As given.
     cells : int
-        How many there are: ``ceil(pi sqrt(n))``, with equal differences of the arcsine of the root of a score.
+        Their number: ``ceil(pi sqrt(n))``, with equal differences of the arcsine of the root of a score.
 
     Notes
     -----
     *Guarantee.* With probability at least ``confidence``, after every round, however the queries were chosen, the
-    interval contains ``max_{j<=i} q_j(P)``, the best truth of all queries so far that did not fail (the smallest when
-    minimising). It is not about the query just asked: `Outcome.about` is "best". A query that is not shown costs
-    next to nothing, so an analyst who does not climb sees intervals about as wide as one fixed query has; a new
-    score costs what it takes to tell when and which. Records that are 0 or 1 have exact binomial limits, others
-    those of relative entropy; groups have those of their own sizes, and other dependent records enter through their
-    effective number and inflation. PROOFS.md,
-    "Ladder".
+    interval contains ``max_{j<=i} q_j(P)``, the best estimand of all queries so far that did not fail (the smallest
+    when minimising). It is not about the present query: `Outcome.about` is "best".
+
+    A query that is not shown costs next to nothing, so an analyst who does not climb sees intervals about as wide as
+    those of one fixed query. A new score costs the information of its round and cell. Records that are 0 or 1 have
+    exact binomial limits, others those of relative entropy. Groups have those of their own sizes, and other dependent
+    records enter through their effective sample size and inflation. PROOFS.md, "Ladder".
 
     Examples
     --------
@@ -249,7 +237,7 @@ class Ladder(Mechanism[LadderState, Reading]):
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> Reading:
-        """Check per-record values and keep them, with what is known of them."""
+        """Check per-record values and keep them with their public description."""
         return read_values(values, n, bounds, argument, known)
 
     def step(
@@ -297,7 +285,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         )
 
     def fail(self, state: LadderState, train: float, noise: NoiseSource) -> tuple[LadderState, Outcome]:
-        """Tell that a query could not be computed: an outcome with no claim; see `Mechanism.fail`."""
+        """Release that a query could not be computed: an outcome with no claim; see `Mechanism.fail`."""
         refuse_if(self.refusal(state))
         left = lowered(state.log_error_budget + math.log(FAILURE_SHARE))
         after = replace(state, log_error_budget=left, asked=state.asked + 1, failed=state.failed + 1)
@@ -316,7 +304,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         return LadderState.from_text(text)
 
     def remaining(self, state: LadderState) -> int | None:
-        """Return how many queries are left; ``None`` without a limit."""
+        """Return the number of further queries; ``None`` without a limit."""
         return None if self.parameters.queries is None else self.parameters.queries - state.queries
 
     def log_error_budget(self, state: LadderState) -> float:
@@ -326,13 +314,8 @@ class Ladder(Mechanism[LadderState, Reading]):
     def tolerance(self) -> float:
         """Return a bound on all half-widths while no query fails: at most 1, the range; 1 without limit.
 
-        There are few rounds that show a score: each is beyond the limit of the last one. After as many as there can be,
-        as far apart as they cost most, the least risk is left. PROOFS.md, L5.
-
-        Examples
-        --------
-        >>> round(Ladder(LadderParameters(queries=100), n=10_000).tolerance(), 3)
-        0.234
+        Few rounds can show a score, since each is beyond the limit of the last one. The least error budget remains
+        after as many as possible, as far apart as they cost most. PROOFS.md, L5.
         """
         queries = self.parameters.queries
         if queries is None:
@@ -353,7 +336,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         return min(1.0, step + widest + 2.0 * (unit + self._rounding))
 
     def _radius(self, nats: float) -> float:
-        """Bound how far a limit at this level is from the mean."""
+        """Bound the distance of a limit at this level from the mean."""
         radius = math.sqrt(nats / (2.0 * self._hoeffding))
         if self.parameters.independent or self.parameters.effective is not None:
             radius = min(radius, math.sqrt(nats / (2.0 * self._effective)))
@@ -362,7 +345,7 @@ class Ladder(Mechanism[LadderState, Reading]):
     def _paid(self, queries: int) -> tuple[Floats, Floats, Floats]:
         """Return numbers of rounds, the nats that they and the first score cost, and those of a claim's side then.
 
-        All rounds where claims are paid for by themselves, else the last one, where least is left.
+        All rounds where claims are paid for by themselves, else the last one, at which the least budget remains.
         """
         first = math.log(1.5 * self.cells * (self.cells + 1))
         if not self.parameters.random_estimands:
@@ -374,13 +357,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         return np.arange(1.0, queries + 1.0), rests, sides
 
     def expected(self, value: float) -> float:
-        """Return the half-width after all declared queries, if every mean is this value; 1 without a limit.
-
-        Examples
-        --------
-        >>> round(Ladder(LadderParameters(queries=100), n=10_000).expected(0.95), 3)
-        0.013
-        """
+        """Return the half-width after all declared queries, if every mean is this value; 1 without a limit."""
         queries = self.parameters.queries
         if queries is None:
             return 1.0
@@ -394,11 +371,11 @@ class Ladder(Mechanism[LadderState, Reading]):
         return min(1.0, max(best - low, state.high - best) + self._rounding)
 
     def _most_scores(self, queries: int) -> int:
-        """Return how many scores can be shown: each as near to the last one, and as cheap, as can be."""
+        """Return the largest number of shown scores: each as near to the last one, and as cheap, as possible."""
         steps, limit = self._test(self.parameters.independent)
         cell, shown, risk = 0, 1, self._start_error_budget - math.log(3.0)
         while shown < queries:
-            pause = risk + math.log(0.5 / shown)  # what a round without a score would leave
+            pause = risk + math.log(0.5 / shown)  # the budget after a round without a score
             highest = _upper(limit, math.floor(self._middle(cell) * steps), steps, pause)
             cell = max(cell + 1, self._cell_of(highest))
             if highest >= 1.0 or cell >= self.cells:
@@ -444,7 +421,7 @@ class Ladder(Mechanism[LadderState, Reading]):
     def _shares(self, state: LadderState) -> tuple[float, float, float | None]:
         """Return the shares of the budget that a new score, no new score, and a claim's side leave.
 
-        The last is ``None`` where the claim of an outcome may have what is left after it.
+        The last is ``None`` where a claim's level is the budget after its outcome.
         """
         rest, number = 1.0 - 2.0 * FAILURE_SHARE, state.queries + 1
         side: float | None = None
@@ -501,12 +478,12 @@ class Ladder(Mechanism[LadderState, Reading]):
 
 
 def _lower(limit: Limit, lo: int, level: float) -> float:
-    """Return what a mean of at least `lo` steps says about its truth."""
+    """Return the lower limit for the estimand of a mean of at least `lo` steps."""
     return 0.0 if lo <= 0 else limit(lo, level, ())
 
 
 def _upper(limit: Limit, hi: int, steps: int, level: float) -> float:
-    """Return what a mean of at most `hi` steps says about its truth, rounded up."""
+    """Return the upper limit for the estimand of a mean of at most `hi` steps, rounded up."""
     return 1.0 if hi >= steps else min(1.0, 1.0 - _lower(limit, steps - hi, level) + UNIT)
 
 
@@ -544,7 +521,7 @@ def _made_for_others(parameters: LadderParameters, model: DependenceModel) -> st
 
 
 def _suited(parameters: LadderParameters, by: Certifier[CertificateT]) -> LadderParameters:
-    """Say how the records depend on each other, and whether truths do too."""
+    """Fill in the dependence of the records, and whether estimands depend on them."""
     from graphs.models.out_of_fold import OutOfFold
 
     effective = by.model.effective_records()
@@ -566,4 +543,4 @@ LADDER: Final = Kind(
     certify=_certified,
     suited=_suited,
 )
-"""The mechanism as others see it."""
+"""The entry of the catalogue."""

@@ -1,4 +1,4 @@
-"""What a ladder remembers between two queries."""
+"""The memory of a ladder between two queries."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class LadderState:
     log_error_budget : float
         Natural logarithm of the remaining error budget.
     asked : int
-        Lines of the history so far: queries, those that failed among them, and looks.
+        Lines of the history so far: queries, failed ones among them, and other releases.
     failed : int
         Queries that could not be computed.
     releases : int
-        Scores that were shown.
+        Shown scores.
     best : int
         Cell of the last of them.
     low, high : float
-        Where the best truth so far is.
+        Interval of the best estimand so far.
     other_releases : int
-        Other private releases about the holdout, which count as lines of the history and are no queries.
+        Other private releases about the holdout, which count as lines of the history but not as queries.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class LadderState:
         return self.asked - self.other_releases
 
     def agrees(self, past: Past) -> bool:
-        """Whether a history has as many queries and failures, and room for the scores that were shown."""
+        """Whether a history has as many queries and failures, and enough answers for the shown scores."""
         sources = past.sources
         answered, failed = sources.get("holdout", 0), sources.get("failed", 0)
         return (self.asked, self.failed) == (past.asked, failed) and self.releases <= answered
@@ -69,7 +69,7 @@ class LadderState:
 
     @classmethod
     def from_text(cls, text: str) -> LadderState:
-        """Read what `to_text` wrote."""
+        """Return the state that `to_text` wrote."""
         try:
             tag, *words = text.split(" ")
             asked, failed, releases, best = map(int, words[:4])

@@ -9,8 +9,8 @@ with ``delta ~ Lap(sigma)`` in the noisy threshold ``That = T + delta``, ``gamma
 and ``xi ~ Lap(4 sigma)`` fresh for every answer. The threshold is redrawn only after an answer from the holdout, and
 never shown.
 
-Everything is computed in integers, in units of a power of two, the *resolution*; see PROOFS.md, "Privacy of the
-interaction", for what this costs and why the guarantee holds for the program and not only for the formula.
+Everything is computed in integers, in units of a power of two, the *resolution*. PROOFS.md, "Privacy of the
+interaction", has the price of that, and proves the guarantee for the program and not only for the formula.
 
 References
 ----------
@@ -103,7 +103,7 @@ class SparseVectorParameters(Parameters):
         m: queries in all; ``None`` for no limit.
     grid : float or None
         Step of the grid to which answers from the holdout are rounded: 1/(K-1) for K = 2, 3, ... up to 2**30 + 1
-        possible answers. ``None`` for no grid but that of the noise.
+        possible answers. ``None`` for the grid of the noise alone.
     ratios : NoiseRatios
         Scales of the noises in units of sigma, each between 1/64 and 64; the default is [Z17]'s.
 
@@ -119,9 +119,6 @@ class SparseVectorParameters(Parameters):
     >>> parameters = SparseVectorParameters(threshold=0.04, noise_scale=0.01, budget=10, queries=1000, grid=0.01)
     >>> parameters.levels
     101
-    >>> SparseVectorParameters(threshold=0.04, noise_scale=0.01, budget=10, queries=1000, grid=0.3)
-    Traceback (most recent call last):
-    thresholdout.errors.InputError: grid must be 1/(K-1) for an integer K between 2 and 2**30 + 1; got 0.3.
     """
 
     words: ClassVar[str] = (
@@ -149,11 +146,11 @@ class SparseVectorParameters(Parameters):
 
     @property
     def levels(self) -> int | None:
-        """K, the number of values that an answer from the holdout can take; ``None`` without a grid."""
+        """K, the number of possible values of an answer from the holdout; ``None`` without a grid."""
         return None if self.grid is None else check_grid(self.grid) + 1
 
     def summary(self, from_holdout: int, left: str, answered: bool) -> str:
-        """Say how many answers came from the holdout."""
+        """Return a sentence with the number of answers from the holdout."""
         told = f"{from_holdout:,} were answered from the holdout"
         return f"{told}{left}; the holdout agreed with the training values of the others."
 
@@ -202,7 +199,7 @@ class SparseVectorState:
 
     @classmethod
     def from_text(cls, text: str) -> SparseVectorState:
-        """Read what `to_text` wrote."""
+        """Return the state that `to_text` wrote."""
         try:
             tag, *words = text.split(" ")
             threshold, hits, asked = map(int, words)
@@ -255,7 +252,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
 
     @property
     def title(self) -> str:
-        """How a guard shows it."""
+        """The mechanism's name in a guard's representation."""
         return f"Algorithm 1 ({self.name})"
 
     def __init__(self, parameters: SparseVectorParameters) -> None:
@@ -276,7 +273,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
     def trained(
         self, values: object, n: int | None, bounds: tuple[float, float], argument: str, binary: bool | None
     ) -> tuple[float, Known]:
-        """Return the training values' mean, computed like the holdout's; what else they say plays no part."""
+        """Return the training values' mean, computed like the holdout's, and whether all are 0 or 1."""
         mean = values.mean.mean() if isinstance(values, Totals) else unit_mean(values, n, bounds, argument)
         return mean, Known(binary=True) if binary else UNKNOWN
 
@@ -330,7 +327,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
         return SparseVectorState.from_text(text)
 
     def remaining(self, state: SparseVectorState) -> int | None:
-        """Return how many more answers from the holdout there are; ``None`` without a budget."""
+        """Return the number of further answers from the holdout; ``None`` without a budget."""
         return None if self.parameters.budget is None else self.parameters.budget - state.hits
 
     def epsilon(self, n: int) -> float:
@@ -346,7 +343,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
         return interaction_epsilon(n, parameters.noise_scale, parameters.budget, parameters.ratios)
 
     def noise_slack(self, n: int) -> float:
-        """Bound what integers and floating point add to an answer's error; see `noise_slack`."""
+        """Bound the share of integers and floating point in an answer's error; see `noise_slack`."""
         return noise_slack(n, self.parameters.noise_scale)
 
     def _release(self, answer: int) -> float:
@@ -361,18 +358,35 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
 def interaction_epsilon(n: int, noise_scale: float, budget: int | None, ratios: NoiseRatios = ZHAO_RATIOS) -> float:
     """Bound the differential privacy of a whole interaction with `SparseVectorMechanism`.
 
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    noise_scale : float
+        sigma, in units of the range.
+    budget : int or None
+        B, answers from the holdout in all.
+    ratios : NoiseRatios
+        Scales of the three noises in units of sigma.
+
+    Returns
+    -------
+    float
+        eps' in nats, under replacing one record; ``inf`` without a budget.
+
+    Raises
+    ------
+    InputError
+        When an argument is out of range.
+
     Notes
     -----
-    eps' in nats: ``B D (1/(a s) + 2/(b s) + 1/(c s))`` in exact arithmetic, rounded up, where s is the noise scale and
-    D the sensitivity, both in steps of the noise grid; D contains the rounding to this grid and the floating-point
-    error of the mean. ``9 B / (4 n sigma)`` up to a relative ``n 2**-35`` or so; ``inf`` without a budget.
+    It is ``B D (1/(a s) + 2/(b s) + 1/(c s))`` in exact arithmetic, rounded up, where s is the noise scale and D the
+    sensitivity, both in steps of the noise grid. D contains the rounding to this grid and the floating-point error of
+    the mean. So it is ``9 B / (4 n sigma)`` up to a relative ``n 2**-35`` or so.
 
-    However long the interaction: queries that are answered by the train value cost nothing beyond the threshold.
-    The proof is in PROOFS.md, "Privacy of the interaction".
-
-    References
-    ----------
-    [Z17] J. Zhao, WPES 2017, Algorithm 1.
+    It holds however long the interaction is: queries that are answered by the train value cost nothing beyond the
+    threshold. The proof is in PROOFS.md, "Privacy of the interaction"; the source is [Z17, Algorithm 1].
 
     Examples
     --------
@@ -392,12 +406,27 @@ def interaction_epsilon(n: int, noise_scale: float, budget: int | None, ratios: 
 
 
 def noise_slack(n: int, noise_scale: float) -> float:
-    """Bound what the noise grid and floating point add to the error of an answer.
+    """Bound the share of the noise grid and of floating point in the error of an answer.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    noise_scale : float
+        sigma, in units of the range.
+
+    Returns
+    -------
+    float
+        ``4 * resolution + mean_error(n) + 2**-52``, rounded up, in units of the range.
+
+    Raises
+    ------
+    InputError
+        When an argument is out of range.
 
     Notes
     -----
-    In units of the range: ``4 * resolution + mean_error(n) + 2**-52``, rounded up.
-
     Let L_s be continuous Laplace noise. The discrete noises can be coupled with continuous ones, keeping their
     independence, so that every discrete draw (in units of the range) exceeds its continuous one by at most one
     resolution, and every absolute value by at most half. So for answers of `SparseVectorMechanism`, and the mean q(X)
@@ -445,4 +474,4 @@ SPARSE_VECTOR: Final = Kind(
     build=lambda parameters, n: SparseVectorMechanism(parameters),
     certify=lambda parameters, by: by.algorithm_1(parameters),
 )
-"""The mechanism as others see it."""
+"""The entry of the catalogue."""

@@ -1,11 +1,11 @@
-r"""Evidence about agreement beyond chance: bets on disagreement and the disagreement of chance.
+"""Evidence about agreement beyond chance: bets on disagreement and the disagreement of chance.
 
 Cohen's kappa is ``1 - D/E``: D the expected disagreement of a record's label and its prediction, E that of a label and
-the prediction of another record. Its position in [-1, 1] is ``f = 1 - D/(2E)``. Truths of at most L are those with
-``2 (1 - L) E - D <= 0``. Against them speak bets ``sum ln(1 + l (2 (1 - L) b - d))``, d and b the disagreements of a
-unit; against truths of at least 1 - L' speak bets on ``d - 2 L' b``. A unit is a record or a group. For records of one
-law it is a pair, and the sum is the mean over all divisions of the records into pairs (PROOFS.md, S9). Bets are fixed
-by the history.
+the prediction of another record. Its position in [-1, 1] is ``f = 1 - D/(2E)``. Estimands of at most L are those with
+``2 (1 - L) E - D <= 0``. Against them stand bets ``sum ln(1 + l (2 (1 - L) b - d))``, d and b the disagreements of a
+unit; against estimands of at least 1 - L' stand bets on ``d - 2 L' b``. A unit is a record or a group. For records of
+one law it is a pair, and the sum is the mean over all divisions of the records into pairs (PROOFS.md, S9). Bets are
+fixed by the history.
 """
 
 from __future__ import annotations
@@ -23,40 +23,23 @@ if TYPE_CHECKING:
 
 __all__ = ["AgreementEvidence", "ExpectedAgreement"]
 
-_LESS: Final = 1.0 - 1e-12  # of what is won, and the inverse of what is lost: more than sums of shares can be off
-_SLACK: Final = 1e-9
+_LESS: Final = 1.0 - 1e-12  # of the gains, and the inverse of the losses: more than sums of shares can be off
+_SLACK: Final = 1e-9  # nats
 _OFF: Final = 2.0**-46  # of the sum of the terms' sizes: each is off by some units, and the sum by one for each level
 
 
 def _largest_loss(end: float, most: float, *, upper: bool) -> float:
-    """Return the most that a unit can lose: d <= most where b = 0, or 2 L' b <= 2 L' most where d = 0."""
+    """Return the largest loss of a unit: d <= most where b = 0, or 2 L' b <= 2 L' most where d = 0."""
     return 2.0 * end * most if upper else most
 
 
 @dataclass(frozen=True)
 class AgreementEvidence(Evidence):
-    """What the holdout says of kappa. Secret.
+    """The holdout's evidence about kappa, as (1 + kappa)/2, or about one minus it if `upper`. Secret.
 
-    Parameters
-    ----------
-    value : float
-        (1 + kappa)/2.
-    observed, chance : ndarray of shape (units,)
-        Disagreements d of labels with predictions of the same records, and b with those of others.
-    most : float
-        What no d and no b of a unit can exceed: records in the largest group; 1 for records and pairs.
-    upper : bool
-        Whether the evidence is about one minus the position.
-    times : ndarray of shape (units,) or float
-        How often each unit counts.
-
-    Examples
-    --------
-    >>> evidence = AgreementEvidence(0.9, np.array([0.0, 0.0, 0.2]), np.full(3, 0.5), 1.0)
-    >>> round(evidence.against(0.5, 0.9), 6) == round(2 * math.log(1.45) + math.log(1.27), 6)
-    True
-    >>> evidence.against(0.5, 1.0)
-    -inf
+    `observed` and `chance` are the disagreements d of labels with predictions of the same records, and b with those of
+    others. `most` bounds every d and b of a unit: the records in the largest group; 1 for records and pairs. Each unit
+    counts `times` times.
     """
 
     value: float = field(repr=False)
@@ -84,21 +67,14 @@ class AgreementEvidence(Evidence):
 
 @dataclass(frozen=True)
 class ExpectedAgreement(ExpectedBets):
-    """What is expected of `AgreementEvidence`: denominators are 2 b, and one side loses d whatever the end.
-
-    Examples
-    --------
-    >>> expected = ExpectedAgreement(2000, 1.0, 0.1, 0.1, 1.0)
-    >>> [round(one, 3) for one in (expected.end(0.9, -4.0)[0], expected.mirrored().end(0.1, -4.0)[0])]
-    [0.878, 0.079]
-    """
+    """The expectation of `AgreementEvidence`: denominators are 2 b, and one side loses d for any end."""
 
     upper: bool = False
 
     def loss(self, end: float) -> float:
-        """Return the most that a unit can lose."""
+        """Return the largest expected loss of a unit."""
         return _largest_loss(end, self.most, upper=self.upper)
 
     def mirrored(self) -> ExpectedAgreement:
-        """Return what is expected of the other side."""
+        """Return the expectation of the other side."""
         return replace(self, upper=not self.upper)

@@ -1,17 +1,17 @@
-r"""Evidence about an area under the curve: by relative entropy, or by bets on placements.
+"""Evidence about an area under the curve: by relative entropy, or by bets on placements.
 
-The area f is the mean of the *placements* u_i of the a records of one class: the share of the b others that record i is
-on the right side of. Placements vary much less than single pairs do. Given the others, records i are independent: the
-wealth ``prod (1 + l (u_i - L))`` has a mean of at most ``(1 + l (t - L))^a <= exp(a l (t - L))``, t the mean of what is
-expected of the placements. And t is a mean of b independent numbers in [0, 1], one for each of the others, with
-the truth f* as its expectation, so ``E exp(a l t) <= (1 - f* + f* exp(a l / b))^b``. Against truths of at most L speak
+The area f is the mean of the *placements* u_i of the a records of one class: the share of the b others for which record
+i is on the right side. Placements vary much less than single pairs do. Given the others, records i are independent: the
+wealth ``prod (1 + l (u_i - L))`` has a mean of at most ``(1 + l (t - L))^a <= exp(a l (t - L))``, t the mean of the
+expected placements. And t is a mean of b independent numbers in [0, 1], one for each of the others, with the estimand
+f* as its expectation, so ``E exp(a l t) <= (1 - f* + f* exp(a l / b))^b``. Against estimands of at most L stand
 
     sum ln(1 + l (u_i - L)) + a l L - b ln(1 - L + L exp(a l / b))
 
 nats. The bet l is fixed by the history; 0 stands for relative entropy, which serves groups as well (PROOFS.md, S4).
 
 The charge for the others takes them for coins. A bet with a minus sign charges for the mean square of the others' own
-misses instead: 1 - v_j for an other record j that the share v_j of the a records is on the right side of. It pays where
+misses instead: 1 - v_j for another record j that is on the right side of the share v_j of the a records. It pays where
 both classes have some hundred records or more (PROOFS.md, "Placements of both classes").
 """
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 __all__ = ["AreaEvidence", "ExpectedArea"]
 
-_LARGER: Final = 1.2  # times the mean square of misses that is expected
-_FEWER: Final = 0.7
-_MORE: Final = 1.5
-_ROUNDS: Final = 4
-_NOTHING: Final = 1e-9
-_SLACK: Final = 1e-9
+_LARGER: Final = 1.2  # times the expected mean square of misses
+_FEWER: Final = 0.7  # of the expected records, after a claim that was too narrow
+_MORE: Final = 1.5  # times the expected squares, then
+_ROUNDS: Final = 4  # of a fixed point: the bet depends on the end, and the end on the bet
+_NOTHING: Final = 1e-9  # ends below are 0
+_SLACK: Final = 1e-9  # nats
 _ASIDE: Final = 1.0 / 16.0  # of the level, for misses that are larger than they seem: the rest costs 0.06 nats
 _BETTING: Final = -math.log1p(-_ASIDE)
 _STEEPEST: Final = 0.9  # largest bet on one of the others
-_HALVINGS: Final = 50
+_HALVINGS: Final = 50  # far below the slack
 
 
 def _penalty(rate: float, end: float, others: float) -> float:
@@ -52,14 +52,14 @@ def _penalty(rate: float, end: float, others: float) -> float:
 
 
 def _largest_misses(misses: float, placements: float, nats: float) -> float:
-    """Return what the root of the mean square of expected misses is below, but for the probability ``e^-nats``."""
+    """Return a bound on the root mean square of expected misses, except with probability ``e^-nats``."""
     q = math.sqrt(2.0 * nats / placements)
     root = 0.5 * (q + math.sqrt(q * q + 4.0 * math.sqrt(misses)))
     return min(1.0, root * root * (1.0 + 1e-12))
 
 
 def _charge(step: float, end: float, others: float, misses: float, *, upper: bool) -> float:
-    """Return the charge for others that bets of this step on each of them have, rounded up; infinite for bold bets."""
+    """Return the charge for others by bets of this step on each of them, rounded up; infinite for bold bets."""
     rounding = 2.0**-49 * others * step + _SLACK
     if upper:
         return 0.5 * others * (step * misses) ** 2 + rounding
@@ -71,26 +71,10 @@ def _charge(step: float, end: float, others: float, misses: float, *, upper: boo
 
 @dataclass(frozen=True)
 class AreaEvidence(Evidence):
-    """What the holdout says of an area. Secret.
+    """The holdout's evidence about an area, or about one minus it if `upper`. Secret.
 
-    Parameters
-    ----------
-    placements : ndarray of shape (a,)
-        In [0, 1].
-    others : int
-        b.
-    effective : float
-        N of relative entropy.
-    misses : float
-        Mean square of the others' misses: of one minus their placements.
-    upper : bool
-        Whether the evidence is about one minus the area.
-
-    Examples
-    --------
-    >>> evidence = AreaEvidence(np.full(50, 0.9), 1000, 50.0, 0.02)
-    >>> round(evidence.value, 9), evidence.against(0.8, 0.0) < evidence.against(0.8, 1.0)
-    (0.9, True)
+    `placements` are those of the a records, `others` is b, `effective` is N of relative entropy, and `misses` is the
+    mean square of one minus the others' placements.
     """
 
     placements: NDArray[np.float64] = field(repr=False)
@@ -105,11 +89,11 @@ class AreaEvidence(Evidence):
         return min(1.0, float(np.mean(self.placements)))
 
     def against(self, end: float, bet: float) -> float:
-        """Return the logarithm of the wealth, less what the others can add to it; without a bet the divergence."""
+        """Return the logarithm of the wealth, less the charge for the others; without a bet the divergence."""
         if bet == 0.0:
             return Entropy(self.value, self.effective).against(end, bet)
         size, both, bet = self.placements.size, bet < 0.0, abs(bet)
-        if bet * end >= 1.0 - 1e-6 or bet * size > 500.0 * self.others:
+        if bet * end >= 1.0 - 1e-6 or bet * size > 500.0 * self.others:  # the charge's exponential stays finite
             return -math.inf
         terms = np.log1p(bet * (self.placements - end))
         wealth = float(np.sum(terms)) - _SLACK - 2.0**-50 * size * float(np.max(np.abs(terms)))
@@ -130,27 +114,10 @@ class AreaEvidence(Evidence):
 
 @dataclass(frozen=True)
 class ExpectedArea(Expected):
-    """What is expected of the evidence about an area of independent records.
+    """The expected evidence about an area of independent records, or about one minus it if `upper`.
 
-    Parameters
-    ----------
-    few, others : float
-        Records of the rarer class, and of the other.
-    squares, wild : float
-        Variance of a placement, and standard deviation of its square.
-    misses : float
-        Mean square of the others' misses.
-    upper : bool
-        Whether the evidence is about one minus the area.
-
-    Examples
-    --------
-    >>> end, bet = ExpectedArea(100.0, 1900.0, 0.006, 0.015, 0.01).end(0.95, -8.0)
-    >>> round(end, 2), bet > 0.0, round(entropy_lower(0.95, 100.0, -8.0), 2)
-    (0.85, True, 0.82)
-    >>> end, bet = ExpectedArea(1000.0, 1000.0, 0.006, 0.015, 0.01).end(0.95, -8.0)
-    >>> round(end, 3), bet < 0.0
-    (0.922, True)
+    `few` and `others` are the records of the rarer class, and of the other. `squares` and `wild` are the variance of a
+    placement, and the standard deviation of its square. `misses` is the mean square of the others' misses.
     """
 
     few: float
@@ -178,7 +145,7 @@ class ExpectedArea(Expected):
         return max(found, key=lambda one: one[0])
 
     def _placed(self, edge: float, nats: float, charge: Callable[[float, float], float]) -> tuple[float, float]:
-        """Return the edge, less what the best bet needs; 0 where nothing is claimed."""
+        """Return the edge, less the expected radius of the best bet; 0 where nothing is claimed."""
         padded = self.squares + LUCK * self.wild / math.sqrt(self.few)
         end, bet = min(1.0, edge), 0.0
         for _ in range(_ROUNDS):

@@ -20,7 +20,7 @@ NEWCOMERS: Final = "newcomers:"
 
 _BELIEF: Final = 2.0  # queries that the first share of wrong guesses counts for
 _BELIEF_IN_ALL: Final = 6.0  # the same of first answers: the next client is somebody else
-_MOST_WRONG: Final = 0.9
+_MOST_WRONG: Final = 0.9  # leaves a tenth for a right guess, which then costs 2.3 nats
 _FADING: Final = 0.8
 """Weight of the first answers before the last one: after a change of habits, some 5 answers count."""
 _WINDOW: Final = 9
@@ -35,25 +35,11 @@ _TRUSTED: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What is remembered of one client: public numbers.
+    """The memory of one client: public numbers.
 
-    Attributes
-    ----------
-    asked, wrong : float
-        Queries, and those whose value was in another cell than the guess.
-    shift : float
-        By how much the last wrong guess about a score was off.
-    last : float
-        What was told last of a score.
-    released : float
-        Nats by which the remaining error budget has fallen with this client's answers.
-    scored : float
-        Whether there was any score: 0 or 1.
-
-    Examples
-    --------
-    >>> Client().share(0.01), round(Client(asked=1.0, wrong=1.0).share(0.01), 3)
-    (0.01, 0.34)
+    `asked` and `wrong` count queries, and those whose value was in another cell than the guess. `shift` is the error of
+    the last wrong guess about a score, `last` the last released score, `released` the nats of this client's answers,
+    and `scored` is 1 after any score.
     """
 
     asked: float = 0.0
@@ -64,26 +50,17 @@ class Client:
     scored: float = 0.0
 
     def share(self, first: float) -> float:
-        """Return the share of the error budget for other cells, from that of a client of whom nothing is known."""
+        """Return the share of the error budget for other cells, from that of an unknown client."""
         return min(_MOST_WRONG, (first * _BELIEF + self.wrong) / (_BELIEF + self.asked))
 
     def numbers(self) -> tuple[float, ...]:
-        """Return it as a state keeps it."""
+        """Return the form in a state."""
         return self.asked, self.wrong, self.shift, self.last, self.released, self.scored
 
 
 @dataclass(frozen=True, slots=True)
 class Newcomers:
-    """What first answers to earlier clients say about the next client's first guess: public numbers.
-
-    Examples
-    --------
-    >>> seen = Newcomers()
-    >>> for _ in range(3):
-    ...     seen = seen.after(-0.02, 2, 0.85, vague=False)
-    >>> seen.shift, seen.answer, seen.share(0.01) > 0.25
-    (-0.02, 0.85, True)
-    """
+    """The expectation of the next client's first guess, from first answers to earlier clients: public numbers."""
 
     wrong: float = 0.0
     asked: float = 0.0
@@ -93,23 +70,23 @@ class Newcomers:
 
     @classmethod
     def of(cls, numbers: Sequence[float]) -> Newcomers:
-        """Read what `numbers` returned; nothing for none."""
+        """Return what `numbers` wrote; the start for no numbers."""
         if not numbers:
             return cls()
         wrong, asked, lean, count, *rest = numbers
         return cls(wrong, asked, lean, tuple(rest[: int(count)]), tuple(rest[int(count) :]))
 
     def numbers(self) -> tuple[float, ...]:
-        """Return it as a state keeps it."""
+        """Return the form in a state."""
         return self.wrong, self.asked, self.lean, float(len(self.offsets)), *self.offsets, *self.answers
 
     def share(self, first: float) -> float:
-        """Return the share of the error budget for other cells, for a client of whom nothing is known."""
+        """Return the share of the error budget for other cells, for an unknown client."""
         return min(_MOST_WRONG, (first * _BELIEF_IN_ALL + self.wrong) / (_BELIEF_IN_ALL + self.asked))
 
     @property
     def shift(self) -> float:
-        """By how much first guesses were off."""
+        """The expected error of a first guess."""
         return median_low(self.offsets) + self.lean
 
     @property
@@ -118,7 +95,7 @@ class Newcomers:
         return median_low(self.answers) if self.answers else None
 
     def after(self, off: float, distance: int, answer: float, vague: bool) -> Newcomers:
-        """Return it after a first answer that was so much, and so many cells, from where it was expected.
+        """Return the numbers after a first answer at an offset, and a distance in cells, from its expected value.
 
         Where the next cell was right again and again, on one side, guesses lean a little more to that side each time.
         """
@@ -133,22 +110,22 @@ class Newcomers:
 
 
 def newcomers_of(state: ClaimsState) -> Newcomers:
-    """Return what a state keeps of first answers."""
+    """Return a state's numbers of first answers."""
     return Newcomers.of(state.climbs.get(NEWCOMERS, ()))
 
 
 def client_of(state: ClaimsState, name: str) -> Client:
-    """Return what a state remembers of a client."""
+    """Return a state's memory of a client."""
     return Client(*state.climbs.get(kept_as(name), ()))
 
 
 def kept_as(name: str) -> str:
-    """Return what a state calls a client: no text that somebody else chose is in it."""
+    """Return a state's name for a client: no text that somebody else chose is in it."""
     return f"client:{client_key(name)}"
 
 
 def credited(state: ClaimsState, name: str, nats: float) -> ClaimsState:
-    """Return the state after a client was told something that says nothing of scores."""
+    """Return the state after a client received information that says nothing of scores."""
     client = client_of(state, name)
     after = replace(client, released=client.released + nats)
     return replace(state, climbs={**state.climbs, kept_as(name): after.numbers()})

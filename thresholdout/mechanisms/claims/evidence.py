@@ -1,13 +1,12 @@
-r"""How strongly a holdout speaks against a number, for statistics that are no means; and what is expected of it.
+"""Evidence of a holdout against a number, for statistics that are not means; and its expected strength.
 
-A claim about a truth r is an interval. Against its lower end L speaks a number s(L) >= 0 of nats with
+A claim about an estimand r is an interval. Against its lower end L stands a number s(L) >= 0 of nats with
 
     P(s(L) >= x) <= exp(-x)    for every x, under every declared law with r <= L,
 
 and against its upper end the same of 1 - r. So a claim with both ends at ``s >= ln(1/w)`` is a test at level w for each
-side. Denominators (how many records are positive, or were predicted so) stay in `Evidence`, which is secret: nobody is
-shown them, and the ends are placed by `Expected`, which is public. PROOFS.md, "Statistics that are not means", S1 to
-S5, has the proofs.
+side. Denominators (the numbers of records that are positive, or were predicted so) stay in `Evidence`, which is secret.
+The ends are placed by `Expected`, which is public. PROOFS.md, "Statistics that are not means", S1 to S5.
 
 *Counts.* Independent records of one law, each of which does not count, wins or loses: given their number K the wins
 are binomial. *Bets.* Independent records (or groups) of any laws: ``sum ln(1 + l (a_i - L b_i))`` for the ratio of the
@@ -56,73 +55,48 @@ __all__ = [
     "to_share",
 ]
 
-_UP: Final = 1.0 + 1e-12
+_UP: Final = 1.0 + 1e-12  # far above the rounding of an end
 _LESS: Final = 1.0 - 1e-9  # of the nats: more than arithmetic can be off
-_SLACK: Final = 1e-9
+_SLACK: Final = 1e-9  # nats, and ends below are 0
+# The following place ends and bets. They cost width at most, never validity.
 _SMALLEST: Final = -690.0  # logarithm of the smallest level that the incomplete beta function is inverted at
 _BOLD: Final = 0.9  # of the largest bet
 _FEWER: Final = 0.7  # of the expected number, after a claim that was too narrow
 _MORE: Final = 1.5  # of the expected squares, then
 LUCK: Final = 2.0
 """Standard deviations by which mean squares may be larger than expected."""
-_ROUNDS: Final = 4
-_HALVINGS: Final = 50
+_ROUNDS: Final = 4  # of a fixed point: the bet depends on the end, and the end on the bet
+_HALVINGS: Final = 50  # of [0, 1]: to 1e-15
 _GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
 
 
 def to_share(ratio: float, weight: float) -> float:
-    """Return the win rate J of a ratio ``w J / (1 + (w - 1) J)``, in which a win has the weight w.
-
-    Examples
-    --------
-    >>> round(to_share(2 / 3, 2.0), 9)  # an F1 score of 2/3: as many true positives as errors
-    0.5
-    """
+    """Return the win rate J of a ratio ``w J / (1 + (w - 1) J)``, in which a win has the weight w."""
     return ratio / (weight - (weight - 1.0) * ratio)
 
 
 def of_share(share: float, weight: float) -> float:
-    """Return the ratio of a win rate, the inverse of `to_share`.
-
-    Examples
-    --------
-    >>> of_share(0.25, 2.0)
-    0.4
-    """
+    """Return the ratio of a win rate, the inverse of `to_share`."""
     return weight * share / (1.0 + (weight - 1.0) * share)
 
 
 class Evidence(ABC):
-    """What the holdout says of one statistic. Secret.
-
-    Attributes
-    ----------
-    value : float
-        The statistic, in [0, 1].
-    """
+    """The holdout's evidence about one statistic, whose `value` is in [0, 1]. Secret."""
 
     value: float
 
     @abstractmethod
     def against(self, end: float, bet: float) -> float:
-        """Return the nats that speak against truths of at most `end`, rounded down; at most 0 where none do."""
+        """Return the nats against estimands of at most `end`, rounded down; at most 0 where there are none."""
 
     @abstractmethod
     def mirrored(self) -> Evidence:
-        """Return what is said of one minus the statistic."""
+        """Return the evidence about one minus the statistic."""
 
 
 @dataclass(frozen=True)
 class Counts(Evidence):
-    """Wins and losses among the records that count: independent, of one law.
-
-    Examples
-    --------
-    >>> round(Counts(8, 0).against(0.5, 0.0), 6) == round(8 * math.log(2), 6)
-    True
-    >>> Counts(3, 1, weight=2.0).value  # F1 with three true positives and one error
-    0.8571428571428571
-    """
+    """Wins and losses among the records that count: independent, of one law."""
 
     wins: int = field(repr=False)
     losses: int = field(repr=False)
@@ -145,29 +119,12 @@ class Counts(Evidence):
 
 @dataclass(frozen=True)
 class Bets(Evidence):
-    """Numerators and denominators of independent records or groups, of any laws; ``0 <= a <= b``.
+    """Numerators and denominators of independent records or groups, of any laws; ``0 <= a <= b``. Secret.
 
-    Parameters
-    ----------
-    numerators, denominators : ndarray of shape (n,)
-        Of records or groups. Secret.
-    losses : tuple of float
-        The largest denominator without a numerator that a unit *can* have, and the largest one that is all numerator:
-        by the law, or by the labels where these are given, and not by what came out. A bet that could lose everything
-        on such a unit says nothing, also where no unit lost.
-    times : ndarray of shape (n,) or None
-        How many records have each pair of a numerator and a denominator, where few are different. Secret.
-
-    Examples
-    --------
-    >>> evidence = Bets(np.array([1.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0]), (1.0, 1.0))
-    >>> round(evidence.against(0.5, 1.0), 6) == round(2 * math.log(1.5), 6)
-    True
-    >>> evidence.against(0.5, 2.0)
-    -inf
-    >>> twice = Bets(np.array([1.0, 0.0]), np.array([1.0, 0.0]), (1.0, 1.0), np.array([2, 1]))
-    >>> twice.value, abs(twice.against(0.5, 1.0) - evidence.against(0.5, 1.0)) < 1e-12
-    (1.0, True)
+    `losses` are the largest denominator without a numerator that a unit *can* have, and the largest one that is all
+    numerator: by the law, or by the labels where these are given, and not by the sample. A bet that could lose
+    everything on such a unit counts for nothing, also where no unit lost. `times` are the numbers of records with each
+    pair, where few pairs are different.
     """
 
     numerators: NDArray[np.float64] = field(repr=False)
@@ -183,7 +140,7 @@ class Bets(Evidence):
 
     def against(self, end: float, bet: float) -> float:
         """Return the logarithm of the wealth."""
-        if bet * end * self.losses[0] >= 1.0 - 1e-6:
+        if bet * end * self.losses[0] >= 1.0 - 1e-6:  # closer to 1 rounding could not be bounded
             return -math.inf
         terms = np.log1p(bet * (self.numerators - end * self.denominators))
         if self.times is not None:  # a product and an addition are off by 2^-52 of the sum of absolute values at most
@@ -198,26 +155,9 @@ class Bets(Evidence):
 
 @dataclass(frozen=True)
 class MomentBets(Evidence):
-    """What `Bets` say of independent records with denominators 1, of whose numerators only moments are known.
+    """The evidence of `Bets` for records with denominators 1, from moments of the numerators. Secret.
 
-    Parameters
-    ----------
-    moments : Moments
-        Of the numerators, or of one minus them. Secret.
-    slack : float
-        By how much their mean may be off from that of the numerators.
-    swapped : bool
-        Whether they are of one minus the numerators.
-
-    Examples
-    --------
-    >>> from thresholdout.limits.bets import Moments
-    >>> evidence = MomentBets(Moments(1000, 1, 1900, 3700), 0.0)  # 100 halves among ones
-    >>> evidence.value, evidence.mirrored().value
-    (0.95, 0.050000000000000044)
-    >>> values = np.repeat([0.5, 1.0], [100, 900])
-    >>> round(evidence.against(0.9, 0.5), 2), round(Bets(values, np.ones(1000), (1.0, 1.0)).against(0.9, 0.5), 2)
-    (20.44, 21.6)
+    `slack` bounds the distance of their mean from that of the numerators; `swapped` moments are of one minus them.
     """
 
     moments: Moments = field(repr=False)
@@ -242,16 +182,7 @@ class MomentBets(Evidence):
 
 @dataclass(frozen=True)
 class WinBets(Evidence):
-    """What `Bets` say of single records that do not count, win or lose: their wealth is a function of two counts.
-
-    Examples
-    --------
-    >>> evidence = WinBets(2, 1, (1.0, 1.0))
-    >>> round(evidence.against(0.5, 1.0), 6) == round(2 * math.log(1.5) + math.log(0.5), 6)
-    True
-    >>> evidence.against(0.5, 2.0)
-    -inf
-    """
+    """The evidence of `Bets` for single records that do not count, win or lose: a function of two counts."""
 
     wins: int = field(repr=False)
     losses: int = field(repr=False)
@@ -279,13 +210,7 @@ class WinBets(Evidence):
 
 @dataclass(frozen=True)
 class Entropy(Evidence):
-    """A statistic with N effective records, such as an area under the curve.
-
-    Examples
-    --------
-    >>> Entropy(0.5, 10.0).against(0.5, 0.0), Entropy(1.0, 10.0).against(0.5, 0.0) > 6.9
-    (0.0, True)
-    """
+    """A statistic with effective sample size N, such as an area under the curve."""
 
     value: float = field(repr=False)
     effective: float = field(repr=False)
@@ -321,20 +246,13 @@ class Hoeffding(Evidence):
 
 @dataclass(frozen=True)
 class Dependent(Evidence):
-    """Mean numerator and mean denominator of records that depend on each other; ``0 <= a <= b <= 1``.
-
-    Examples
-    --------
-    >>> evidence = Dependent(0.4, 0.5, 100.0, 100.0)
-    >>> evidence.value, round(evidence.against(0.5, 0.0), 3) == round(100 * coin_divergence(0.65, 0.5), 3)
-    (0.8, True)
-    """
+    """Mean numerator and mean denominator of records that depend on each other; ``0 <= a <= b <= 1``."""
 
     numerator: float = field(repr=False)
     denominator: float = field(repr=False)
     effective: float | None  # N of the entropy limits for means, if the model has one
     records: float  # N of Hoeffding's
-    slack: float = 1e-12  # by how much the mean of a - L b may be off
+    slack: float = 1e-12  # bound on the error of the mean of a - L b
 
     @property
     def value(self) -> float:  # type: ignore[override]
@@ -342,7 +260,7 @@ class Dependent(Evidence):
         return min(1.0, self.numerator / self.denominator)
 
     def against(self, end: float, bet: float) -> float:
-        """Return what speaks against a mean of ``a - L b + L`` of at most L."""
+        """Return the nats against a mean of ``a - L b + L`` of at most L."""
         mean = min(1.0, self.numerator - end * self.denominator + end - self.slack)
         if self.effective is None:
             return Hoeffding(mean, self.records).against(end, bet)
@@ -354,7 +272,7 @@ class Dependent(Evidence):
 
 
 class Expected(ABC):
-    """What is expected of the evidence against one side: public numbers, from the training part."""
+    """The expected evidence against one side: public numbers, from the training part."""
 
     @abstractmethod
     def end(self, edge: float, log_level: float) -> tuple[float, float]:
@@ -362,25 +280,16 @@ class Expected(ABC):
 
     @abstractmethod
     def mirrored(self) -> Expected:
-        """Return what is expected for one minus the statistic."""
+        """Return the expectation for one minus the statistic."""
 
     @abstractmethod
     def wider(self) -> Self:
-        """Return what is expected after a claim that was too narrow."""
+        """Return the expectation after a claim that was too narrow."""
 
 
 @dataclass(frozen=True)
 class ExpectedCounts(Expected):
-    """A number of records that count.
-
-    Examples
-    --------
-    >>> ExpectedCounts(8.0, 1.0, True).end(1.0, -8 * math.log(2))
-    (0.5, 0.0)
-    >>> end, bet = ExpectedCounts(8.0, 1.0, False).end(1.0, -8 * math.log(2))
-    >>> round(end, 2), round(end * bet, 2)
-    (0.47, 0.9)
-    """
+    """An expected number of records that count."""
 
     number: float  # of records that win or lose
     weight: float  # of a win
@@ -388,7 +297,7 @@ class ExpectedCounts(Expected):
     unit: float = 1.0  # denominator of a loss, in `Bets`
 
     def end(self, edge: float, log_level: float) -> tuple[float, float]:
-        """Return the limit that the expected number gives, from the binomial tail or from the best bet."""
+        """Return the limit from the expected number, by the binomial tail or by the best bet."""
         share = to_share(min(1.0, edge), self.weight)
         if share <= 0.0:
             return 0.0, 0.0
@@ -432,17 +341,9 @@ def _best(share: float, end: float) -> float:
 class ExpectedBets(Expected):
     """Ratios of sums of bounded values of independent records, or groups.
 
-    Notes
-    -----
     ``ln(1 + l z) >= l z - l^2 z^2 psi(l m)`` for ``z >= -m``, ``psi(u) = (-ln(1-u) - u)/u^2``, since the quotient
-    increases; so with a mean z of at least ``t/l + l s psi(l m)``, s the mean square and t the nats for each unit, the
-    bet l is expected to win what is needed. The end is where this is so for the best l.
-
-    Examples
-    --------
-    >>> end, bet = ExpectedBets(1000, 1.0, 0.01, 0.02, 1.0).end(0.9, -4.0)
-    >>> round(end, 3), round(bet, 2)
-    (0.888, 0.55)
+    increases. So with a mean z of at least ``t/l + l s psi(l m)``, s the mean square and t the nats for each unit, the
+    bet l is expected to win enough. The end is where this is so for the best l.
     """
 
     units: int  # records, or groups
@@ -453,7 +354,7 @@ class ExpectedBets(Expected):
     margin: float = 1.0  # by which a claim is wider than a good bet is expected to need
 
     def end(self, edge: float, log_level: float) -> tuple[float, float]:
-        """Return the edge, less what a good bet needs."""
+        """Return the edge, less the expected radius of a good bet."""
         needed = -log_level / self.units
         padded = self.squares + LUCK * self.wild / math.sqrt(self.units)
         end, bet = min(1.0, edge), 0.0
@@ -465,7 +366,7 @@ class ExpectedBets(Expected):
         return (end, bet) if end > _SLACK and bet * self.loss(end) < 1.0 - 1e-6 else (0.0, 0.0)
 
     def loss(self, end: float) -> float:
-        """Return the most that a unit is expected to be able to lose."""
+        """Return the largest expected loss of a unit."""
         return end * self.most
 
     def mirrored(self) -> Self:
@@ -502,18 +403,12 @@ def cautious_bet(
 
 @dataclass(frozen=True)
 class ExpectedEntropy(Expected):
-    """N effective records.
-
-    Examples
-    --------
-    >>> round(ExpectedEntropy(1000.0).end(0.95, math.log(0.025))[0], 5)
-    0.92904
-    """
+    """An expected effective sample size."""
 
     number: float
 
     def end(self, edge: float, log_level: float) -> tuple[float, float]:
-        """Return the limit that the expected number gives."""
+        """Return the limit from the expected number."""
         return entropy_lower(min(1.0, edge), self.number, log_level), 0.0
 
     def mirrored(self) -> ExpectedEntropy:
@@ -527,13 +422,7 @@ class ExpectedEntropy(Expected):
 
 @dataclass(frozen=True)
 class ExpectedHoeffding(Expected):
-    """N records in the sense of Hoeffding's inequality; they are known.
-
-    Examples
-    --------
-    >>> round(ExpectedHoeffding(1000.0).end(0.95, math.log(0.05))[0], 5)  # 0.95 - sqrt(ln(20)/2000)
-    0.9113
-    """
+    """N records in the sense of Hoeffding's inequality; they are known."""
 
     records: float
 
@@ -553,21 +442,14 @@ class ExpectedHoeffding(Expected):
 
 @dataclass(frozen=True)
 class ExpectedDependent(Expected):
-    """A mean denominator, for records that depend on each other.
-
-    Examples
-    --------
-    >>> end, _ = ExpectedDependent(0.5, 100.0, 100.0).end(0.8, -100 * coin_divergence(0.65, 0.5))
-    >>> round(end, 6)
-    0.5
-    """
+    """An expected mean denominator, for records that depend on each other."""
 
     share: float
     effective: float | None
     records: float
 
     def end(self, edge: float, log_level: float) -> tuple[float, float]:
-        """Return the limit that the expected denominator gives."""
+        """Return the limit from the expected denominator."""
         needed = -log_level
 
         def refuted(end: float) -> bool:

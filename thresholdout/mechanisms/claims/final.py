@@ -1,16 +1,16 @@
 """The final check: the last query of a guard, which takes all of the remaining error budget.
 
-Its interval is stated directly, for a truth p and the holdout's value k, and no outcome leaves anything. So all that it
-needs is a family of limits that miss every p with at most the probability w in all. Two-sided limits at w/2 do; but
-what is known beforehand about k, the prediction g, says on which side of p to look: truths above g are refuted by small
-values of k, and truths below g by large ones. With a = `INNER` of w for that side, and the rest of w for the other,
+Its interval is stated directly, for an estimand p and the holdout's value k, and no outcome leaves anything. So any
+family of limits will do that misses every p with at most the probability w in all. Two-sided limits at w/2 do. The
+prediction g, known beforehand, gives a preferred side of each p: estimands above g are refuted by small values of k,
+and estimands below g by large ones. With a = `INNER` of w for that side, and the rest of w for the other,
 
     upper limit:  upper(k, a w), if that is at least g, and else the smaller of g and upper(k, (1 - a) w),
 
 and the lower limit is its mirror. Where k is near g, as a rule, both sides have nearly w and not w/2.
 
-With ``final=True`` claims before it are placed so that much is left: their shares sum to at most `TOTAL`, and their
-edges are so far out that few of them fail. PROOFS.md, B10.
+With ``final=True`` the claims before it reserve so much: their shares sum to at most `TOTAL`, and their edges are so
+distant that few of them fail. PROOFS.md, B10.
 """
 
 from __future__ import annotations
@@ -28,29 +28,18 @@ __all__ = ["CHOSEN", "INNER", "check_expected", "final_interval", "reserving_win
 TOTAL: Final = 0.3
 """Sum of the shares of all claims before a final check."""
 
-_FAILING: Final = 0.1  # foreseen probability of an outcome, in shares
+_FAILING: Final = 0.1  # predicted probability of a direction, in shares
 _SLOW: Final = 20  # queries after which half of the shares are used, where their number is not declared
 INNER: Final = 0.9
-# A model that was chosen by the very records of its guess is worse than these say, often by more than the inner limit
-# reaches: then 0.9 is 1.5 times as wide as no preference for a side.
+# A model that was chosen by the very records of its guess is worse than these suggest, often by more than the inner
+# limit reaches: then 0.9 is 1.5 times as wide as no preference for a side.
 CHOSEN: Final = 0.5
 
 
 def final_interval(
     claim: MeanTest | TwoEnds, log_error_budget: float, guess: float, inner: float = INNER
 ) -> tuple[float, float]:
-    """Return the interval of a final check.
-
-    Notes
-    -----
-    `guess`: g, fixed before the holdout is looked at.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms.claims.interval import ones
-    >>> [round(limit, 4) for limit in final_interval(MeanTest(1000, 950, ones(1000)), math.log(0.05), 0.948)]
-    [0.9367, 0.9611]
-    """
+    """Return the interval of a final check; the guess is fixed before the holdout is evaluated."""
     level = log_error_budget + math.log1p(-2.0 * FAILURE_SHARE)
 
     def stated(log_level: float) -> tuple[float, float]:
@@ -69,13 +58,7 @@ def final_interval(
 
 
 def reserving_window(mean: float, deviation: float, steps: int, asked: int, queries: int | None) -> Window:
-    """Return the first claim about a query that keeps most of the risk for a final check.
-
-    Examples
-    --------
-    >>> reserving_window(900.0, 10.0, 1000, 0, 100)
-    Window(lo=864, hi=936, share=0.003, deviation=10.0)
-    """
+    """Return the first claim about a query that reserves most of the error budget for a final check."""
     from statistics import NormalDist
 
     share = share_of(asked, queries)
@@ -86,13 +69,7 @@ def reserving_window(mean: float, deviation: float, steps: int, asked: int, quer
 
 
 def share_of(asked: int, queries: int | None) -> float:
-    """Return the share of a claim after so many queries: they sum to `TOTAL`.
-
-    Examples
-    --------
-    >>> round(sum(share_of(asked, None) for asked in range(20)), 6), sum(share_of(a, None) for a in range(9999)) < 0.3
-    (0.15, True)
-    """
+    """Return the share of a claim after so many queries: they sum to `TOTAL`."""
     return TOTAL / queries if queries is not None else TOTAL * _SLOW / ((asked + _SLOW) * (asked + _SLOW + 1.0))
 
 

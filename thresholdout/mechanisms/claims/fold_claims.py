@@ -1,25 +1,21 @@
-"""Claims about out-of-fold averages: their truths are functions of the records, and so every claim is paid for.
+"""Claims about out-of-fold averages: their estimands are functions of the records, and so every claim is paid for.
 
-A confirmed claim about a fixed truth costs nothing where it is true, and where it is false nothing comes after it. The
-average risk of the models of a cross-validation depends on the records: whether a claim is true is not known at its
-node, both have to be paid, and both sides of the interval (PROOFS.md, "K-fold cross-validation", V10):
+A confirmed claim about a fixed estimand costs nothing where it is true, and where it is false nothing comes after it.
+The average risk of the models of a cross-validation depends on the records. Whether a claim is true is not known at its
+node, so both cases have to be paid, and both sides of the interval (PROOFS.md, "K-fold cross-validation", V10):
 
-    w + the sum of R_l over all outcomes <= R,    w >= P(the interval that is told does not contain the truth).
+    w + the sum of R_l over all outcomes <= R,    w >= P(the stated interval does not contain the estimand).
 
-A query gets the share w = R/m of the risk, m the number of queries that are left, and is answered with the cell in
-which its average lies (`cells`): its outcome leaves the share of the rest that a code gives it. Limits fail on one
-event for all cells (`thresholdout.limits.random_estimands`). The last declared query leaves nothing, so its average is
-told as it is. Queries that were fixed together are one node: each has w/k, and an outcome is a cell for each of them
-(V12). No noise is drawn: one record takes part in all models, and nothing that is added to an average would
-hide it.
+A query gets the share w = R/m of the error budget, m the number of remaining queries. Its answer is the cell of its
+average, and the outcome leaves the cell's share of the rest. Limits fail on one event for all cells
+(`thresholdout.limits.random_estimands`). The last declared query leaves nothing, so its average is released as it is.
+Queries that were fixed together are one node: each has w/k, and an outcome is a cell for each of them (V12). No noise
+is drawn: one record takes part in all models, and noise in an average would not hide it.
 
-Where an out-of-fold average is told to be: cells of the range, their code, and how wide they should be.
-
-A query about folds is answered with the cell in which the average lies. Cells are as wide as the one around the
-prediction; each leaves the share of the error budget that a law on the range gives it, which the history fixes. A wide
-cell makes this answer wide, and one answer of many that differ. Narrow ones tell more about the records, so that all
-later answers are wider. Half a cell is at most a fifth of half the interval that is expected, unless a declared budget
-needs wider cells. Validity does not depend on the choice (PROOFS.md, "K-fold cross-validation", V10).
+*Cells* are as wide as the one around the prediction. Each leaves the share of the error budget that a law on the range
+gives it, which the history fixes. A wide cell makes this one answer wide. Narrow ones release more about the records,
+so that all later answers are wider. Half a cell is at most a fifth of half the expected interval, unless a declared
+budget needs wider cells. Validity does not depend on the choice.
 """
 
 from __future__ import annotations
@@ -48,38 +44,22 @@ from thresholdout.noise.sources import NoiseSource, SeededNoise
 
 __all__ = ["Cells", "FoldClaims", "FoldClaimsParameters", "best_deviations"]
 
-_NEAR: Final = 0.9  # of the law: as the prediction says
+# The code of cells is a mixture of three laws; any weights that sum to 1 are valid.
+_NEAR: Final = 0.9  # the prediction's law
 _WIDER: Final = 0.07  # four times as wide
-_ANY: Final = 0.03  # anywhere
+_ANY: Final = 0.03  # uniform
 _FOUR: Final = 4.0
-_SIZES: Final = (0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 2.4, 2.8, 3.2, 4.0)
-_POINTS: Final = (0.1, 0.5, 0.9)
-_ROUNDED: Final = 0.25  # of half an interval without cells, at most, is half a cell
-_ROUNDING: Final = 1.0 - 1e-9
+_SIZES: Final = (0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 2.4, 2.8, 3.2, 4.0)  # deviations, to try
+_POINTS: Final = (0.1, 0.5, 0.9)  # shares of the remaining queries, after which widths are computed and averaged
+_ROUNDED: Final = 0.25  # half a cell is at most this part of half an interval without cells
+_ROUNDING: Final = 1.0 - 1e-9  # of a share, far above the rounding of their sum
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Cells of a grid from 0 to ``steps``.
+    """Cells of a grid from 0 to `steps`, all as wide as the first, from `lo` to `hi`.
 
-    Attributes
-    ----------
-    lo, hi : int
-        Edges of the first one, both in it.
-    steps : int
-        Steps in the range.
-    mean, deviation : float
-        Of the prediction, in steps.
-    vague : bool
-        Whether nothing is known: the code is the same everywhere.
-
-    Examples
-    --------
-    >>> cells = Cells(40, 60, 100, 50.0, 10.0)
-    >>> cells.around(50), cells.around(61), cells.around(99)
-    ((40, 60), (61, 81), (82, 100))
-    >>> round(sum(math.exp(-cells.nats(*cells.around(k))) for k in (0, 30, 50, 70, 90)), 6)
-    1.0
+    `mean` and `deviation` are the prediction's, in steps. For a `vague` prediction the code is the same everywhere.
     """
 
     lo: int
@@ -90,7 +70,7 @@ class Cells:
     vague: bool = False
 
     def around(self, value: int) -> tuple[int, int]:
-        """Return the edges of the cell that a value is in."""
+        """Return the edges of a value's cell."""
         width = self.hi - self.lo + 1
         lo = self.lo + (value - self.lo) // width * width
         return max(lo, 0), min(lo + width - 1, self.steps)
@@ -108,15 +88,9 @@ class Cells:
 def best_deviations(
     deviation: float, variance: float, effective: float, log_level: float, queries: int, budget: float
 ) -> float:
-    """Return half the width of cells, in deviations of the prediction, that makes the next answers narrow on average.
+    """Return half the width of cells, in deviations of the prediction, with the narrowest next answers on average.
 
     Among cells that are small beside the interval of this answer, as far as the budget allows.
-
-    Examples
-    --------
-    >>> few = best_deviations(0.005, 0.09, 400.0, -6.7, 20, math.inf)
-    >>> few < best_deviations(0.005, 0.09, 400.0, -10.6, 1000, math.inf)
-    True
     """
     spent = -log_level
 
@@ -156,13 +130,13 @@ def _mass(low: float, high: float) -> float:
     return 0.5 * (math.erfc(-high / root) - math.erfc(-low / root))
 
 
-_AHEAD: Final = 20  # queries that are expected beside those that were asked, where none are declared
-_TYPICAL: Final = 0.85  # average, or 1 less it, of which nothing is known
+_AHEAD: Final = 20  # queries that are expected beside the answered ones, where none are declared
+_TYPICAL: Final = 0.85  # assumed average, or 1 less it, without any knowledge
 _SILENT: Final = 1 << 20  # exponent of a state without noise
-_FINE: Final = 1e-6
+_FINE: Final = 1e-6  # deviation that stands for the grid of an average that is released as it is
 _EXACT: Final = 1 << 60  # steps: averages that differ on this grid differ
-_TRIED: Final = 64  # cells of which the widest interval is looked for: it changes slowly from one to the next
-_SURPRISE: Final = 100.0  # at most, of one answer: an outlier does not make all cells wide
+_TRIED: Final = 64  # cells at which the widest interval is sought: it changes slowly from one to the next
+_SURPRISE: Final = 100.0  # largest surprise of one answer: an outlier does not make all cells wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +154,16 @@ class FoldClaimsParameters(Parameters):
     queries : int or None
         Queries in all; ``None`` for any number.
     budget : int or None
-        How many of them may have another answer than what was expected; ``None`` for any number.
+        Number of them that may have another answer than the expected one; ``None`` for any number.
     information_released : float
-        Nats that evaluations before the guard can have released: the log error budget starts lower by them.
+        Bound on the nats that evaluations before the guard released: the log error budget starts lower by them.
     max_half_width : float or None
         Largest distance of a limit from the expected value in a query that is answered, in units of the range.
+
+    Raises
+    ------
+    InputError
+        When a parameter is out of range.
 
     Examples
     --------
@@ -235,18 +214,9 @@ class FoldClaimsParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is fixed about a query before its average is looked at.
+    """The fixed numbers of a query before its average is evaluated: its prediction, cells, and limits.
 
-    Attributes
-    ----------
-    made : Prediction
-        Of the average.
-    steps : int
-        Steps in the range.
-    cells : Cells or None
-        ``None`` where the average is told as it is.
-    lower, upper : Line
-        Limits of the average, and of 1 less it.
+    `lower` and `upper` are limits of the average, and of 1 less it. Without `cells` the average is released as it is.
     """
 
     made: Prediction
@@ -261,15 +231,15 @@ class _Asked:
         return min(max(round(self.made.mean * self.steps), 0), self.steps)
 
     def cell(self, value: int) -> tuple[int, int]:
-        """Return the edges of the cell in which a value is told to be."""
+        """Return the edges of the released cell of a value."""
         return (value, value) if self.cells is None else self.cells.around(value)
 
     def nats(self, lo: int, hi: int) -> float:
-        """Return the code length of a cell; nothing is left to pay from where the average is told as it is."""
+        """Return the code length of a cell; 0 where the average is released as it is, and nothing remains to pay."""
         return 0.0 if self.cells is None else self.cells.nats(lo, hi)
 
     def interval(self, lo: int, hi: int, n: int) -> tuple[float, float]:
-        """Return the interval of a cell, for the values of n records as they were given."""
+        """Return the interval of a cell, for the values of n records as given."""
         low = 0.0 if lo <= 0 else self.lower.lower((lo - 0.5) / self.steps)
         high = 1.0 if hi >= self.steps else 1.0 - self.upper.lower(1.0 - (hi + 0.5) / self.steps) + UNIT
         rounding = record_rounding(n)
@@ -282,7 +252,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
     Parameters
     ----------
     parameters : FoldClaimsParameters
-        Confidence, limits, and how averages deviate from their truths.
+        Confidence, limits, and bounds on the deviation of averages from their estimands.
     n : int
         Number of records.
 
@@ -322,7 +292,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         )
 
     def first_half_width(self, score: float) -> float:
-        """Return the half-width of a first answer, of which nothing was expected."""
+        """Return the half-width of a first answer without any expectation."""
         reading = self.read(np.full(self._n, score), self._n, (0.0, 1.0), "score", Known(vague=True))
         low, high = self.step(self.start(SeededNoise(0)), score, reading, SeededNoise(0))[1].interval or (0.0, 1.0)
         return 0.5 * (high - low)
@@ -372,8 +342,8 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
     ) -> tuple[ClaimsState, list[Outcome]]:
         """Answer queries that were fixed together: one node (PROOFS.md, V12).
 
-        Limits and cells are fixed before anything is looked at. The code of a cell may depend on the cells before it,
-        so that nothing but the first of some averages that resemble each other is unexpected.
+        Limits and cells are fixed before any value is read. The code of a cell may depend on the cells before it, so
+        that only the first of some averages that resemble each other is unexpected.
         """
         refuse_if(self.refusal(state, len(asked)))
         memory, last, told = state.memory, None, []
@@ -413,7 +383,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         reserve: float,
         greatest: bool,
     ) -> tuple[ClaimsState, Outcome, int]:
-        """Tell which of some averages is the best one, and its cell: its position is one more outcome (V12)."""
+        """Release which of some averages is the best one, and its cell: its position is one more outcome (V12)."""
         refuse_if(self.refusal(state))
         fixed = self._list(state, asked, reserve)
         values = [reading.on_grid(_EXACT) for _, reading in asked]
@@ -434,7 +404,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         return after, Outcome(value, "holdout", state.hits, after.asked, "query", (low, high), left), place
 
     def fail(self, state: ClaimsState, train: float, noise: NoiseSource) -> tuple[ClaimsState, Outcome]:
-        """Tell that a query could not be computed: the outcome *raised*; see `Mechanism.fail`."""
+        """Release that a query could not be computed: the outcome *raised*; see `Mechanism.fail`."""
         refuse_if(self.refusal(state))
         left = max(NOTHING, lowered(self._log_left(state) + math.log(FAILURE_SHARE)))
         after = replace(
@@ -477,7 +447,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         return ClaimsState.from_text(text)
 
     def remaining(self, state: ClaimsState) -> int | None:
-        """Return how many more answers from the records there are; ``None`` without a budget."""
+        """Return the number of further answers from the records; ``None`` without a budget."""
         return None if self.parameters.budget is None else self.parameters.budget - state.hits
 
     def log_error_budget(self, state: ClaimsState) -> float:
@@ -485,12 +455,12 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         return state.log_error_budget
 
     def _share(self, state: ClaimsState) -> int:
-        """Return which part of the risk the next query gets: one in so many."""
+        """Return the divisor of the error budget for the next query."""
         queries = self.parameters.queries
         return state.queries + _AHEAD if queries is None else queries - state.queries
 
     def _log_left(self, state: ClaimsState) -> float:
-        """Return the logarithm of what the next query leaves for all its outcomes together."""
+        """Return the logarithm of the budget that the next query leaves for all its outcomes together."""
         share = self._share(state)
         return NOTHING if share == 1 else lowered(state.log_error_budget + math.log1p(-1.0 / share))
 
@@ -506,7 +476,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         return self._fixed(state, train, known, level, 0 if share == 1 else ahead)
 
     def _list(self, state: ClaimsState, asked: Sequence[tuple[float, Reading]], reserve: float) -> list[_Asked]:
-        """Fix limits and cells of queries that were fixed together; of the values nothing is used."""
+        """Fix limits and cells of queries that were fixed together, without their values."""
         reserve = self._reserved(state, len(asked), reserve)
         level = list_level(state.log_error_budget, len(asked), reserve)
         for train, _ in asked:
@@ -515,11 +485,11 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         return [self._fixed(state, train, reading.known, level, ahead) for train, reading in asked]
 
     def _reserved(self, state: ClaimsState, more: int, reserve: float) -> float:
-        """Return what is reserved for queries after a list: nothing after the last declared one."""
+        """Return the reserve for queries after a list: nothing after the last declared one."""
         return 0.0 if state.queries + more >= self._queries else reserve
 
     def _fixed(self, state: ClaimsState, train: float, known: Known, level: float, ahead: int) -> _Asked:
-        """Fix limits and cells; ``ahead`` queries pay for what is told, and where none does, all is told."""
+        """Fix limits and cells; `ahead` queries pay for the release, and with none the average is released as it is."""
         parameters, expected = self.parameters, _TYPICAL if known.vague else train
         variance = variance_of(expected, known, parameters.effective)
         made = predict(state.memory, train, variance, parameters.effective, parameters.effective)
@@ -540,12 +510,12 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
 
 
 def _learned(memory: PredictorState, made: Prediction, lo: int, hi: int, steps: int) -> PredictorState:
-    """Return what is remembered of an average in a cell."""
+    """Return the memory after an average in a cell."""
     return _surprised(memory, learn(memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps))
 
 
 def _surprised(memory: PredictorState, learned: PredictorState) -> PredictorState:
-    """Return what is remembered: how far averages are from what is expected, and no common shift.
+    """Return the memory of surprises, without a common shift.
 
     By default the last answer is expected, which has every shift in it already.
     """

@@ -1,14 +1,13 @@
-"""Keep or reject a candidate: a claim about two models, of which nothing but the outcome is told.
+"""Keep or reject a candidate: a claim about two models that releases only its outcome.
 
 The claim is "the candidate is better than the champion by more than delta", tested at a level ``w = q R``. *Keep*
-leaves w, *reject* leaves ``R - w`` and claims nothing, and `FAILURE_SHARE` of R is set aside for a comparison that
-fails on the holdout, and as much for one that is interrupted. So a keep that was to be expected costs ``ln(1/q)``, a
-tenth of a nat, and not the logarithm of the number of proposals; how large q is, is decided by what cross-validation
-says of this candidate and said of earlier ones. A look that is not worth its price is not taken: the candidate is
-rejected, and nothing is spent.
+leaves w, *reject* leaves ``R - w`` and claims nothing. `FAILURE_SHARE` of R is set aside for a comparison that fails on
+the holdout, and as much for an interrupted one. So an expected keep costs ``ln(1/q)``, a tenth of a nat, and not the
+logarithm of the number of proposals. Cross-validation of this candidate and of earlier ones determines q. A test that
+is not worth its price is not made: the candidate is rejected, and nothing is spent.
 
 PROOFS.md, "Comparisons and gates", has the proof that the probability of any false keep in a whole climb is at most
-beta. Everything here is a function of public numbers, except what a test is given of the holdout.
+beta. Everything here is a function of public numbers, except a test's values from the holdout.
 """
 
 from __future__ import annotations
@@ -41,24 +40,20 @@ __all__ = [
 
 _ROUNDING: Final = 1e-12  # taken from the logarithm of every share
 _ULPS: Final = 1e-14  # of the logarithm of the error budget: digits that its size leaves out
+# The next five choose tests and their shares; any choice is valid.
 _PRIOR: Final = 4.0  # proposals without effect that the first ones are averaged with
 _PRICE: Final = 0.1  # of a nat, in kept candidates
-_TESTED: Final = 10.0  # the first of an undeclared number of proposals is tested for "worse" at a tenth of the risk
-_STEP: Final = 1.5  # standard deviations by which a climb on cross-validation asks for
-_LIKELY: Final = 0.9  # foreseen probability of a confirmation at which a checkpoint is tested
+_TESTED: Final = 10.0  # the first of an undeclared number of proposals is tested for "worse" at a tenth of the budget
+_STEP: Final = 1.5  # standard deviations that a climb on cross-validation requires
+_LIKELY: Final = 0.9  # predicted probability of a confirmation from which a checkpoint is tested
 _SHARES: Final = tuple(1.0 / (1.0 + math.exp(-0.5 * step)) for step in range(-14, 10))  # 0.001 to 0.989
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What cross-validation said of earlier candidates; public.
+    """Cross-validation of earlier candidates; public.
 
-    Attributes
-    ----------
-    count : int
-        How many there were.
-    total, squares, noise : float
-        Sums of their differences, of the squares of these, and of the variances of their sampling noise.
+    The number of them, and sums of their differences, of the squares of these, and of the variances of sampling noise.
     """
 
     count: int = 0
@@ -69,22 +64,10 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class GateState:
-    """What a gate remembers between two proposals; public.
+    """The memory of a gate between two proposals; public.
 
-    Attributes
-    ----------
-    log_error_budget : float
-        Natural logarithm of R, the remaining error budget.
-    history : History
-        Of the earlier candidates.
-    ahead, uncertain : float
-        By how much the present model is foreseen to be better than the last certified one, and the variance of that; 0
-        where every step is certified.
-
-    Examples
-    --------
-    >>> GateState(-3.0)
-    GateState(log_error_budget=-3.0, history=History(count=0, ...), ahead=0.0, uncertain=0.0)
+    `ahead` and `uncertain` are mean and variance of the predicted lead of the present model over the last certified
+    one; 0 where every step is certified.
     """
 
     log_error_budget: float
@@ -95,17 +78,10 @@ class GateState:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a gate says of one candidate, and what is left.
+    """A gate's decision about one candidate, its level (``None`` without an evaluation), and the state after it.
 
-    Attributes
-    ----------
-    outcome : {"keep", "reject", "worse"}
-        "keep" claims that the candidate is better, or not worse by more than a tolerance; "worse" that it is worse;
-        "reject" claims nothing.
-    log_level : float or None
-        Natural logarithm of w; ``None`` where the holdout was not looked at.
-    state : GateState
-        For the next proposal.
+    "keep" claims that the candidate is better, or not worse by more than a tolerance; "worse" that it is worse;
+    "reject" claims nothing.
     """
 
     outcome: Literal["keep", "reject", "worse"]
@@ -114,16 +90,10 @@ class Decision:
 
 
 def foreseen(history: History, proposal: Proposal) -> tuple[float, float]:
-    """Return mean and standard deviation of the true difference, by cross-validation and what it said before.
+    """Return mean and standard deviation of the true difference, from cross-validation of this and earlier candidates.
 
     Empirical Bayes: earlier differences are a normal law of mean mu and variance t2, and sampling noise; the first
     ones are averaged with a few proposals without effect, spread as widely as the noise of this one.
-
-    Examples
-    --------
-    >>> mean, deviation = foreseen(History(), Proposal(0.01, 0.05, 2000, 1000))
-    >>> round(mean, 6), round(deviation, 6)
-    (0.005, 0.003536)
     """
     noise = proposal.train_deviation**2
     number = history.count + _PRIOR
@@ -135,13 +105,7 @@ def foreseen(history: History, proposal: Proposal) -> tuple[float, float]:
 
 
 def remembered(history: History, proposal: Proposal) -> History:
-    """Return the history with one more proposal.
-
-    Examples
-    --------
-    >>> remembered(History(), Proposal(0.5, 1.0, 4, 4))
-    History(count=1, total=0.5, squares=0.25, noise=0.25)
-    """
+    """Return the history with one more proposal."""
     x = proposal.difference
     return History(
         history.count + 1, history.total + x, history.squares + x * x, history.noise + proposal.train_deviation**2
@@ -149,32 +113,17 @@ def remembered(history: History, proposal: Proposal) -> History:
 
 
 def chance(mean: float, deviation: float, proposal: Proposal, needed: float) -> float:
-    """Return the foreseen probability that a test passes.
-
-    Examples
-    --------
-    >>> chance(0.01, 0.0, Proposal(0.01, 0.1, 1000, 1000), 1.0)
-    0.5
-    """
+    """Return the predicted probability that a test passes."""
     scale = proposal.deviation
     above = (mean - proposal.delta) / scale - needed
     return 0.5 * math.erfc(-above / math.sqrt(2.0 * (1.0 + (deviation / scale) ** 2)))
 
 
 def share_of_error_budget(state: GateState, proposal: Proposal, test: GateTest) -> float | None:
-    """Return q, the share of the error budget to test a candidate at; ``None`` where a look is not worth its price.
+    """Return q, the share of the error budget for a candidate's test; ``None`` where it is not worth its price.
 
-    What is gained is the foreseen probability B(q) of a keep; what is paid is `_PRICE` for each nat of risk, on average
+    The gain is the predicted probability B(q) of a keep. The price is `_PRICE` for each nat of error budget, on average
     over both outcomes.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
-    >>> test = SignGate(0, 0, one_law=True)
-    >>> share_of_error_budget(GateState(-3.0), Proposal(0.05, 0.05, 20000, 10000), test) > 0.95
-    True
-    >>> share_of_error_budget(GateState(-3.0), Proposal(-0.01, 0.05, 20000, 10000), test) is None
-    True
     """
     mean, deviation = foreseen(state.history, proposal)
     best, found = 0.0, None
@@ -187,34 +136,13 @@ def share_of_error_budget(state: GateState, proposal: Proposal, test: GateTest) 
 
 
 def propose(state: GateState, proposal: Proposal, test: GateTest, share: float | None) -> Decision:
-    """Decide about one candidate.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
-    >>> good, test = Proposal(0.02, 0.05, 20_000, 10_000), SignGate(350, 150, one_law=True)
-    >>> start = GateState(math.log(0.05))
-    >>> made = propose(start, good, test, share_of_error_budget(start, good, test))
-    >>> made.outcome, round(made.state.log_error_budget - math.log(0.05), 2)
-    ('keep', -0.0...)
-    >>> propose(made.state, good, test, None).log_level is None
-    True
-    """
+    """Decide about one candidate."""
     state = replace(state, history=remembered(state.history, proposal))
     return Decision("reject", None, state) if share is None else decide(state, proposal, test, share)
 
 
 def decide(state: GateState, proposal: Proposal, test: GateTest, share: float) -> Decision:
-    """Test a candidate at a share of the error budget.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
-    >>> test = SignGate(9, 0, one_law=True)
-    >>> decision = decide(GateState(math.log(0.04)), Proposal(0.02, 0.05, 2000, 1000), test, 0.25)
-    >>> decision.outcome, round(math.exp(decision.log_level), 4), round(math.exp(decision.state.log_error_budget), 4)
-    ('keep', 0.01, 0.01)
-    """
+    """Test a candidate at a share of the error budget."""
     level = _log_level(state.log_error_budget, share)
     if test.passes(proposal, level):
         return Decision("keep", level, replace(state, log_error_budget=level, ahead=0.0, uncertain=0.0))
@@ -222,22 +150,12 @@ def decide(state: GateState, proposal: Proposal, test: GateTest, share: float) -
 
 
 def tolerated_shares(state: GateState, proposal: Proposal, test: GateTest, left: float) -> tuple[float, float]:
-    """Return the shares of the error budget for *keep* and *worse*; the rest is left if neither passes.
+    """Return the shares of the error budget for *keep* and *worse*; the rest remains if neither passes.
 
-    *Worse* is always tested. With m declared proposals left it has a share of 1/m, so each has beta over their number
-    while nothing fires; otherwise levels fall as one over the square of the number. *Keep* is tested where the training
-    part expects that it passes. Each harmless proposal pays for it, so with m left a nat costs a third of m: all keeps
-    together then cost about three nats.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms.claims.gate_tests import TrinomialGate
-    >>> test = TrinomialGate(0, 0, 10_000)
-    >>> tolerated_shares(GateState(-3.0), Proposal(0.0, 0.2, 1e4, 1e4, -0.02), test, 300)
-    (0.0, 0.0033...)
-    >>> keep, worse = tolerated_shares(GateState(-3.0), Proposal(0.0, 0.05, 2e4, 1e4, -0.02), test, math.inf)
-    >>> keep > 0.85, worse
-    (True, 0.1)
+    *Worse* is always tested. With m remaining declared proposals it has a share of 1/m, so each has beta over their
+    number while nothing fires; otherwise levels fall as one over the square of the number. *Keep* is tested where the
+    training part expects that it passes. Each harmless proposal pays for it, so with m remaining a nat costs a third of
+    m: all keeps together then cost about three nats.
     """
     worse = min(0.5, 1.0 / left) if left < math.inf else 1.0 / (state.history.count + _TESTED)
     price = max(_PRICE, left / 3.0) if left < math.inf else _PRICE
@@ -254,18 +172,7 @@ def tolerated_shares(state: GateState, proposal: Proposal, test: GateTest, left:
 
 
 def settle(state: GateState, proposal: Proposal, test: GateTest, shares: tuple[float, float]) -> Decision:
-    """Test "worse", then "not worse by more than a tolerance"; each outcome leaves its own share of the error budget.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms.claims.gate_tests import TrinomialGate
-    >>> start, proposal = GateState(math.log(0.04)), Proposal(0.0, 0.1, 2000, 400, -0.05)
-    >>> found = [settle(start, proposal, TrinomialGate(*k, 400), (0.5, 0.25)) for k in ((20, 80), (30, 30), (22, 36))]
-    >>> [decision.outcome for decision in found]
-    ['worse', 'keep', 'reject']
-    >>> round(math.exp(found[2].state.log_error_budget), 4)
-    0.01
-    """
+    """Test "worse", then "not worse by more than a tolerance"; each outcome leaves its own share of the budget."""
     keep, worse = shares
     state = replace(state, history=remembered(state.history, proposal))
     level = _log_level(state.log_error_budget, worse)
@@ -281,16 +188,7 @@ def settle(state: GateState, proposal: Proposal, test: GateTest, shares: tuple[f
 
 
 def climb(state: GateState, proposal: Proposal) -> tuple[bool, GateState]:
-    """Take a candidate or not by cross-validation alone, which costs nothing and claims nothing.
-
-    Examples
-    --------
-    >>> taken, state = climb(GateState(-3.0), Proposal(0.01, 0.05, 2000, 1000))
-    >>> taken, round(state.ahead, 6)
-    (True, 0.005)
-    >>> climb(state, Proposal(0.007, 0.05, 2000, 1000))[0]
-    False
-    """
+    """Take a candidate or not by cross-validation alone, which costs nothing and claims nothing."""
     mean, deviation = foreseen(state.history, proposal)
     taken = proposal.difference > _STEP * proposal.train_deviation
     ahead, uncertain = (mean, deviation * deviation) if taken else (0.0, 0.0)
@@ -301,33 +199,18 @@ def climb(state: GateState, proposal: Proposal) -> tuple[bool, GateState]:
 def worth_a_checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> bool:
     """Whether the present model is likely enough to be confirmed against the last certified one.
 
-    What is foreseen is the sum of the steps', each as `foreseen` when it was taken: the difference of both models in
-    cross-validation is the sum of steps that were chosen for being large.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
-    >>> state = GateState(-3.0, ahead=0.03, uncertain=1e-5)
-    >>> worth_a_checkpoint(state, Proposal(0.03, 0.1, 4000, 2000), SignGate(0, 0, one_law=True))
-    True
+    The prediction is the sum of those of the steps, each by `foreseen` when it was taken. The difference of both models
+    in cross-validation would be too large: it is the sum of steps that were chosen for being large.
     """
     needed = test.needed(proposal, _log_level(state.log_error_budget, 0.5))
     return chance(state.ahead, math.sqrt(state.uncertain), proposal, needed) >= _LIKELY
 
 
 def checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
-    """Test the present model against the last certified one at half of the risk; either outcome leaves the other half.
+    """Test the present model against the last certified one at half of the budget; either outcome leaves the rest.
 
-    After a rejection less is foreseen, of the holdout's mean difference and not only of the true one: it is below what
-    the test asked for, and the next test is of the same records.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
-    >>> state, test = GateState(math.log(0.04), ahead=0.02, uncertain=1e-5), SignGate(3, 0, one_law=True)
-    >>> made = checkpoint(state, Proposal(0.03, 0.1, 4000, 2000), test)
-    >>> made.outcome, round(math.exp(made.state.log_error_budget), 4), made.state.ahead < 0.02
-    ('reject', 0.02, True)
+    After a rejection the predicted lead falls, for the holdout's mean difference and not only for the true one: it is
+    below the test's requirement, and the next test is of the same records.
     """
     made = decide(state, proposal, test, 0.5)
     if made.outcome == "keep":
@@ -339,14 +222,7 @@ def checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> Decision
 
 
 def below(mean: float, variance: float, edge: float) -> tuple[float, float]:
-    """Return mean and variance of a normal number, given that it is below an edge.
-
-    Examples
-    --------
-    >>> lower, smaller = below(0.0, 1.0, 0.0)  # half of a normal law
-    >>> round(lower, 4), round(smaller, 4)  # -sqrt(2/pi), 1 - 2/pi
-    (-0.7979, 0.3634)
-    """
+    """Return mean and variance of a normal number, given that it is below an edge."""
     from scipy.special import log_ndtr
 
     scale = math.sqrt(variance)
@@ -356,19 +232,10 @@ def below(mean: float, variance: float, edge: float) -> tuple[float, float]:
 
 
 def last_evaluation(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
-    """Test the present model at all of the risk but a little, which keeps later intervals finite.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
-    >>> test = SignGate(5, 0, one_law=True)
-    >>> made = last_evaluation(GateState(math.log(0.04)), Proposal(0.03, 0.1, 4000, 2000), test)
-    >>> made.outcome, round(math.exp(made.log_level), 4)  # 1/32 is below 0.04
-    ('keep', 0.04)
-    """
+    """Test the present model at all of the error budget but a little, which keeps later intervals finite."""
     return decide(state, proposal, test, 1.0 - FAILURE_SHARE)
 
 
 def _log_level(log_error_budget: float, share: float) -> float:
-    """Return the logarithm of a share of what is not set aside for failures, rounded down."""
+    """Return the logarithm of a share of the budget beside the reserve for failures, rounded down."""
     return log_error_budget + math.log(share) + math.log1p(-2.0 * FAILURE_SHARE) - _ROUNDING + _ULPS * log_error_budget

@@ -1,9 +1,9 @@
-"""Gates in the state of a guard: what is done about a candidate is fixed before the holdout is looked at.
+"""Gates in the state of a guard: the move about a candidate is fixed before the holdout is evaluated.
 
-A *move* is planned at a public state: which test, at which share of the error budget, or none. It is carried out in the
-ledger's transaction, where others may have asked meanwhile: the share stays what was planned, and is one of the risk
-that is left then. So a candidate of which the holdout was looked at is always tested, whatever that costs by then, and
-one of which it was not never fails.
+A *move* is planned at a public state: a test at a share of the error budget, or none. It is carried out in the ledger's
+transaction, and others may have sent queries meanwhile. The planned share then is one of the remaining error budget. So
+a candidate that was evaluated on the holdout is always tested, whatever that costs by then, and one that was not never
+fails.
 """
 
 from __future__ import annotations
@@ -84,38 +84,24 @@ TestName: TypeAlias = Literal[
     "relative entropy",
     "Hoeffding's inequality",
 ]
-"""Which test the holdout is put to; "normal limits" are bets on groups where public numbers do not allow them."""
+"""The test of the holdout; "normal limits" are bets on groups where public numbers do not allow them."""
 
 Verdict: TypeAlias = Literal["keep", "reject", "skip", "step", "milestone", "unconfirmed", "worse", "unsettled"]
-"""How an entry of a gate ended: *keep* and *milestone* are claims that were confirmed; *reject* and *unconfirmed* were
-not; *skip* (rejected) and *step* (taken on the way) were decided by cross-validation alone. With a
-tolerance, *keep* is "not worse by more", *worse* is confirmed too, and *unsettled* claims nothing."""
+"""The end of a gate's entry: *keep* and *milestone* are claims that were confirmed; *reject* and *unconfirmed* were
+not; *skip* (rejected) and *step* (taken on the way) were decided by cross-validation alone. With a tolerance, *keep* is
+"not worse by more", *worse* is confirmed too, and *unsettled* claims nothing."""
 
 PROVED: Final = frozenset({"keep", "milestone"})
 FREE: Final = frozenset({"skip", "step"})
 
-#: Hoeffding's inequality tests where it has more than so many times the effective records of relative entropy.
+#: Hoeffding's inequality tests where it has more than so many times the effective records of relative entropy,
+#: which needs fewer away from a mean of 1/2.
 MANY: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """By how much training records are better, in units of the metric's range. Public.
-
-    Attributes
-    ----------
-    records : int
-        Their number.
-    mean, square : float
-        Means of the gains and of their squares.
-    groups : Grouped or None
-        The records' groups, where these are declared.
-
-    Examples
-    --------
-    >>> Gains.of(np.array([1.0, 0.0, -1.0, 1.0]))
-    Gains(records=4, mean=0.25, square=0.75, groups=None)
-    """
+    """Gains of training records, in units of the metric's range: their number, means of them and of squares. Public."""
 
     records: int
     mean: float
@@ -124,7 +110,7 @@ class Gains:
 
     @classmethod
     def of(cls, gains: NDArray[np.float64], grouped: GroupedRecords | None = None) -> Gains:
-        """Return what is needed of the gains of records in memory."""
+        """Return the numbers of the gains of records in memory."""
         groups = None if grouped is None else grouped.known(gains, (-1.0, 1.0))
         return cls(gains.size, float(np.mean(gains)), float(np.mean(gains * gains)), groups)
 
@@ -138,32 +124,10 @@ class Gains:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a guard's gate tests candidates. Public.
+    """The tests of a guard's gate. Public.
 
-    Parameters
-    ----------
-    parameters : ClaimsParameters
-        The guard's.
-    n : int
-        Number of holdout records.
-    delta : float
-        By how much a candidate has to be better, in units of the metric's range, in (-1, 1): negative for a tolerance.
-    sign : bool
-        Whether the sign test may be used: values are 0 or 1, and the records were declared to have one law.
-    grouped : bool
-        Whether groups of both parts are declared.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-    >>> Rules(ClaimsParameters(), 1000, 0.0, sign=True).test_name
-    'sign test'
-    >>> Rules(ClaimsParameters(), 1000, 0.01, sign=True).test_name
-    'trinomial test'
-    >>> Rules(ClaimsParameters(effective=500.0, inflation=2.0), 1000, 0.0, sign=True).test_name
-    'relative entropy'
-    >>> Rules(ClaimsParameters(effective=20.0, inflation=2.0), 1000, 0.0, sign=True).test_name  # a few share much
-    "Hoeffding's inequality"
+    `delta` is the required gain, in units of the metric's range, in (-1, 1): negative for a tolerance. `sign` allows
+    the sign test: values are 0 or 1, and the records were declared to have one law.
     """
 
     parameters: ClaimsParameters
@@ -179,7 +143,7 @@ class Rules:
 
     @property
     def test_name(self) -> TestName:
-        """Which test confirms a claim."""
+        """The test that confirms a claim."""
         if self.grouped:
             return "normal limits" if self.approximate else "bets on groups"
         if self.parameters.independent:
@@ -200,15 +164,7 @@ class Rules:
         return found if found is not None and MANY * found >= self.n / self.parameters.inflation else None
 
     def proposal(self, gains: Gains) -> Proposal:
-        """Return what the training part says.
-
-        Examples
-        --------
-        >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-        >>> rules = Rules(ClaimsParameters(n_train=4.0), 1000, 0.0, sign=True)
-        >>> rules.proposal(Gains.of(np.array([1.0, 0.0, 0.0, 0.0])))
-        Proposal(difference=0.25, variance=0.4375, n_train=4.0, holdout_records=1000.0, delta=0.0)
-        """
+        """Return the training part's evidence."""
         mean, least, groups = gains.mean, 1.0 / gains.records, gains.groups
         variance = max(gains.square + least - mean * mean, least)  # as if one more record differed
         if groups is not None:
@@ -217,22 +173,13 @@ class Rules:
         return Proposal(mean, variance, self.parameters.n_train or self.effective, self.effective, self.delta)
 
     def foreseen(self, gains: Gains, log_level: float) -> float:
-        """Return the probability, by the training part alone, that a test at a level confirms a candidate.
-
-        Examples
-        --------
-        >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-        >>> rules = Rules(ClaimsParameters(), 1000, 0.0, sign=True)
-        >>> better, same = Gains(1000, 0.3, 0.3), Gains(1000, 0.0, 0.0)
-        >>> rules.foreseen(better, -3.0) > 0.999 > rules.foreseen(same, -3.0)
-        True
-        """
+        """Return the probability, by the training part alone, that a test at a level confirms a candidate."""
         proposal = self.proposal(gains)
         needed = self.blank().needed(proposal, log_level)
         return chance(proposal.difference, proposal.train_deviation, proposal, needed)
 
     def blank(self) -> GateTest:
-        """Return a test that has seen nothing, for what is foreseen of it."""
+        """Return a test without values, for its predicted power."""
         half = np.full(self.n, 0.5) if self.test_name == "bets" else np.empty(0)
         return self._test(0, 0, half)
 
@@ -276,39 +223,31 @@ class Rules:
 
 
 class Move(ABC):
-    """What is done about a candidate. Public, but for the test that it is given."""
+    """A planned step about a candidate. Public, except for the test that it is given."""
 
     evaluates: bool
-    """Whether the holdout is looked at."""
+    """Whether the holdout is evaluated."""
 
     @abstractmethod
     def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
-        """Return the state after it, and how it ended."""
+        """Return the state after it, and its verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Move):
-    """Keep a candidate if the holdout confirms that it is better, or reject it.
-
-    Parameters
-    ----------
-    proposal : Proposal
-        What the training part says of it against the champion.
-    share : float or None
-        Of the risk; ``None`` for a rejection without a look.
-    """
+    """Keep a candidate if the holdout confirms that it is better, or reject it; without a share it is not evaluated."""
 
     proposal: Proposal
     share: float | None
 
     @classmethod
     def planned(cls, state: GateState, proposal: Proposal, blank: GateTest) -> Candidate:
-        """Decide whether a look is worth its price."""
+        """Decide whether an evaluation is worth its price."""
         return cls(proposal, share_of_error_budget(state, proposal, blank))
 
     @property
     def evaluates(self) -> bool:  # type: ignore[override]
-        """Whether the holdout is looked at."""
+        """Whether the holdout is evaluated."""
         return self.share is not None
 
     def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
@@ -321,16 +260,7 @@ class Candidate(Move):
 class Climb(Move):
     """Take a candidate or not by cross-validation, and certify a milestone when that is likely to succeed.
 
-    Parameters
-    ----------
-    proposal : Proposal
-        What the training part says of the candidate against the champion.
-    whole : Proposal
-        The same against the last certified model.
-    on_the_way : bool
-        Whether the champion is another one than the last certified model.
-    evaluates : bool
-        Whether the candidate is taken and tested against the last certified model.
+    `whole` is the evidence against the last certified model, which is another one than the champion if `on_the_way`.
     """
 
     proposal: Proposal
@@ -356,19 +286,13 @@ class Climb(Move):
 
 @dataclass(frozen=True, slots=True)
 class LastEvaluation(Move):
-    """Test the champion against the last certified model at nearly all of the risk.
-
-    Parameters
-    ----------
-    whole : Proposal
-        What the training part says of it.
-    """
+    """Test the champion against the last certified model at nearly all of the error budget."""
 
     whole: Proposal
 
     @property
     def evaluates(self) -> bool:  # type: ignore[override]
-        """Whether the holdout is looked at."""
+        """Whether the holdout is evaluated."""
         return True
 
     def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
@@ -378,15 +302,7 @@ class LastEvaluation(Move):
 
 @dataclass(frozen=True, slots=True)
 class Tolerated(Move):
-    """Test whether a candidate is worse, and whether it is not worse by more than a tolerance.
-
-    Parameters
-    ----------
-    proposal : Proposal
-        What the training part says of it, with a delta of minus the tolerance.
-    shares : tuple of float
-        See `tolerated_shares`.
-    """
+    """Test whether a candidate is worse, and whether it is not worse by more than a tolerance: `tolerated_shares`."""
 
     proposal: Proposal
     shares: tuple[float, float]
@@ -398,7 +314,7 @@ class Tolerated(Move):
 
     @property
     def evaluates(self) -> bool:  # type: ignore[override]
-        """Whether the holdout is looked at: always, since harmless proposals say nothing of the next one."""
+        """Whether the holdout is evaluated: always, since harmless proposals say nothing of the next one."""
         return True
 
     def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
@@ -409,22 +325,14 @@ class Tolerated(Move):
 
 @dataclass(frozen=True, slots=True)
 class AtGate:
-    """A move of a gate in the state of its guard.
-
-    Parameters
-    ----------
-    gate : str
-        What the gate is about.
-    move : Move
-        What is done.
-    """
+    """A move of a gate in the state of its guard."""
 
     gate: str
     move: Move
 
     @property
     def evaluates(self) -> bool:
-        """Whether the holdout is looked at."""
+        """Whether the holdout is evaluated."""
         return self.move.evaluates
 
     def made(self, state: ClaimsState, test: GateTest) -> tuple[ClaimsState, Verdict]:
@@ -434,12 +342,12 @@ class AtGate:
 
 
 def at_gate(gate: str, plan: Callable[[GateState], Move]) -> Callable[[ClaimsState], AtGate]:
-    """Return a plan for the state of a guard, given one for what it remembers of a gate."""
+    """Return a plan for the state of a guard, given one for its memory of a gate."""
     return lambda state: AtGate(gate, plan(remembered_by(state, gate)))
 
 
 def remembered_by(state: ClaimsState, gate: str) -> GateState:
-    """Return what a guard's state remembers of a gate."""
+    """Return a guard's memory of a gate."""
     numbers = state.climbs.get(_tag(gate))
     if numbers is None:
         return GateState(state.log_error_budget)
@@ -448,18 +356,7 @@ def remembered_by(state: ClaimsState, gate: str) -> GateState:
 
 
 def advanced(state: ClaimsState, gate: str, after: GateState, verdict: Verdict) -> ClaimsState:
-    """Return the guard's state after a move of a gate that ended in a verdict; see `remembered_by`.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms.claims.predictor import PredictorState
-    >>> from thresholdout.mechanisms.claims.state import ClaimsState
-    >>> before = ClaimsState(-3.0, 0, 0, 0, -9, 0, PredictorState())
-    >>> moved = advanced(before, "accuracy", GateState(-3.5, History(1, 0.5, 0.25, 0.01)), "reject")
-    >>> moved.hits, moved.free, remembered_by(moved, "accuracy")
-    (1, 0, GateState(log_error_budget=-3.5, history=History(count=1, total=0.5, squares=0.25, noise=0.01), ahead=0.0,
-    ...))
-    """
+    """Return the guard's state after a move of a gate that ended in a verdict; see `remembered_by`."""
     charged = verdict in ("reject", "unconfirmed")
     count, *sums = astuple(after.history)
     return replace(

@@ -1,6 +1,6 @@
 """The holdout's side of a gate: tests of the claim that a candidate is better by more than delta.
 
-Which test there is depends on what is declared of the records. PROOFS.md, "Comparisons and gates".
+The declared properties of the records determine the test. PROOFS.md, "Comparisons and gates".
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What the training part says of a candidate against the champion; public.
+    """The training part's evidence on a candidate against the champion; public.
 
     Attributes
     ----------
@@ -56,14 +56,9 @@ class Proposal:
     holdout_records : float
         Effective number of holdout records.
     delta : float
-        By how much more than which the candidate has to be better, in (-1, 1): negative for a tolerance.
+        The required gain, exclusive, in (-1, 1): negative for a tolerance.
     groups : Grouped or None
         The records' groups, where these are declared.
-
-    Examples
-    --------
-    >>> Proposal(0.012, 0.05, 4000, 2000).deviation
-    0.005
     """
 
     difference: float
@@ -92,11 +87,11 @@ class GateTest(ABC):
 
     @abstractmethod
     def passes(self, proposal: Proposal, log_level: float) -> bool:
-        """Whether the claim is confirmed. Secret until it is told as an outcome that was paid for."""
+        """Whether the claim is confirmed. Secret until it is released as an outcome that was paid for."""
 
     @abstractmethod
     def needed(self, proposal: Proposal, log_level: float) -> float:
-        """Return how many standard deviations above delta the mean has to be for that, about: public numbers only."""
+        """Return the required distance of the mean above delta in standard deviations, about: public numbers only."""
 
     @abstractmethod
     def mirrored(self) -> GateTest:
@@ -109,24 +104,8 @@ class SignGate(GateTest):
 
     For delta = 0. Under a false claim and one law of independent records, the wins are binomial given the number of
     such records, with a probability of at most 1/2. For different laws, given the features, the tail of a binomial law
-    bounds theirs from half of the records + 1 on, which every test at a level below 1/2 asks for; at other levels the
-    claim does not pass.
-
-    Parameters
-    ----------
-    wins, losses : int
-        Of the candidate. Secret.
-    one_law : bool
-        Whether the records have one law; otherwise, that claims are given the features.
-
-    Examples
-    --------
-    >>> proposal = Proposal(0.01, 0.05, 2000, 1000)
-    >>> gate = SignGate(9, 1, one_law=True)
-    >>> gate.passes(proposal, math.log(0.011)), gate.passes(proposal, math.log(0.0107))  # 11/1024
-    (True, False)
-    >>> SignGate(1, 0, one_law=False).passes(proposal, math.log(0.5))
-    False
+    bounds theirs from half of the records + 1 on, which every test at a level below 1/2 requires. At other levels the
+    claim does not pass. `one_law` is false where claims are given the features.
     """
 
     wins: int = field(repr=False)
@@ -152,28 +131,14 @@ class SignGate(GateTest):
 
 @dataclass(frozen=True, slots=True)
 class TrinomialGate(GateTest):
-    """The exact trinomial test, for independent records of one law and any delta.
-
-    Parameters
-    ----------
-    wins, losses : int
-        Of the candidate. Secret.
-    records : int
-        All of them.
-
-    Examples
-    --------
-    >>> not_worse, gate = Proposal(0.0, 0.06, 2000, 1000, -0.02), TrinomialGate(30, 30, 1000)
-    >>> gate.passes(not_worse, math.log(0.05)), gate.passes(not_worse, math.log(1e-4))
-    (True, False)
-    """
+    """The exact trinomial test, for independent records of one law and any delta."""
 
     wins: int = field(repr=False)
     losses: int = field(repr=False)
     records: int
 
     def passes(self, proposal: Proposal, log_level: float) -> bool:
-        """Whether a difference of at most delta is refuted; one of 0 by the sign test, as sharp and quicker."""
+        """Whether a difference of at most delta is refuted; one of 0 by the sign test, as narrow and quicker."""
         if proposal.delta == 0.0:
             return log_one_law_tail(self.wins, self.wins + self.losses, 0.5) <= log_level
         return difference_refuted(self.wins, self.losses, self.records, proposal.delta, log_level)
@@ -192,22 +157,8 @@ class BetGate(GateTest):
     """A constant bet against "better by at most delta", for independent records of any laws and any bounded losses.
 
     The wealth is ``prod (1 + l (z_i - delta))``, z_i in [-1, 1]; for models that are right or wrong and delta = 0 it is
-    the e-value ``exp(u S - K ln cosh u)`` with ``l = tanh u``. The bet is fixed by public numbers.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,) or Sums
-        ``(z + 1) / 2``, in [0, 1], or what is known of them. Secret, except for their number.
-    swapped : bool
-        Whether the test is of the opposite difference: of ``1 - x`` for x, which is exact on the grid of the values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> proposal = Proposal(0.03, 0.05, 2000, 1000)
-    >>> gate = BetGate(np.repeat([0.5, 1.0, 0.0], [950, 40, 10]))
-    >>> gate.passes(proposal, math.log(0.02)), gate.passes(proposal, math.log(1e-6))
-    (True, False)
+    the e-value ``exp(u S - K ln cosh u)`` with ``l = tanh u``. The bet is fixed by public numbers. `values` are
+    ``(z + 1) / 2``; `swapped` takes ``1 - x`` for x, which is exact on their grid.
     """
 
     values: NDArray[np.float64] | Sums = field(repr=False)
@@ -233,27 +184,10 @@ class BetGate(GateTest):
 
 @dataclass(frozen=True, slots=True)
 class GroupGate(GateTest):
-    """A bet on the sums of independent groups, or Chernoff's bound from their sizes: what public numbers prefer.
+    """A bet on the sums of independent groups, or Chernoff's bound from their sizes, by choice of public numbers.
 
-    Parameters
-    ----------
-    values : GroupSums or None
-        Of ``(z + 1) / 2``. Secret; ``None`` for what is foreseen.
-    normal : bool
-        Whether normal limits, which are approximate, test where public numbers allow them.
-    swapped : bool
-        Whether the values are of the opposite difference.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from thresholdout.limits.group_sums import GroupSizes, GroupSums
-    >>> from thresholdout.mechanisms.base import Grouped
-    >>> groups = Grouped(np.repeat(np.arange(200), 5), GroupSizes([(5, 200)]), 0.1, 700.0, 200.0)
-    >>> proposal = Proposal(0.1, 0.16, 700, 700, groups=groups)
-    >>> gate = GroupGate(GroupSums(np.repeat([2.5, 4.0, 2.0], [120, 70, 10]), np.full(200, 5.0), 1))
-    >>> gate.passes(proposal, math.log(0.005)), round(gate.needed(proposal, math.log(0.005)), 1)
-    (True, 3.3)
+    `values` are sums of ``(z + 1) / 2``, ``None`` for a prediction. `normal` limits, which are approximate, test where
+    public numbers allow them.
     """
 
     values: GroupSums | None = field(default=None, repr=False)
@@ -261,7 +195,7 @@ class GroupGate(GateTest):
     swapped: bool = False
 
     def passes(self, proposal: Proposal, log_level: float) -> bool:
-        """Compare the wealth, or the limit, with what is needed."""
+        """Compare the wealth, or the limit, with the required one."""
         assert proposal.groups is not None
         assert self.values is not None
         n = self.values.size
@@ -301,7 +235,7 @@ class GroupGate(GateTest):
 
 
 def _placed(proposal: Proposal, groups: Grouped, log_level: float) -> tuple[float, float]:
-    """Return the bet against the null mean, 0 for the test by sizes, and how far above it the mean has to be."""
+    """Return the bet against the null mean, 0 for the test by sizes, and the required distance of the mean above it."""
     null = _null(proposal)
     bet, mean = bet_against(
         null,
@@ -317,23 +251,7 @@ def _placed(proposal: Proposal, groups: Grouped, log_level: float) -> tuple[floa
 
 @dataclass(frozen=True, slots=True)
 class EntropyGate(GateTest):
-    """A limit from relative entropy, for records that depend on each other and have N effective ones.
-
-    Parameters
-    ----------
-    mean : float
-        Of ``(z + 1) / 2`` over the holdout. Secret.
-    effective : float
-        N; see `graphs.DependenceModel.effective_records`.
-    rounding : float
-        By how much `mean` may be off; see `thresholdout.data.values.record_rounding`.
-
-    Examples
-    --------
-    >>> proposal = Proposal(0.3, 0.4, 2000, 200)
-    >>> EntropyGate(0.65, 200).passes(proposal, -4.0), EntropyGate(0.52, 200).passes(proposal, -4.0)
-    (True, False)
-    """
+    """A limit from relative entropy, for dependent records with N effective ones; `rounding` is of the mean."""
 
     mean: float = field(repr=False)
     effective: float
@@ -356,22 +274,9 @@ class EntropyGate(GateTest):
 
 @dataclass(frozen=True, slots=True)
 class HoeffdingGate(GateTest):
-    """Hoeffding's limit, for records that depend on each other and have a variance inflation only.
+    """Hoeffding's limit, for records that depend on each other and have only a variance inflation; N is ``n / Lambda``.
 
-    A dependence model says ``ln E exp(u (q - E q)) <= u^2/(8 N)`` for every u, so ``P(q - E q >= t) <= exp(-2 N t^2)``.
-
-    Parameters
-    ----------
-    mean, rounding : float
-        As for `EntropyGate`. The mean is secret.
-    records : float
-        N, ``n / Lambda``; see `graphs.DependenceModel.variance_inflation`.
-
-    Examples
-    --------
-    >>> proposal = Proposal(0.3, 0.4, 2000, 200)
-    >>> HoeffdingGate(0.65, 200).passes(proposal, -8.99), HoeffdingGate(0.65, 200).passes(proposal, -9.01)
-    (True, False)
+    By the dependence model ``ln E exp(u (q - E q)) <= u^2/(8 N)`` for every u, so ``P(q - E q >= t) <= exp(-2 N t^2)``.
     """
 
     mean: float = field(repr=False)
@@ -393,7 +298,7 @@ class HoeffdingGate(GateTest):
 
 
 def _null(proposal: Proposal) -> float:
-    """Return the mean of ``(z + 1) / 2`` that bets are placed against, below 1; rounding is for who tests."""
+    """Return the null mean of ``(z + 1) / 2`` for bets, below 1; the tests add rounding."""
     return min(0.5 * (1.0 + proposal.delta), math.nextafter(1.0, 0.0))
 
 
@@ -401,7 +306,7 @@ _HALF: Final = math.log(0.5)
 
 
 def _normal_tail(log_level: float) -> float:
-    """Return the number of standard deviations that a normal variable exceeds with some probability."""
+    """Return the upper normal quantile of a level."""
     from scipy.special import ndtri_exp
 
     return -float(ndtri_exp(log_level))

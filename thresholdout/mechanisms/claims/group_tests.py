@@ -3,9 +3,8 @@
 `BlockBetTest` does so for a series whose alternating blocks are independent. Where normal limits were declared,
 `GroupNormalTest` takes these wherever public numbers allow; they are approximate.
 
-Which of both tests an end is decided by public numbers: by the limit that each is expected to give at the claim's edge
-and level. So both are events that the history fixes. PROOFS.md of `thresholdout.limits`, "Bets on group sums" and "Own
-sizes".
+Public numbers choose the test of an end: the one with the better expected limit at the claim's edge and level. So both
+are events that the history fixes. PROOFS.md of `thresholdout.limits`, "Bets on group sums" and "Own sizes".
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ __all__ = ["BlockBetTest", "GroupBetTest", "GroupNormalTest", "own_sizes"]
 
 _LUCK: Final = 1.0  # standard deviations of the groups' squares, in a claim
 _WIDER: Final = 1.7  # times the variance, after a claim that was too narrow
-_ROUNDS: Final = 3
+_ROUNDS: Final = 3  # of a fixed point: the noise's charge depends on the bet, and the bet on the charge
 _NOTHING: Final = 1e-9  # ends below are 0
 _FEW: Final = 20  # training groups, below which their correlation is no guide
-_SPARE: Final = 0.02  # of a stated limit's level, for an exact one where normal ones are not allowed as far out
-_FAR: Final = 2.0  # times the distance of an end from the mean: stated normal limits are looked for up to there
+_SPARE: Final = 0.02  # of a stated limit's level, for an exact one where normal ones are not allowed at its distance
+_FAR: Final = 2.0  # times the distance of an end from the mean: stated normal limits are sought up to there
 _ROOM: Final = 0.7  # times that distance, by which the run reaches beyond the end: else a surprise costs a wide limit
 _NORMAL: Final = -1.0  # in place of a bet: the normal test
 _CLEARLY: Final = 0.7  # of the distance that a normal law with correlation 1 gives: bets that reach it are taken
@@ -53,20 +52,8 @@ def own_sizes(steps: int, sizes: GroupSizes) -> Limit:
 class GroupBetTest(TwoEnds):
     """Claims about a mean over groups of records.
 
-    Parameters
-    ----------
-    steps : int
-        Steps in the range.
-    values : GroupSums or None
-        Secret; ``None`` where only what is public is asked for.
-    grouped : Grouped
-        What is public of the groups.
-    variance : float or None
-        Expected of a value; ``None`` for values that are 0 or 1, where the mean says it.
-    common : float
-        The value that most records are expected to have, in (0, 1), where they are not.
-    times : float
-        By how much the variance is taken to be larger.
+    `values` are ``None`` for public numbers only. Without a `variance` values are 0 or 1, and the mean determines it;
+    otherwise most records are expected to have the value `common`. `times` multiplies the variance.
     """
 
     _root: ClassVar[float] = 1.0  # power of the groups' wealth that is tested
@@ -94,16 +81,16 @@ class GroupBetTest(TwoEnds):
         return type(self)(self.steps, self._values, self._grouped, self._variance, self._common, _WIDER * self._times)
 
     def by_sizes(self, value: int) -> MeanTest:
-        """Return how claims are tested by the groups' sizes alone."""
+        """Return the tests of claims by the groups' sizes alone."""
         return MeanTest(self.steps, value, self._limit)
 
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
-        """Return the ends that the edges have, each by the better test."""
+        """Return the ends of the edges, each by the better test."""
         low = self._place(lo / self.steps, log_level, scales, upper=False)[0]
         return low, mirror(self._place(hi / self.steps, log_level, scales, upper=True)[0])
 
     def ends(self, log_level: float, expected: float) -> tuple[int, int]:
-        """Return the limits of both sides, rounded outwards to the grid."""
+        """Return the limits of both sides, rounded conservatively to the grid."""
         limits = [self._stated(log_level, expected, upper=upper) for upper in (False, True)]
         return math.floor(limits[0] * self.steps), self.steps - math.floor(limits[1] * self.steps)
 
@@ -195,7 +182,7 @@ class GroupBetTest(TwoEnds):
         return self._exactly(mean, log_level, upper, *self._best(mean, log_level, (), upper, 0.0))
 
     def _exactly(self, mean: float, log_level: float, upper: bool, end: float, bet: float) -> float:
-        """Return the limit of an exact test that is expected to be at an end; a bet of 0 stands for own sizes."""
+        """Return the limit of an exact test whose expected place is an end; a bet of 0 stands for own sizes."""
         if self._values is None:
             return end
         if bet == 0.0:
@@ -216,7 +203,7 @@ class GroupBetTest(TwoEnds):
         return [(inflation - 1.0) / max(1, largest - 1) for inflation in inflations]
 
     def _charge(self, bet: float, scales: Scales) -> float:
-        """Return what the noise adds to the logarithm of the wealth that is needed."""
+        """Return the noise's charge on the logarithm of the required wealth."""
         slope = self._root * bet * self._grouped.sizes.n
         return sum(log_laplace_moment(slope, scale) for scale in scales)
 
@@ -224,25 +211,8 @@ class GroupBetTest(TwoEnds):
 class BlockBetTest(GroupBetTest):
     """Claims about a mean over a series, of which every second block is independent of the others like it.
 
-    Either the root of the wealth of bets on block sums tests an end, or a limit that knows nothing of the values:
-    public numbers say which. PROOFS.md of `thresholdout.limits`, "Alternating blocks".
-
-    Parameters
-    ----------
-    steps : int
-        Steps in the range.
-    values : BlockSums or None
-        Secret; ``None`` where only what is public is asked for.
-    blocks : Blocks
-        What is public of the blocks.
-    limit : Limit
-        The other one.
-    variance : float or None
-        Expected of a value; ``None`` for values that are 0 or 1, where the mean says it.
-    common : float
-        The value that most records are expected to have, in (0, 1), where they are not.
-    times : float
-        By how much the variance is taken to be larger.
+    Either the root of the wealth of bets on block sums tests an end, or `limit`, which does not use the values: public
+    numbers choose. PROOFS.md of `thresholdout.limits`, "Alternating blocks". Other parameters as for `GroupBetTest`.
     """
 
     _root: ClassVar[float] = 0.5
@@ -290,7 +260,7 @@ class GroupNormalTest(GroupBetTest):
         return self._values.mirrored() if upper else self._values
 
     def _best(self, mean: float, log_level: float, scales: Scales, upper: bool, luck: float) -> tuple[float, float]:
-        """Return the end of the test that is taken, and the bet."""
+        """Return the end of the chosen test, and the bet."""
         test = self._normal(upper)
         if test is not None and mean > _NOTHING and (nats := test.nats(log_level)) < math.inf:
             end, _ = self._bet(min(mean, 1.0 - 0.5 / self._grouped.sizes.n), nats, upper, luck)
@@ -310,8 +280,8 @@ class GroupNormalTest(GroupBetTest):
     def _stated(self, log_level: float, expected: float, *, upper: bool) -> float:
         """Return the largest refuted edge of a run of edges that allow normal limits; below the run, an exact limit.
 
-        The run is fixed before the records are looked at, and the limit is above the truth only where the smallest edge
-        above the truth is refuted. A small share of the level is for the exact limit.
+        The run is fixed before the records are evaluated. The limit is above the estimand only where the smallest edge
+        above the estimand is refuted. A small share of the level is for the exact limit.
         """
         mean, test = 1.0 - expected if upper else expected, self._normal(upper)
         level = log_level + math.log1p(-_SPARE)

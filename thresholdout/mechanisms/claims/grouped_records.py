@@ -1,4 +1,4 @@
-"""What is public of a guard's groups: which record is in which, and how alike training values are inside of them."""
+"""Public numbers of a guard's groups: the group of each record, and the correlation of training values in them."""
 
 from __future__ import annotations
 
@@ -41,22 +41,7 @@ def grouped_records(model: DependenceModel, train: Any) -> GroupedRecords | None
 
 
 class GroupedRecords:
-    """The groups of both parts of a guard.
-
-    Parameters
-    ----------
-    model : graphs.Groups
-        Of the holdout.
-    train : ndarray of int or None
-        Number of each training record's group.
-
-    Examples
-    --------
-    >>> from graphs import Groups
-    >>> found = GroupedRecords(Groups([0, 0, 1, 1]), np.array([0, 0, 1, 1]))
-    >>> found.known(np.array([1.0, 1.0, 0.0, 0.0]), (0.0, 1.0)).correlation
-    1.0
-    """
+    """The groups of both parts of a guard: a model of the holdout's, and the number of each training record's group."""
 
     def __init__(self, model: Groups, train: NDArray[np.int64] | None) -> None:
         self._index = model.groups
@@ -82,7 +67,7 @@ class GroupedRecords:
         among: NDArray[np.bool_] | None = None,
         differences: bool = False,
     ) -> Grouped:
-        """Return what is public of the groups of a query; of differences, the training records with one count."""
+        """Return the public numbers of a query's groups; for differences, of training records with a count."""
         index, sizes, holdout = self._index, self._sizes, self._holdout
         if among is not None:
             index = np.unique(index[among], return_inverse=True)[1].astype(np.int64)
@@ -111,7 +96,7 @@ class GroupedRecords:
 
 
 def bets_win(blocks: float, others: float) -> bool:
-    """Whether bets on blocks win clearly, from the variance of a mean of blocks and from that of other limits."""
+    """Whether bets on blocks win clearly, from the variances of a mean of blocks and of other limits."""
     return 2.0 * blocks <= _CLEARLY * others
 
 
@@ -123,37 +108,22 @@ def blocked_records(model: DependenceModel) -> BlockedRecords | None:
 
 
 class BlockedRecords:
-    """The alternating blocks of a guard's holdout.
-
-    Parameters
-    ----------
-    model : graphs.MovingWindow
-        Of the holdout.
-
-    Examples
-    --------
-    >>> from graphs import MovingWindow
-    >>> blocked = BlockedRecords(MovingWindow(6, 2))
-    >>> blocked.known(np.array([1.0, 0.0, 1.0, 0.0, 1.0, 0.0]), (0.0, 1.0))
-    Blocks(sizes=<GroupSizes: 3 groups, 6 records>, correlation=0.0, training=6.0, inflation=1.0, training_blocks=3.0)
-    >>> blocked.known(np.array([1.0, 1.0, 0.0, 0.0, 1.0, 1.0]), (0.0, 1.0)) is None  # blocks of copies: no gain
-    True
-    """
+    """The alternating blocks of a guard's holdout, whose records have a moving window."""
 
     def __init__(self, model: MovingWindow) -> None:
         self._index = model.alternating_blocks()
         self._counts = np.bincount(self._index).astype(np.float64)
         self._sizes = GroupSizes.of(np.bincount(self._index))
         self._length = max(1, round(model.n / self._counts.size))
-        self._inflation = model.n / model.effective_records()  # of the limits that know nothing of the values
+        self._inflation = model.n / model.effective_records()  # of the limits that do not use the values
 
     def known(
         self, values: object, bounds: tuple[float, float], tested: NDArray[np.intp] | None = None
     ) -> Blocks | None:
-        """Return what is public of the blocks; ``None`` where training values do not say that bets on them win.
+        """Return the public numbers of the blocks; ``None`` where training values do not show that bets on them win.
 
-        The training part is taken to be in the order of the series. A block and its neighbours have all records on
-        which one of it may depend: so the products of their deviations say how much a mean varies.
+        The training part is taken to be in the order of the series. All records on which a record may depend are in its
+        block and the two neighbours. So the products of their deviations estimate the variance of a mean.
         """
         if as_real(values) is not None or values is None:
             return None
@@ -184,7 +154,7 @@ class BlockedRecords:
 def expected_groups(
     index: NDArray[np.int64], sizes: GroupSizes, training_groups: int, holdout: NDArray[np.float64] | None = None
 ) -> Grouped:
-    """Return what is public of groups where no single training values are known."""
+    """Return the public numbers of groups without single training values."""
     training = sizes.effective(ALIKE) * training_groups / sizes.groups
     return Grouped(index, sizes, None, training, float(training_groups), counts=holdout)
 
@@ -192,14 +162,7 @@ def expected_groups(
 def known_of_sums(
     sizes: GroupSizes, n: int, mean: float, square: float, sums: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> Grouped:
-    """Return what is public of groups of which no record is in memory.
-
-    Examples
-    --------
-    >>> from thresholdout.limits.group_sums import GroupSizes
-    >>> known_of_sums(GroupSizes([(2, 2)]), 4, 0.5, 2.0, np.array([2.0, 0.0]), np.array([2.0, 2.0])).correlation
-    1.0
-    """
+    """Return the public numbers of groups of which no record is in memory."""
     found = _correlated(float(n), mean, square, sums, counts)
     return Grouped(np.zeros(0, dtype=np.int64), sizes, *found, TrainingGroups(sums, counts))
 
@@ -234,7 +197,7 @@ def _total(squares: NDArray[np.float64]) -> float:
 def _correlated(
     n: float, mean: float, square: float, sums: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> tuple[float | None, float, float]:
-    """Return the first three of what `_alike` does, whatever the order of the groups.
+    """Return the first three results of `_alike`, for any order of the groups.
 
     The squared deviation of a group's sum has the expectation ``s v (1 + (s - 1) rho)``. All pairs of a group count
     together, so that the variance of a mean over such groups comes out right whatever depends on their sizes.

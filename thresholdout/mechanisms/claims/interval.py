@@ -1,17 +1,17 @@
-"""An interval that is claimed about one mean: how it is tested, and what it says when the test passes.
+"""A claim about one mean: its test, and the interval that it stands for.
 
 A claim has edges lo and hi, in steps of a grid from 0 to ``steps`` on which the holdout's value is expected, and stands
-for an interval of truths. Its test has two halves, each with its own noise, and the edges share theirs (delta). For a
-count or a mean K, see `thresholdout.limits.binomial`:
+for an interval of estimands. Its test has two halves, each with its own noise, and the edges share theirs (delta). For
+a count or a mean K, see `thresholdout.limits.binomial`:
 
     K + gamma > hi + delta:    *above*
-    K - gamma' < lo - delta:   *below* (looked at only if not above)
+    K - gamma' < lo - delta:   *below* (tested only if not above)
     otherwise:                 *confirmed*
 
-If the truth is above the interval, the claim is confirmed only if ``K <= hi + (delta - gamma)``; the interval is such
-that this has at most the probability w, and the same below. A false claim is false on one known side, so both sides
-have w. For values of which the variance is small, both halves are bets against the ends of the interval instead, see
-`thresholdout.limits.bets`: with a truth above the upper end, the bet against it has to win 1/w.
+If the estimand is above the interval, the claim is confirmed only if ``K <= hi + (delta - gamma)``; the interval is
+such that this has at most the probability w, and the same below. A false claim is false on one known side, so both
+sides have w. For values of small variance, both halves are bets against the ends of the interval instead, see
+`thresholdout.limits.bets`: with an estimand above the upper end, the bet against it has to win 1/w.
 """
 
 from __future__ import annotations
@@ -72,73 +72,42 @@ Limit: TypeAlias = "Callable[[int, float, Scales], float]"
 # Standard deviations of the variance. With 3, and claims that reach a tenth farther than predictions say, fewer claims
 # fail, but first comparisons are 7 % wider, the first 20 by 4 %, 100 by nothing (simulated; 3 and 8 % of them differ).
 _LUCK: Final = 2.0
-_WIDER: Final = 1.7  # times the variance
-_ROUNDS: Final = 3
+_WIDER: Final = 1.7  # times the variance, after a claim that was too narrow
+_ROUNDS: Final = 3  # of a fixed point: the noise's charge depends on the bet, and the bet on the charge
 _NOTHING: Final = 1e-9  # ends below are 0
 
 
 class Claim(ABC):
-    """How claims about one query are read and tested.
-
-    Attributes
-    ----------
-    steps : int
-        The edges of a claim are from 0 to this.
-    others : int
-        Outcomes besides *confirmed*.
-    """
+    """The tests of claims about one query, with edges from 0 to `steps` and `others` outcomes besides *confirmed*."""
 
     steps: int
     others: int = 2
 
     @abstractmethod
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
-        """Return what a claim stands for, in units of the range: public numbers only."""
+        """Return the interval of a claim, in units of the range: public numbers only."""
 
     @abstractmethod
     def outcome(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
-        """Test a claim: secret numbers too."""
+        """Test a claim, with secret numbers."""
 
     def wider(self) -> Self:
-        """Return how claims are read and tested after one that was too narrow."""
+        """Return the tests after a claim that was too narrow."""
         return self
 
 
 class TwoEnds(Claim):
-    """Claims whose test looks at more than one number, so that a list states both ends of an interval."""
+    """Claims whose test uses more than one number, so that a list states both ends of an interval."""
 
     others: int = 3
 
     @abstractmethod
     def ends(self, log_level: float, expected: float) -> tuple[int, int]:
-        """Return an interval that is computed from the records, in steps: limits at a one-sided level.
-
-        Notes
-        -----
-        `expected`: of the value; public, and fixed before the records are looked at.
-        """
+        """Return limits from the records at a one-sided level, in steps; `expected` is public, and fixed before."""
 
 
 class MeanTest(Claim):
-    """Claims about a count or a mean.
-
-    Parameters
-    ----------
-    steps : int
-        Steps in the range.
-    value : int
-        K, in steps. Secret.
-    lower : callable
-        The lower limit of an edge; the upper one is its mirror.
-
-    Examples
-    --------
-    >>> claim = MeanTest(1000, 950, ones(1000))
-    >>> claim.outcome(940, 960, -4.0, (), (0, 0, 0)), claim.outcome(900, 949, -4.0, (), (0, 0, 0))
-    ('confirmed', 'above')
-    >>> claim.outcome(900, 949, -4.0, (), (UNITS // 500, 0, 0))  # an edge that noise has moved by two steps
-    'confirmed'
-    """
+    """Claims about a count or a mean K in steps; `lower` has the lower limit of an edge, and the upper is its mirror."""
 
     def __init__(self, steps: int, value: int, lower: Limit) -> None:
         self.steps = steps
@@ -172,26 +141,10 @@ class MeanTest(Claim):
 class BetTest(TwoEnds):
     """Claims about a mean of independent values, tested by constant bets against both ends.
 
-    Parameters
-    ----------
-    steps : int
-        Steps in the range.
-    values : ndarray of shape (n,) or Sums
-        In [0, 1], or what is known of them. Secret, except for their number.
-    variance : float
-        Expected of a value; public.
-    common : float
-        The value that most records are expected to have, in (0, 1): a half for differences of two models.
-    times : float
-        By how much the variance is taken to be larger: more after each claim that was too narrow.
-    ordered : ndarray of shape (n,), optional
-        The values in a random order, where they have one law: stated limits are those of predictable bets then.
-
-    Notes
-    -----
-    A claim that is not confirmed although the mean is inside, as far as its noise tells, is *wide*: the variance that
-    is seen can be larger than expected. So bets are placed for one that is two standard deviations larger, for values
-    that are common, but for a few that are 0 or 1.
+    A claim that is not confirmed although the mean is inside, by its noisy comparison, is *wide*: the observed variance
+    can be larger than expected. So bets are placed for one that is two standard deviations larger, for values that are
+    `common`, but for a few that are 0 or 1. `times` multiplies the variance, more after each claim that was too narrow.
+    `ordered` are values of one law in a random order: stated limits are then those of predictable bets.
     """
 
     def __init__(
@@ -219,12 +172,12 @@ class BetTest(TwoEnds):
         return BetTest(self.steps, self._values, self._variance, self._common, _WIDER * self._times)
 
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
-        """Return the edges, less and plus what a good bet needs."""
+        """Return the edges, less and plus the expected radius of a good bet."""
         low = self._place(lo / self.steps, log_level, scales)[0]
         return low, mirror(self._place(hi / self.steps, log_level, scales, upper=True)[0])
 
     def ends(self, log_level: float, expected: float) -> tuple[int, int]:
-        """Return the limits of two bets, rounded outwards to the grid."""
+        """Return the limits of two bets, rounded conservatively to the grid."""
         limits = []
         if self._ordered is not None:
             limits = [
@@ -277,7 +230,7 @@ class BetTest(TwoEnds):
         return wins(self._values, bet, end, needed, mirrored=upper)
 
     def _charge(self, bet: float, scales: Scales) -> float:
-        """Return what the noise adds to the logarithm of the wealth that is needed."""
+        """Return the noise's charge on the logarithm of the required wealth."""
         return sum(log_laplace_moment(bet * self._values.size, scale) for scale in scales)
 
     def _most(self, scales: Scales) -> float:
@@ -303,7 +256,7 @@ def better(first: Limit, second: Limit) -> Limit:
 
 
 def hoeffding(steps: int, records: float) -> Limit:
-    """Return the limits for a mean of which a variance inflation is known; edges as in `entropy`."""
+    """Return the limits for a mean with a known variance inflation; edges as in `entropy`."""
     return lambda lo, level, scales: noisy_hoeffding_lower(
         (lo - 0.5) / steps, records, level, tuple(steps * scale for scale in scales), steps
     )

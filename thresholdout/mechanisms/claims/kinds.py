@@ -1,12 +1,9 @@
-"""Guards that make claims, as others see them: how they are made, certified and suited to records.
+"""Guards that make claims, as entries of the catalogue, and their expected widths at the likely score.
 
-A guard's session as it is expected to go: how wide its answers will be at the likely score.
-
-The guard's own first claims are followed, query by query, for training values that are what the guard takes them
-for: as far from the holdout's as sampling makes them. A claim is then not confirmed with the probability that its
-prediction says; what such an answer and the risk after it are is taken on the average. Searches over models whose
-training values flatter them, or whose order says nothing, differ from this by some ten per cent; nothing that is
-certified depends on it.
+The guard's own first claims are followed, query by query. Training values are taken as the guard takes them: as far
+from the holdout's as sampling makes them. A claim fails with the probability of its prediction; width and error budget
+after a failure are averaged in. Searches over models with flattering training values, or in an uninformative order,
+differ from this by some ten per cent. No guarantee depends on it.
 """
 
 from __future__ import annotations
@@ -40,17 +37,11 @@ __all__ = ["CLAIMS", "FOLD_CLAIMS", "FinalCheck", "claims_of", "guard_width", "i
 
 _AGAIN: Final = 0.15  # share of the error budget that a retry sets aside, as `score.search` does
 _STEP: Final = 1.5  # deviations by which it reaches beyond the first: half of the step there, for the width after cuts
-_BLOCK: Final = 16  # a block has at most this part of the queries before and after it: widths change little within
+_BLOCK: Final = 16  # a block has at most a 16th of the queries before and after it: widths change little within
 
 
 def guard_width(parameters: ClaimsParameters, n: int, queries: int, score: float, similarity: float = SHARED) -> float:
-    """Return half the length of a guard's interval, on the average over the queries.
-
-    Examples
-    --------
-    >>> round(guard_width(ClaimsParameters(queries=100), 1000, 100, 0.95), 3)
-    0.039
-    """
+    """Return half the length of a guard's interval, on average over the queries."""
     mechanism = ClaimsMechanism(parameters, n)
     state, known, total, asked = _start(mechanism), mechanism.typical(score), 0.0, 0
     while asked < queries:
@@ -70,13 +61,7 @@ def guard_width(parameters: ClaimsParameters, n: int, queries: int, score: float
 
 
 def list_width(parameters: ClaimsParameters, n: int, queries: int, score: float) -> float:
-    """Return half the length of an interval when all queries are asked together, and nothing after them.
-
-    Examples
-    --------
-    >>> round(list_width(ClaimsParameters(), 1000, 100, 0.95), 4)
-    0.0246
-    """
+    """Return half the length of an interval when all queries are fixed together, and none follows."""
     mechanism = ClaimsMechanism(parameters, n)
     state = _start(mechanism)
     claim = mechanism.first_claim(state, score, mechanism.typical(score)).claim
@@ -110,9 +95,9 @@ def _expected(first: FirstClaim, log_error_budget: float, similarity: float) -> 
 
 
 def _beyond(first: FirstClaim, similarity: float) -> tuple[float, float]:
-    """Return the probabilities with which the holdout's value is below and above the first claim.
+    """Return the probabilities that the holdout's value is below and above the first claim.
 
-    A guard takes it that two queries share half of their sampling variance, and that confirmed claims show this half. A
+    A guard assumes that two queries share half of their sampling variance, and that confirmed claims show this half. A
     larger part of a prediction's error is a query's own where they share less.
     """
     window, steps = first.window, first.claim.steps
@@ -137,12 +122,12 @@ def _learned(memory: PredictorState, first: FirstClaim, times: int) -> Predictor
     return dataclasses.replace(after, **{name: getattr(memory, name) + times * gain for name, gain in more.items()})
 
 
-_MANY: Final = 1000
+_MANY: Final = 1000  # queries before a final check, where their number is not declared
 
 
 @dataclass(frozen=True, slots=True)
 class FinalCheck:
-    """What a final check will be worth if every claim before it is confirmed.
+    """The expected value of a final check, if every claim before it is confirmed.
 
     Parameters
     ----------
@@ -172,13 +157,29 @@ class FinalCheck:
         return math.exp(lowered(math.fsum(math.log1p(-share - 2.0 * FAILURE_SHARE) for share in shares)))
 
     def half_width(self, expected: float) -> float:
-        """Return its half-width for a share of right predictions near a likely score, in (0, 1)."""
+        """Return its half-width for a share of right predictions near a likely score.
+
+        Parameters
+        ----------
+        expected : float
+            The likely score, in (0, 1).
+
+        Returns
+        -------
+        float
+            The larger side of its interval.
+
+        Raises
+        ------
+        InputError
+            When the score is out of range.
+        """
         risk = math.log1p(-self.parameters.confidence) - self.parameters.information_released + math.log(self.share)
         return ClaimsMechanism(self.parameters, self.n).final_half_width(risk, expected, chosen=self.chosen)
 
 
 _USUAL: Final = 100
-"""Queries of which the half-width of claims is expected, when their number is not declared."""
+"""Number of queries for the expected half-width of claims, when none is declared."""
 
 _CLAIMED: Final = (
     "limits for fixed queries by the dependence; the analyst is a function of the answers and his own coins"
@@ -196,18 +197,12 @@ _FOLDED: Final = (
 
 
 def claims_of(parameters: ClaimsParameters, n: int) -> ClaimsMechanism:
-    """Return the mechanism of some parameters: a leaderboard where clients have an allowance.
-
-    Examples
-    --------
-    >>> claims_of(ClaimsParameters(noise=0.0, allowance=24.0), 1000).name
-    'leaderboard'
-    """
+    """Return the mechanism of some parameters: a leaderboard where clients have an allowance."""
     return ClaimsMechanism(parameters, n) if parameters.allowance is None else LeaderboardMechanism(parameters, n)
 
 
 def is_unlimited(model: DependenceModel) -> bool:
-    """Whether nothing limits the deviation of a mean that is fixed in advance."""
+    """Whether nothing bounds the deviation of a mean that is fixed in advance."""
     from graphs import Independent
 
     if isinstance(model, Independent):
@@ -255,7 +250,7 @@ def _claims_of_others(parameters: ClaimsParameters, model: DependenceModel) -> s
 
 
 def _claims_suited(parameters: ClaimsParameters, by: Certifier[CertificateT]) -> ClaimsParameters:
-    """Say how the records depend on each other; refuse where nothing limits the deviation of a fixed mean."""
+    """Fill in the dependence of the records; refuse where nothing bounds the deviation of a fixed mean."""
     from graphs.models.out_of_fold import OutOfFold
 
     if isinstance(by.model, OutOfFold) or is_unlimited(by.model):
@@ -267,7 +262,7 @@ def _claims_suited(parameters: ClaimsParameters, by: Certifier[CertificateT]) ->
 
 
 def _folds_certified(parameters: FoldClaimsParameters, by: Certifier[CertificateT]) -> CertificateT:
-    """Certify claims about out-of-fold averages, by the numbers that the mechanism was given."""
+    """Certify claims about out-of-fold averages, by the mechanism's numbers."""
     from graphs.models.out_of_fold import OutOfFold
 
     model, why = by.model, ""

@@ -1,16 +1,16 @@
-"""A leaderboard: whoever submits says what he expects, and only a guess that is wrong costs anything.
+"""A leaderboard: each team states its expected score, and only a wrong guess costs anything.
 
-Participants know the training labels, so a score on the training part says what they choose it to say. Here it is a
-guess: the range is parted into cells, all of one width for a proportion's angle, the middle one around the guess, and
-the cell is told that the holdout's value is in. Each cell has a claim of its own and a share of the remaining error
-budget (PROOFS.md, B11): the cell of the guess nearly all of it, so that a good guess costs next to nothing, and the
-others a code that is longer for cells that are further off. No answer takes more than one letter, however wrong the
-guess is. Where records have groups a cell is two outcomes: with an interval that bets on group sums confirm, and with
-the wider one that the groups' sizes give.
+Participants know the training labels, so they can make a score on the training part say anything. Here it is a guess:
+the range is divided into cells, all of one width for a proportion's angle, the middle one around the guess, and the
+answer is the cell of the holdout's value. Each cell has a claim of its own and a share of the remaining error budget
+(PROOFS.md, B11). The cell of the guess has nearly all of it, so that a good guess costs next to nothing. The others
+share a code that is longer for more distant cells. No answer takes more than one outcome, however wrong the guess is.
+Where records have groups a cell is two outcomes: with an interval that bets on group sums confirm, and with the wider
+one from the groups' sizes.
 
-What is remembered of each client makes junk cheap for everybody else: how often his guesses were wrong (then being
-wrong again has a larger share), and how far off the last wrong one was (the next is moved by as much). What all answers
-of one client may tell together is limited by an allowance; nobody else's queries are refused for it.
+The memory of each client makes junk cheap for everybody else. It counts wrong guesses (another one then has a larger
+share), and keeps the distance of the last wrong one (the next is moved by as much). An allowance limits the information
+that all answers of one client release together; nobody else's queries are refused for it.
 """
 
 from __future__ import annotations
@@ -46,15 +46,16 @@ from thresholdout.noise.sources import NoiseSource, SystemNoise
 __all__ = ["AngleCells", "LeaderboardMechanism"]
 
 _LEAST_AHEAD: Final = 100
-"""Queries that are expected still, at least, where no number is declared."""
+"""Least number of further queries to expect, where none is declared."""
 
-_EVEN: Final = 0.2  # of the share for wrong guesses, by parts alike; the rest falls with the distance from the guess
-_WRONG: Final = 0.01  # of a wrong guess by somebody of whom nothing is known, at least
-_VAGUE: Final = 0.1  # of being in another cell, where nothing is guessed and the last answer stands in
-_RECALLED: Final = 1.5  # times the width, where an earlier answer says what is expected
+# All shares are valid as long as they sum to at most 1; these suit good guesses that are sometimes wrong.
+_EVEN: Final = 0.2  # of the share for wrong guesses, in equal parts; the rest falls with the distance from the guess
+_WRONG: Final = 0.01  # least share for a wrong guess by an unknown client
+_VAGUE: Final = 0.1  # share for another cell, where nothing is guessed and the last answer stands in
+_RECALLED: Final = 1.5  # times the width, where the expected value comes from an earlier answer
 _WIDE: Final = 0.01  # of a cell's share, for an interval by the sizes of groups, where bets on their sums are lost
 _NARROW: Final = math.log1p(-_WIDE)
-_ROUNDING: Final = 1.0 - 1e-9
+_ROUNDING: Final = 1.0 - 1e-9  # of a share, far above the rounding of their sum
 _NORMAL: Final = NormalDist()
 _SPREAD: Final = (0.7548776662466927, 0.5698402909980532)
 """Steps of a sequence that fills a square evenly: 1/p and 1/p**2 where p**3 = p + 1 (Roberts 2018)."""
@@ -64,24 +65,9 @@ _SPREAD: Final = (0.7548776662466927, 0.5698402909980532)
 class AngleCells:
     """Cells of the range, of one width for the angle asin sqrt(p), and each one's share of the error budget.
 
-    Attributes
-    ----------
-    edges : tuple of int
-        First step of each cell, and one more than the last step; increasing, or equal for a cell without steps.
-    middle : int
-        Number of the cell with the guess.
-    log_shares : tuple of float
-        Logarithms of their shares of the error budget, which sum to at most 1 less what is kept for failures.
-
-    Examples
-    --------
-    >>> cells = AngleCells.around(0.9, 0.1, 1000, 0.01)
-    >>> cells.edges[cells.middle : cells.middle + 2], cells.holding(905) == cells.middle
-    ((833, 952), True)
-    >>> round(sum(map(math.exp, cells.log_shares)), 4)
-    1.0
-    >>> [round(share, 1) for share in cells.log_shares[cells.middle :]]
-    [-0.0, -5.9, -6.8]
+    `edges` are the first step of each cell, and one more than the last step; increasing, or equal for a cell without
+    steps. `middle` is the cell with the guess. The shares, as logarithms, sum to at most 1 less the reserve for
+    failures.
     """
 
     edges: tuple[int, ...]
@@ -90,7 +76,7 @@ class AngleCells:
 
     @classmethod
     def around(cls, guess: float, reach: float, steps: int, share: float, *, even: bool = False) -> AngleCells:
-        """Part the range."""
+        """Divide the range."""
         angle = math.asin(math.sqrt(guess))
         below = max(0, math.ceil((angle - reach) / (2.0 * reach)))
         above = max(0, math.ceil((0.5 * math.pi - angle - reach) / (2.0 * reach)))
@@ -110,7 +96,7 @@ class AngleCells:
         return cls((*edges, steps + 1), below, tuple(lowered(math.log(one * _ROUNDING) + kept) for one in shares))
 
     def holding(self, value: int) -> int:
-        """Return the number of the cell that a value is in."""
+        """Return the number of a value's cell."""
         return next(cell for cell in range(len(self.log_shares)) if value < self.edges[cell + 1])
 
     def limits(self, cell: int) -> tuple[int, int]:
@@ -129,27 +115,7 @@ def _near(distance: int) -> float:
 
 
 class LeaderboardMechanism(ClaimsMechanism):
-    """Claims by cells around guesses, with an allowance for each client.
-
-    Parameters
-    ----------
-    parameters : ClaimsParameters
-        With an allowance.
-    n : int
-        Number of records.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms.claims import ClaimsParameters
-    >>> from thresholdout.noise.sources import SeededNoise
-    >>> mechanism, noise = LeaderboardMechanism(ClaimsParameters(noise=0.0, allowance=24.0), n=1000), SeededNoise(0)
-    >>> known = Known(binary=True, client="team 1")
-    >>> junk = mechanism.read([1, 0] * 500, 1000, (0, 1), "values", known)
-    >>> state, first = mechanism.step(mechanism.start(noise), 1.0, junk, noise)
-    >>> state, second = mechanism.step(state, 1.0, junk, noise)
-    >>> first.source, second.source, [round(limit, 2) for limit in second.interval]
-    ('holdout', 'train', [0.35, 0.67])
-    """
+    """Claims by cells around guesses, with an allowance for each client."""
 
     name: ClassVar[str] = "leaderboard"
     statistics: ClassVar[bool] = False
@@ -158,7 +124,7 @@ class LeaderboardMechanism(ClaimsMechanism):
     def step(
         self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource
     ) -> tuple[ClaimsState, Outcome]:
-        """Tell the cell of one query's value; see `Mechanism.step`."""
+        """Release the cell of one query's value; see `Mechanism.step`."""
         refuse_if(self.refusal(state))
         check_unit("train", train)
         known = holdout.known
@@ -185,7 +151,7 @@ class LeaderboardMechanism(ClaimsMechanism):
         *,
         wide: bool = False,
     ) -> tuple[ClaimsState, Outcome]:
-        """Tell the cell of a value of the holdout, in steps, and of groups whether bets on them were lost."""
+        """Release the cell of a value of the holdout, in steps, and of groups whether bets on them were lost."""
         client, newcomers = client_of(state, known.client), newcomers_of(state)
         guess = _guess(client, newcomers, train, known)
         cells = self.cells(state, train, known, claim.steps)
@@ -228,18 +194,11 @@ class LeaderboardMechanism(ClaimsMechanism):
         return AngleCells.around(guess, self._reach(client, state, known), steps, share, even=even)
 
     def first_half_width(self, score: float) -> float:
-        """Return half the length of the first answer's interval where the guess is right; see `Mechanism`.
-
-        Examples
-        --------
-        >>> from thresholdout.mechanisms.claims import ClaimsParameters
-        >>> round(LeaderboardMechanism(ClaimsParameters(noise=0.0, allowance=24.0), n=4000).first_half_width(0.85), 3)
-        0.032
-        """
+        """Return half the length of the first answer's interval where the guess is right; see `Mechanism`."""
         return self.next_half_width(self.start(SystemNoise()), score)
 
     def next_half_width(self, state: ClaimsState, score: float) -> float:
-        """Return half the length of the next interval of somebody whose guess is right; public numbers only."""
+        """Return half the length of the next interval of a client whose guess is right; public numbers only."""
         known = self.typical(score)
         claim = self._likely_test(score, known)
         cells = self.cells(state, score, known, claim.steps)
@@ -249,23 +208,15 @@ class LeaderboardMechanism(ClaimsMechanism):
         return 0.5 * (high - low)
 
     def right_guess_nats(self, state: ClaimsState) -> float:
-        """Return what a right guess releases, at most, where earlier guesses were right; public numbers only."""
+        """Return the largest information that a right guess releases after right ones; public numbers only."""
         narrow = 0.0 if self._groups is None else _NARROW
         return -math.log1p(-self._first_share(state)) - narrow - 2.0 * math.log1p(-2.0 * FAILURE_SHARE)
 
     def expected_session(self, teams: int, score: float, anticipation_error: float) -> ClaimsState:
-        """Return the state that is to be expected after one answer to each of some teams.
+        """Return the expected state after one answer to each of some teams.
 
         Teams have the same score. They guess it with an error that all of them share, beside the noise of both parts of
         the records, which runs through evenly spread quantiles.
-
-        Examples
-        --------
-        >>> from thresholdout.mechanisms.claims import ClaimsParameters
-        >>> mechanism = LeaderboardMechanism(ClaimsParameters(noise=0.0, allowance=24.0), n=10_000)
-        >>> states = [mechanism.expected_session(50, 0.85, error) for error in (0.0, 0.02)]
-        >>> [round(mechanism.next_half_width(state, 0.85), 3) for state in states]
-        [0.029, 0.036]
         """
         _, effective, training = self._sizes(self.typical(score))
         coin = math.sqrt(score * (1.0 - score))
@@ -288,10 +239,10 @@ class LeaderboardMechanism(ClaimsMechanism):
         return claim
 
     def client_refusal(self, state: ClaimsState, known: Known) -> BudgetExhausted | None:
-        """Return why whoever asks this may ask no more, or ``None``: the longest outcome must fit the allowance.
+        """Return why this client may send no more queries, or ``None``: the longest outcome must fit the allowance.
 
-        A query without a client is the organiser's, who has none. A failure, which is a longer outcome, may exceed
-        the allowance once: only after it is the client refused.
+        A query without a client is the organiser's, who has no allowance. A failure, which is a longer outcome, may
+        exceed the allowance once: only after it is the client refused.
         """
         allowance = self.parameters.allowance
         assert allowance is not None
@@ -303,13 +254,13 @@ class LeaderboardMechanism(ClaimsMechanism):
         share, even = self._share(client, state, known)
         cells = math.ceil(0.25 * math.pi / self._reach(client, state, known)) + 1
         longest = math.log(cells) if even else max(-math.log(_EVEN * share / cells), -math.log1p(-share))
-        longest -= 2.0 * math.log1p(-2.0 * FAILURE_SHARE)  # what is kept for failures, and more than all rounding
+        longest -= 2.0 * math.log1p(-2.0 * FAILURE_SHARE)  # the reserve for failures, and more than all rounding
         longest -= 0.0 if known.groups is None else math.log(_WIDE)
         asked = round(client.asked)
         return BudgetExhausted("allowance", asked, asked) if client.released + longest > allowance else None
 
     def failed(self, before: ClaimsState, after: ClaimsState, known: Known) -> ClaimsState:
-        """Count what a failure tells among what its client was told."""
+        """Count the information that a failure releases to its client."""
         return credited(after, known.client, before.log_error_budget - after.log_error_budget)
 
     def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
@@ -326,7 +277,7 @@ class LeaderboardMechanism(ClaimsMechanism):
     def _interval(
         self, claim: MeanTest | GroupBetTest, cells: AngleCells, cell: int, log_level: float
     ) -> tuple[float, float]:
-        """Return what is claimed about a cell: limits from its first and from its last step."""
+        """Return the claim about a cell: limits from its first and from its last step."""
         low, high = claim.interval(*cells.limits(cell), log_level, ())
         rounding = record_rounding(self._n)
         return max(0.0, low - rounding), min(1.0, high + rounding)
@@ -334,8 +285,8 @@ class LeaderboardMechanism(ClaimsMechanism):
     def _reach(self, client: Client, state: ClaimsState, known: Known) -> float:
         """Return half the width of cells, as an angle: so many deviations that hardly any good guess is wrong.
 
-        A guess that comes from an earlier answer is off by up to half a cell. What is expected of a difference is no
-        value of the training part: cells are as narrow as the noise of the holdout, and a collapse is in another one.
+        A guess that comes from an earlier answer is off by up to half a cell. The expected difference is no value of
+        the training part: cells are as narrow as the noise of the holdout, and a collapse is in another one.
         """
         _, effective, training = self._sizes(known)
         deviation = 0.5 * math.sqrt(1.0 / effective + (0.0 if known.difference else 1.0 / training))
@@ -348,7 +299,7 @@ class LeaderboardMechanism(ClaimsMechanism):
         return math.sqrt(2.0 * math.log(max(left / 1.5, 1.5)))
 
     def _first_share(self, state: ClaimsState) -> float:
-        """Return the share of the error budget for other cells than that of a guess of which nothing is known."""
+        """Return the share of the error budget for other cells than that of an unknown client's guess."""
         return max(_WRONG, math.erfc(self._deviations(state) / math.sqrt(2.0)))
 
     def _share(self, client: Client, state: ClaimsState, known: Known) -> tuple[float, bool]:
@@ -363,9 +314,9 @@ class LeaderboardMechanism(ClaimsMechanism):
 
 
 def _guess(client: Client, newcomers: Newcomers, train: float, known: Known) -> float:
-    """Return where the value is expected: what is given, moved by as much as guesses were off before.
+    """Return the expected value: the given guess, moved by the error of earlier guesses.
 
-    Nobody knows whether a client that was told so corrects its guesses itself: its last answer decides.
+    Nobody knows whether a client that has seen this error corrects its guesses itself: its last answer decides.
     """
     if known.difference:
         return train
@@ -379,7 +330,7 @@ def _guess(client: Client, newcomers: Newcomers, train: float, known: Known) -> 
 
 
 def _learned(client: Client, shift: float, off: float, distance: int, told: float, known: Known, nats: float) -> Client:
-    """Return what is remembered of a client after an answer.
+    """Return the memory of a client after an answer.
 
     In the next cell the value is likely to be near the guess, which may have been a good one: half of the way.
     """

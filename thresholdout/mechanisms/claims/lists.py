@@ -1,17 +1,17 @@
 """Queries that were fixed together: one node, one claim for each, stated directly.
 
-The claims of a list are intervals that are computed from the records, each two-sided at ``w/k``: with
+The claims of a list are intervals that are computed from the records, each two-sided at ``w/k``, with
 
-    w = (1 - reserve - 2 FAILURE_SHARE) R
+    w = (1 - reserve - 2 FAILURE_SHARE) R.
 
-the probability that any of them is false is at most w, by the union bound, and that holds on the branches where all are
-true as well, so what is left for later queries is shared among the outcomes (PROOFS.md, B7): what is told about
-query i is a number K_i out of countably many, coded by a law q_i that the history fixes, and leaves
+By the union bound the probability that any of them is false is at most w. That holds on the branches where all are true
+as well, so the outcomes share the budget for later queries (PROOFS.md, B7): the release about query i is a number K_i
+out of countably many, coded by a law q_i that the history fixes, and leaves
 
     R_outcome = reserve R prod_i q_i(K_i),    which sums to at most reserve R over all outcomes.
 
-A list is as narrow as queries that were written down before anything was seen. What comes after it pays for what it
-has told, about as much as its values are surprising; nothing is left with ``reserve = 0``.
+A list is as narrow as queries that were written down before any answer. Later queries pay for its release, about as
+much as its values are surprising; nothing remains with ``reserve = 0``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
 __all__ = ["FEW", "NOTHING", "PRECISE", "Told", "after_list", "after_release", "cell_nats", "ends_nats", "list_level"]
 
 NOTHING: Final = -1e9
-"""Logarithm of a risk with which nothing can be said any more."""
+"""Logarithm of an exhausted error budget."""
 
 FEW: Final = 5
 """Declared queries up to which a comparison is stated directly where that is narrower on average."""
@@ -40,17 +40,7 @@ _PLAIN: Final = 0.05  # share of the code for values that no prediction expected
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is told about one query of a list.
-
-    Attributes
-    ----------
-    value : float
-        In units of the range.
-    interval : tuple of float
-        Two-sided, at the level of each query of the list.
-    nats : float
-        Code length of what is told.
-    """
+    """The release about one query of a list: its value, its interval at each query's level, and its code length."""
 
     value: float
     interval: tuple[float, float]
@@ -58,24 +48,12 @@ class Told:
 
 
 def list_level(log_error_budget: float, queries: int, reserve: float) -> float:
-    """Return the logarithm of the one-sided level of each query.
-
-    Examples
-    --------
-    >>> round(math.exp(list_level(math.log(0.05), 10, 0.0)), 6)
-    0.0025
-    """
+    """Return the logarithm of the one-sided level of each query."""
     return lowered(log_error_budget + math.log1p(-reserve - 2.0 * FAILURE_SHARE) - math.log(2 * queries))
 
 
 def after_list(log_error_budget: float, reserve: float, told: Sequence[Told]) -> float:
-    """Return the logarithm of what is left.
-
-    Examples
-    --------
-    >>> after_list(math.log(0.05), 0.0, []) == NOTHING
-    True
-    """
+    """Return the logarithm of the error budget after a list."""
     if reserve <= 0.0:
         return NOTHING
     nats = math.fsum(item.nats for item in told) * (1.0 + 1e-12) + 1e-9
@@ -83,26 +61,12 @@ def after_list(log_error_budget: float, reserve: float, told: Sequence[Told]) ->
 
 
 def cell_nats(value: int, made: Prediction, steps: int) -> float:
-    """Return the code length of a number of steps: near the prediction, or anywhere.
-
-    Examples
-    --------
-    >>> made = Prediction(0.9, 0.01, (0.0, 0.0), 1e-4, 1.0, 0.9)
-    >>> round(cell_nats(900, made, 1000), 2), round(cell_nats(300, made, 1000), 2)
-    (3.96, 9.9)
-    """
+    """Return the code length of a number of steps: near the prediction, or anywhere."""
     return _nats(value, made.mean * steps, 2.0 * made.deviation * steps, steps)
 
 
 def ends_nats(low: int, high: int, made: Prediction, steps: int, reach: tuple[float, float], doubt: float) -> float:
-    """Return the code length of both ends of an interval: the lower one near where it is expected, then the width.
-
-    Examples
-    --------
-    >>> made = Prediction(0.5, 0.004, (0.0, 0.0), 1e-5, 1.0, 0.5)
-    >>> round(ends_nats(999, 1059, made, 2048, (0.485, 0.515), 0.2), 1)
-    8.0
-    """
+    """Return the code length of both ends of an interval: the lower one near its expected place, then the width."""
     width = (reach[1] - reach[0]) * steps
     deviation = max(1.0, 2.0 * doubt * width)
     return _nats(low, reach[0] * steps, 2.0 * made.deviation * steps, steps) + _nats(
@@ -122,17 +86,11 @@ def _nats(value: int, mean: float, deviation: float, steps: int) -> float:
     return -math.log((1.0 - _PLAIN) * mass * (1.0 - 1e-9) + _PLAIN / (steps + 1)) + 1e-9
 
 
-_LEAST: Final = 1e-290  # of which the price of a look can be computed
+_LEAST: Final = 1e-290  # smallest error budget at which the price of a release can be computed
 
 
 def after_release(log_error_budget: float, nats: Callable[[float], float]) -> float:
-    """Return the logarithm of the error budget that a look leaves, rounded down.
-
-    Examples
-    --------
-    >>> round(after_release(-3.0, lambda risk: 2.0), 9), after_release(-3.0, lambda risk: float("inf"))
-    (-5.0, -1000000000.0)
-    """
+    """Return the logarithm of the error budget after another release, rounded down."""
     risk = math.exp(log_error_budget)
     cost = nats(risk) if risk >= _LEAST else math.inf
     return max(NOTHING, lowered(log_error_budget - cost * (1.0 + 1e-12)))

@@ -1,10 +1,10 @@
 """Thresholdout with one number: claims about the holdout, paid from the remaining error budget.
 
-For each query a claim is made: its value is within some distance of what the training value and earlier answers
-say. A claim that is confirmed is the answer, and costs only what was set aside for the other outcomes; if it is not,
-the direction is told and the next claim is made. PROOFS.md, "The remaining error budget", has the theorem: the
-probability that any confirmed claim is false is at most beta, whoever asks, whatever, however often, and whenever
-anyone stops.
+A *claim* is an interval hypothesis about a query's value, placed around the training value, which earlier answers may
+have corrected. If the holdout confirms it, the interval is the answer, at the price of the share that was set aside for
+the other outcomes. If not, the outcome is the direction, and the mechanism retries with another interval. Theorem
+(PROOFS.md, "The remaining error budget"): the probability that any confirmed claim is false is at most beta, for any
+client, any queries, any number of them and any stopping time.
 
 References
 ----------
@@ -62,8 +62,8 @@ from thresholdout.noise.sources import NoiseSource, SeededNoise
 
 __all__ = ["ClaimsMechanism"]
 
-_TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
-_RESERVES: Final = (0.05, 0.2, 0.5)
+_TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100; scales the first edge's noise only
+_RESERVES: Final = (0.05, 0.2, 0.5)  # candidates for few declared queries; any share is valid
 _NOTHING_MORE: Final = 1e-9  # reserved by the last query
 _USUAL: Final = 100  # queries, where their number is not declared
 
@@ -74,7 +74,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     Parameters
     ----------
     parameters : ClaimsParameters
-        Confidence, limits, noise, and how the records depend on each other.
+        Confidence, limits, noise, and the dependence of the records.
     n : int
         Number of records.
 
@@ -101,7 +101,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     expects_spread: ClassVar[bool] = True
 
     def shares_error_budget(self, what: str, instead: str = "", *, private: str | None = None) -> ClaimsMechanism:
-        """Return itself; refuse what the epsilon of its answers does not cover."""
+        """Return itself; refuse a request that the epsilon of its answers does not cover."""
         if self.parameters.epsilon is not None:
             raise refuse_private(private or what)
         return self
@@ -193,7 +193,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def fail(
         self, state: ClaimsState, train: float, noise: NoiseSource, *, final: bool = False
     ) -> tuple[ClaimsState, Outcome]:
-        """Tell that a query, or the final check, could not be computed: *raised*; see `Mechanism.fail`."""
+        """Release that a query, or the final check, could not be computed: *raised*; see `Mechanism.fail`."""
         refuse_if(self.refuses_final(state) if final else self.refusal(state))
         after = replace(
             state,
@@ -253,12 +253,12 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         reserve: float,
         greatest: bool,
     ) -> tuple[ClaimsState, Outcome, int]:
-        """Tell which of some queries has the best value, and this value: its position is one more outcome.
+        """Release which of some queries has the best value, and this value: its position is one more outcome.
 
-        All intervals hold at the level of a list, though one alone is told. Where they are limits of counts of
-        independent records, the truth of every other query is at most the upper end of the one that is told (for the
-        least value, at least its lower end): its own value is not better, and limits at one level rise with the value.
-        Intervals by bets, and so all those of groups, do not: how wide they are is said by training values too.
+        All intervals hold at the level of a list, though only one is released. Where they are limits of counts of
+        independent records, the estimand of every other query is at most the upper end of the released one (for the
+        least value, at least its lower end). Its own value is not better, and limits at one level rise with the value.
+        Intervals by bets, and so all those of groups, do not: their widths depend on training values too.
         """
         refuse_if(self.refusal(state))
         for _, reading in asked:
@@ -291,7 +291,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def _stated(
         self, made: Prediction, variance: float, reading: Reading, noise: NoiseSource, level: float, fine: int
     ) -> tuple[Told, int, int, int]:
-        """State an interval directly; return what is told, and the cell in which the holdout's value is, in steps."""
+        """State an interval directly; return the released numbers, and the cell of the holdout's value, in steps."""
         claim = _in_order(self._claim(made, variance, reading, noise, fine), reading, noise)
         steps = claim.steps
         if isinstance(claim, TwoEnds):
@@ -309,7 +309,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return Told(min(max(value, low), high), (low, high), nats), lo, hi, steps
 
     def direct(self, state: ClaimsState, train: float, known: Known, reserve: float = PRECISE) -> tuple[float, float]:
-        """Return the half-width and the nats to expect of an interval that is stated directly: public numbers only."""
+        """Return the expected half-width and nats of an interval that is stated directly: public numbers only."""
         made, variance = self._predict(state, train, known)
         claim = self._test(made, variance, known, COARSE)
         steps, level = claim.steps, list_level(state.log_error_budget, 1, reserve)
@@ -325,8 +325,9 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def few_left(self, state: ClaimsState, train: float, known: Known) -> float | None:
         """Return the share to reserve if a query is to be stated directly, as one of few declared ones; or ``None``.
 
-        The last one leaves nothing. Before that public numbers say which way is narrower, on average over those left: a
-        direct interval is narrow, and makes the next ones wider by the information that it releases.
+        The last one leaves nothing. Before that public numbers decide which way is narrower, on average over the
+        remaining queries: a direct interval is narrow, and makes the next ones wider by the information that it
+        releases.
         """
         queries = self.parameters.queries
         left = math.inf if queries is None else queries - state.queries
@@ -353,7 +354,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     ) -> tuple[ClaimsState, Outcome]:
         """Answer the last query with all of the remaining error budget; see `thresholdout.mechanisms.claims.final`.
 
-        It is answered also where the declared numbers of queries, or of answers from the holdout, are used up.
+        It is answered also after the declared numbers of queries, or of answers from the holdout.
         """
         refuse_if(self.refuses_final(state))
         state = _given(state, holdout.known)
@@ -375,7 +376,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def first_half_width(self, score: float) -> float:
         """Return the half-width of a first answer that is confirmed, of 100 queries where none are declared.
 
-        Those of later answers are about the same, if training values are as near as sampling makes them.
+        Those of later answers are about the same, if training values deviate from the holdout's by sampling alone.
         """
         of = self if self.parameters.queries else ClaimsMechanism(replace(self.parameters, queries=_USUAL), self._n)
         low, high = of.first_claim(of.start(SeededNoise(0)), score, of.typical(score)).interval
@@ -428,7 +429,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
         """Return why this query is not allowed: also one whose first claim would be wider than declared.
 
-        Public numbers decide, before the holdout is looked at: a refusal for nothing must not depend on whether a
+        Public numbers decide, before the holdout is evaluated: a refusal free of charge must not depend on whether a
         query fails there.
         """
         self.check_covered(known)
@@ -457,7 +458,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return ClaimsState.from_text(text)
 
     def remaining(self, state: ClaimsState) -> int | None:
-        """Return how many more answers from the holdout there are; ``None`` without a budget."""
+        """Return the number of further answers from the holdout; ``None`` without a budget."""
         return None if self.parameters.budget is None else max(0, self.parameters.budget - state.hits)
 
     def log_error_budget(self, state: ClaimsState) -> float:
@@ -472,20 +473,20 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return replace(state, exponent=exponent, edge=self._edges.edge(exponent, noise))
 
     def _learned(self, state: ClaimsState, made: Prediction, found: Found, steps: int) -> PredictorState:
-        """Remember what was found, as far as noise in the edges lets it be known."""
+        """Remember the confirmed cell, as far as noise in the edges lets it be known."""
         doubt = self._edges.deviation()
         return learn(state.memory, made, (found.lo - 0.5) / steps - doubt, (found.hi + 0.5) / steps + doubt)
 
 
 def _given(state: ClaimsState, known: Known) -> ClaimsState:
-    """Pay, once, for truths that are given the labels (PROOFS.md, B9)."""
+    """Pay, once, for estimands that are given the labels (PROOFS.md, B9)."""
     if known.layout is None or not known.layout.given or state.given:
         return state
     return replace(state, log_error_budget=lowered(state.log_error_budget - math.log(2.0) * (1.0 + 1e-12)), given=True)
 
 
 def _in_order(claim: MeanTest | TwoEnds, reading: Reading, noise: NoiseSource) -> MeanTest | TwoEnds:
-    """Draw the order of values of one law whose limits are stated; of totals there is none."""
+    """Draw the order of values of one law whose limits are stated; totals have none."""
     if (
         not isinstance(claim, BetTest)
         or not reading.known.one_law
@@ -497,12 +498,12 @@ def _in_order(claim: MeanTest | TwoEnds, reading: Reading, noise: NoiseSource) -
 
 
 def _rounded(low: float, high: float, n: int) -> tuple[float, float]:
-    """Return an interval for the values as they were given, from one for values that were rounded to a grid."""
+    """Return an interval for the values as given, from one for values that were rounded to a grid."""
     rounding = record_rounding(n)
     return max(0.0, low - rounding), min(1.0, high + rounding)
 
 
 def _told(made: Prediction, found: Found, low: float, high: float, steps: int) -> float:
-    """Return the value that is told: the prediction where it was confirmed, otherwise the middle of the cell."""
+    """Return the released value: the prediction where it was confirmed, otherwise the middle of the cell."""
     value = made.mean if not found.outcomes else 0.5 * (found.lo + found.hi) / steps
     return min(max(value, low), high)

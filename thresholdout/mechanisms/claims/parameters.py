@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["NORMAL_MISSES", "ClaimsParameters"]
 
 NORMAL_MISSES: Final = "on the laws tried, single tests failed up to 4.9 times as often as their level says"
-"""What benchmarks/normal_limits.py measured; docs/dependence.md has the table."""
+"""Simulated by benchmarks/normal_limits.py; docs/dependence.md has the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class ClaimsParameters(Parameters):
     confidence : float
         Probability with which no answer is wrong, in (0, 1).
     queries : int or None
-        Queries in all. Declaring them sharpens answers a little; ``None`` for any number.
+        Queries in all. Declaring them makes answers a little narrower; ``None`` for any number.
     budget : int or None
-        How many queries may be answered from the holdout; ``None`` for any number.
+        Number of queries that may be answered from the holdout; ``None`` for any number.
     max_half_width : float or None
         Largest half-width of an answer, in units of the range: a query is refused, free of charge, when its first
         claim would be wider. Lists and final checks are not refused. ``None`` for any width.
@@ -46,27 +46,32 @@ class ClaimsParameters(Parameters):
         Lambda of the dependence between records, at least 1; exactly 1, without N, stands for independent records,
         whose limits are exact binomial ones for values that are 0 or 1, and bets for others.
     n_train : float or None
-        Effective number of training records, which says how far holdout and training values are apart; ``None`` for
-        as many as there are in the holdout.
+        Effective number of training records, which determines the likely distance of holdout and training values;
+        ``None`` for as many as there are in the holdout.
     final_check : bool
-        Whether claims are placed so that most of the risk is left for a final check.
+        Whether claims reserve most of the error budget for a final check.
     epsilon : float or None
         Epsilon of all answers together, under replacing one record; `noise` does not count then. ``None`` for noise
-        that is not meant to protect records.
+        that does not protect records.
     information_released : float
-        Nats that evaluations before the guard can have released: the log error budget starts lower by them.
+        Bound on the nats that evaluations before the guard released: the log error budget starts lower by them.
     sizes : tuple of (int, int) or None
-        How many independent groups there are of each size, where records have groups; ``None`` otherwise.
+        Sizes and numbers of independent groups, where records have groups; ``None`` otherwise.
     correlation : float or None
-        Of values inside groups, where training values do not say it; ``None`` for a half.
+        Of values inside groups, where no training values show it; ``None`` for a half.
     allowance : float or None
-        Nats that the answers of one client may tell together, in a leaderboard: what is expected of a value is a guess
-        there, and each answer the cell that the value is in, see `thresholdout.mechanisms.claims.leaderboard`. No noise
-        is drawn. ``None`` where whoever asks is one party, and training values are what they say.
+        Nats that the answers of one client may release together, in a leaderboard. The expected value is a guess there,
+        and each answer is the cell of the value, see `thresholdout.mechanisms.claims.leaderboard`. No noise is drawn.
+        ``None`` for a guard of one party, whose training values are honest.
     blocks : tuple of (int, int) or None
-        How many alternating blocks of each size a series has, where a plan has their correlation; ``None`` otherwise.
+        Sizes and numbers of a series' alternating blocks, where a plan has their correlation; ``None`` otherwise.
     normal_limits : bool
         Whether claims about groups are tested by normal limits, which are approximate, where public numbers allow.
+
+    Raises
+    ------
+    InputError
+        When a parameter is out of range, or does not suit another one.
 
     Examples
     --------
@@ -166,7 +171,7 @@ class ClaimsParameters(Parameters):
 
     @property
     def approximation(self) -> str:
-        """How intervals are approximate, in words; empty where they are guaranteed."""
+        """The approximation of the intervals, in words; empty where they are guaranteed."""
         if not self.normal_limits:
             return ""
         groups = sum(number for _, number in self.sizes or ())
@@ -178,13 +183,30 @@ class ClaimsParameters(Parameters):
         return self.epsilon is None
 
     def summary(self, from_holdout: int, left: str, answered: bool) -> str:
-        """Say how many answers came from the holdout."""
+        """Return a sentence with the number of answers from the holdout."""
         told = f"{from_holdout:,} {'was' if from_holdout == 1 else 'were'} answered from the holdout"
         others = "; the holdout confirmed the expected values of the others" if answered else ""
         return f"{told}{left}{others}."
 
     def for_records(self, model: DependenceModel, confidence: float) -> ClaimsParameters:
-        """Return the same, with how the records depend on each other.
+        """Return the same with the dependence of the records.
+
+        Parameters
+        ----------
+        model : graphs.DependenceModel
+            Of the holdout.
+        confidence : float
+            Probability with which no answer is wrong.
+
+        Returns
+        -------
+        ClaimsParameters
+            With effective sample size, inflation and groups of the model.
+
+        Raises
+        ------
+        InputError
+            When normal limits were declared for a model without groups.
 
         Examples
         --------
@@ -208,14 +230,7 @@ class ClaimsParameters(Parameters):
 
 
 def counts_of_groups(model: DependenceModel) -> tuple[tuple[int, int], ...] | None:
-    """Return how many independent groups there are of each size; ``None`` without groups of several records.
-
-    Examples
-    --------
-    >>> from graphs import Groups
-    >>> counts_of_groups(Groups([0, 0, 1, 2])), counts_of_groups(Groups([0, 1, 2]))
-    (((1, 2), (2, 1)), None)
-    """
+    """Return sizes and numbers of independent groups; ``None`` without groups of several records."""
     from graphs import Groups
     from graphs.models.law_free import GroupSizes as ModelOfSizes
 
@@ -226,7 +241,7 @@ def counts_of_groups(model: DependenceModel) -> tuple[tuple[int, int], ...] | No
 
 
 def _counts_of_blocks(model: DependenceModel) -> tuple[tuple[int, int], ...] | None:
-    """Return how many alternating blocks of each size there are; ``None`` without a series that has a window."""
+    """Return sizes and numbers of alternating blocks; ``None`` without a series that has a window."""
     from graphs import MovingWindow
 
     if type(model) is not MovingWindow or model.m == 0:

@@ -1,23 +1,23 @@
-"""Where to put a claim: what the training value and earlier answers say about the holdout's.
+"""Placing a claim: the information of the training value and of earlier answers about the holdout's value.
 
-Validity does not depend on any of this: a claim may be any function of the public history. It decides how often claims
-are confirmed, and so how wide answers are.
+Validity does not depend on any of this: a claim may be any function of the public history. The prediction determines
+how often claims are confirmed, and so the width of answers.
 
-The difference ``h - t`` between a query's holdout value and its training value is modelled as normal: sampling noise
-of both parts, half of whose variance all queries share (models that fail on the same records), and a shift of their
-training values that all queries share too (cross-validated models are fitted to fewer records; resubstitution
+The difference ``h - t`` between a query's holdout value and its training value is modelled as normal. It is sampling
+noise of both parts, half of whose variance all queries share (models that fail on the same records), and a shift of
+their training values that all queries share too (cross-validated models are fitted to fewer records; resubstitution
 flatters). With v the variance of one record's value, c = 1/n + 1/n_train and b = 0.02 min(t, 1-t) sqrt(min(1,
 1,000/n_train)),
 
     h - t = u . F + e,   u = (sqrt(v c / 2), b),   F ~ Normal(0, I_2),   e ~ Normal(0, v c / 2).
 
-So the regression on all earlier answers is one on two common factors, and all that has to be remembered of them is the
-precision and the information of F: five numbers, however many queries have been asked. An answer is an observation of
-h as far as it tells: a normal law that is cut to the cell that was confirmed, by its first two moments. All variances
-are multiplied by kappa^2 >= 1, the mean squared surprise of the last few answers: training values that are no estimates
-of anything (a model's score on the records that it was fitted to) make wide claims instead of many failures. One
-surprise counts at most `_OUTLIER` times what kappa has allowed for: a single candidate whose training value was far off
-does not widen the claims about all others, and a run of them still does.
+So the regression on all earlier answers is one on two common factors. Its memory is the precision and the information
+of F: five numbers, for any number of queries. An answer is an observation of h as far as it is released: a normal law
+that is cut to the confirmed cell, by its first two moments. All variances are multiplied by kappa^2 >= 1, the mean
+squared surprise of the last few answers. Training values that are no estimates of anything (a model's score on the
+records that it was fitted to) then make wide claims instead of many failures. One surprise counts at most `_OUTLIER`
+times the allowance of kappa: a single candidate with a training value far off does not widen the claims about all
+others, and a run of them still does.
 """
 
 from __future__ import annotations
@@ -48,19 +48,10 @@ _LARGEST: Final = 1e4  # squared deviations: keeps sums of states finite
 
 @dataclass(frozen=True, slots=True)
 class PredictorState:
-    """What earlier answers say.
+    """The memory of earlier answers: precision and information of the two common factors.
 
-    Attributes
-    ----------
-    xx, xy, yy, x, y : float
-        Precision and information of the two common factors.
-    surprise, weight : float
-        Squared surprises of the answers in standard deviations, and their number, both with fading weights.
-
-    Examples
-    --------
-    >>> PredictorState().kappa
-    1.0
+    `surprise` and `weight` are squared surprises of the answers in standard deviations, and their number, both with
+    fading weights.
     """
 
     xx: float = 1.0
@@ -73,7 +64,7 @@ class PredictorState:
 
     @property
     def kappa(self) -> float:
-        """By how much standard deviations are larger than the model says."""
+        """The factor by which standard deviations exceed the model's."""
         return math.sqrt(max(1.0, (_PRIOR + self.surprise) / (_PRIOR + self.weight)))
 
 
@@ -81,18 +72,8 @@ class PredictorState:
 class Prediction:
     """A normal prediction of a query's holdout value, in units of the range.
 
-    Attributes
-    ----------
-    mean, deviation : float
-        Of the holdout value.
-    loadings : tuple of float
-        u, how the query depends on the common factors.
-    own : float
-        Variance of what it does not share.
-    kappa : float
-        What deviation and own variance have been multiplied with, squared for the latter.
-    train : float
-        The training value that it started from.
+    `loadings` are u, the query's dependence on the common factors, and `own` is the variance of the rest. kappa has
+    multiplied the deviation, and its square the own variance. `train` is the training value.
     """
 
     mean: float
@@ -106,14 +87,7 @@ class Prediction:
 def predict(
     memory: PredictorState, train: float, variance: float, effective: float, effective_train: float
 ) -> Prediction:
-    """Predict the holdout value of the next query.
-
-    Examples
-    --------
-    >>> first = predict(PredictorState(), 0.9, 0.09, 1000, 1000)
-    >>> first.mean, round(first.deviation, 5)
-    (0.9, 0.01356)
-    """
+    """Predict the holdout value of the next query."""
     sampling = variance * (1.0 / effective + 1.0 / effective_train)
     shift = _SHIFT * math.sqrt(min(1.0, _SHIFT_RECORDS / effective_train))
     first, second = math.sqrt(SHARED * sampling), shift * 0.5 * (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * variance)))
@@ -127,20 +101,12 @@ def predict(
 
 
 def learn(memory: PredictorState, made: Prediction, low: float, high: float) -> PredictorState:
-    """Remember that the holdout value turned out to be between two numbers.
-
-    Examples
-    --------
-    >>> made = predict(PredictorState(), 0.9, 0.09, 1000, 1000)
-    >>> after = learn(PredictorState(), made, 0.87, 0.88)
-    >>> predict(after, 0.9, 0.09, 1000, 1000).mean < 0.89
-    True
-    """
+    """Remember that the holdout value was between two numbers."""
     mean, variance = _cut_normal((low - made.mean) / made.deviation, (high - made.mean) / made.deviation)
     m = memory
     surprise = min(_LARGEST, made.kappa**2 * min(_OUTLIER, mean * mean + variance))
     faded = _FADING * m.surprise + surprise, _FADING * m.weight + 1.0
-    if variance >= 0.999:  # a cell that wide tells nothing
+    if variance >= 0.999:  # a cell of this width is not informative
         return PredictorState(m.xx, m.xy, m.yy, m.x, m.y, *faded)
     deviation = made.deviation / made.kappa
     noise = deviation * deviation * variance / (1.0 - variance)  # of an observation that would leave this variance

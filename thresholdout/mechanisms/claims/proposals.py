@@ -1,17 +1,14 @@
-"""One bit for a client: whether what he proposes is certified to be better than what he has.
+"""One bit for a client: whether a proposal is certified to be better than the client's present model.
 
-A claim "it is better" is tested at the level ``w = q R``. *Keep* leaves w of the risk R that is left, *reject* leaves
-``(1 - q) R`` and claims nothing, and a little is set aside for failures. q is a function of how many of the client's
-earlier proposals were kept, which is public; what he says of the training part decides nothing, since he knows the
-labels there. Where no outcome could be certified, because both say the same of nearly all records, it is a rejection
-without a look, and free. PROOFS.md, "Comparisons and gates" (G9).
+A claim "it is better" is tested at the level ``w = q R``. *Keep* leaves w of the remaining error budget R, *reject*
+leaves ``(1 - q) R`` and claims nothing, and a little is set aside for failures. q is a function of the number of the
+client's kept proposals, which is public. Clients know the training labels, so their training values decide nothing.
+Where no outcome could be certified, because both tables agree on nearly all records, the proposal is rejected without
+an evaluation, free of charge. PROOFS.md, "Comparisons and gates" (G9).
 
-Whether one table of predictions is better than another: tests that take no training value for evidence.
-
-Those who propose know the training labels, so what is expected of a difference is what they choose it to be. Nothing
-here needs it: the exact sign test has no parameter, and bets are a fixed mixture. Each test gives a number that is at
-most ln w with probability at most w where the claim "better" is false, and the least number that it can give at all,
-which is public: where that is more than ln w, nothing has to be looked at. PROOFS.md, "Comparisons and gates" (G9).
+The tests take no training value for evidence: the exact sign test has no parameter, and bets are a fixed mixture. Each
+test gives a number that is at most ln w with probability at most w where the claim "better" is false. The least number
+that it can give is public: where that is more than ln w, no evaluation is needed.
 """
 
 from __future__ import annotations
@@ -55,19 +52,16 @@ __all__ = [
     "proposer_of",
 ]
 
-_BOLDEST: Final = 0.9
+_BOLDEST: Final = 0.9  # of the stake: a record that is lost then costs ln 10
 _LN_2: Final = math.log(2.0)
-_SLACK: Final = 1e-9
+_SLACK: Final = 1e-9  # nats
 
 
 @dataclass(frozen=True, slots=True)
 class DifferenceTest(ABC):
     """A test of "better on average", from each record's difference z in [-1, 1] as ``(z + 1) / 2``.
 
-    Parameters
-    ----------
-    records : int
-        Their number: those on which both tables say something else, where that is public; all of them otherwise.
+    `records` is the number of those on which both tables differ, where that is public; that of all otherwise.
     """
 
     records: int
@@ -88,16 +82,7 @@ class DifferenceTest(ABC):
 class Signs(DifferenceTest):
     """The exact sign test, for independent records of any laws on each of which exactly one of both is right.
 
-    Hoeffding's theorem gives it for levels below a half only, so anything above is told as 0.
-
-    Examples
-    --------
-    >>> from thresholdout.data.values import unit_records
-    >>> from thresholdout.noise.sources import SeededNoise
-    >>> test = Signs(10)
-    >>> wins = unit_records([1.0] * 9 + [0.0], 10, (0, 1), "values")
-    >>> round(math.exp(test.log_p(wins, SeededNoise(0))), 5), round(math.exp(test.least), 5)  # 11 and 1 of 1024
-    (0.01074, 0.00098)
+    Hoeffding's theorem gives it for levels below a half only, so anything above is returned as 0.
     """
 
     name: ClassVar[str] = "sign test"
@@ -108,7 +93,7 @@ class Signs(DifferenceTest):
 
     @property
     def least(self) -> float:
-        """That of winning on all records."""
+        """The number for wins on all records."""
         return self._tail(self.records)
 
     def _tail(self, wins: int) -> float:
@@ -121,22 +106,14 @@ class Betting(DifferenceTest):
     """A mixture of constant bets, for independent records of any laws and any bounded losses.
 
     The bets are 0.9, 0.45, 0.225, ... down to about one over the root of the number of records, in equal parts: one of
-    them is within a factor of the root of two of the best one that there is, whatever the law.
-
-    Examples
-    --------
-    >>> from thresholdout.data.values import unit_records
-    >>> from thresholdout.noise.sources import SeededNoise
-    >>> values = unit_records([0.5] * 900 + [1.0] * 80 + [0.0] * 20, 1000, (0, 1), "values")
-    >>> round(Betting(1000).log_p(values, SeededNoise(0)), 1)
-    -16.0
+    them is within a factor of the root of two of the best possible one, for any law.
     """
 
     name: ClassVar[str] = "bets"
 
     @property
     def bets(self) -> tuple[float, ...]:
-        """What is bet on each record, as a share of what there is."""
+        """The bets on each record, as shares of the wealth."""
         halvings = math.ceil(0.5 * math.log2(max(2, self.records)))
         return tuple(_BOLDEST * 0.5**k for k in range(halvings + 1))
 
@@ -146,7 +123,7 @@ class Betting(DifferenceTest):
 
     @property
     def least(self) -> float:
-        """That of winning everywhere."""
+        """The number for wins on all records."""
         top = math.log(sum((1.0 + bet) ** min(self.records, 1000) for bet in self.bets) / len(self.bets))
         return -top - max(0, self.records - 1000) * math.log1p(_BOLDEST) - _SLACK
 
@@ -159,22 +136,9 @@ class Betting(DifferenceTest):
 
 @dataclass(frozen=True, slots=True)
 class GroupBetting(DifferenceTest):
-    """A mixture of constant bets on the sums of groups, which are independent of each other, whatever is inside.
+    """A mixture of constant bets on the sums of independent groups, with any dependence inside.
 
     Bets and weights are those of an evaluation set's differences: functions of the groups' sizes alone.
-
-    Parameters
-    ----------
-    index : ndarray of int
-        Group of each record, from 0, with none left out.
-
-    Examples
-    --------
-    >>> from thresholdout.data.values import unit_records
-    >>> from thresholdout.noise.sources import SeededNoise
-    >>> values = unit_records([0.5] * 900 + [1.0] * 80 + [0.0] * 20, 1000, (0, 1), "values")
-    >>> round(GroupBetting(1000, np.arange(1000) // 5).log_p(values, SeededNoise(0)), 1)
-    -2.5
     """
 
     index: NDArray[np.int64] = field(repr=False, compare=False)
@@ -189,7 +153,7 @@ class GroupBetting(DifferenceTest):
 
     @property
     def least(self) -> float:
-        """That of winning everywhere."""
+        """The number for wins on all records."""
         sizes = self._sizes()
         return -self._mixed(GroupSums(sizes, sizes, 0), 0.5) - 1e-6 - 1e-9 * sizes.size
 
@@ -206,21 +170,7 @@ class GroupBetting(DifferenceTest):
 
 @dataclass(frozen=True, slots=True)
 class Divergence(DifferenceTest):
-    """Relative entropy, for records that depend on each other.
-
-    Parameters
-    ----------
-    effective : float
-        N; see `graphs.DependenceModel.effective_records`.
-
-    Examples
-    --------
-    >>> from thresholdout.data.values import unit_records
-    >>> from thresholdout.noise.sources import SeededNoise
-    >>> values = unit_records([0.65] * 1000, 1000, (0, 1), "values")
-    >>> round(Divergence(1000, 200.0).log_p(values, SeededNoise(0)), 2)
-    -9.14
-    """
+    """Relative entropy, for records that depend on each other, with effective sample size N."""
 
     effective: float
 
@@ -232,7 +182,7 @@ class Divergence(DifferenceTest):
 
     @property
     def least(self) -> float:
-        """That of winning everywhere."""
+        """The number for wins on all records."""
         return self._exponent(1.0)
 
     def _exponent(self, mean: float) -> float:
@@ -241,21 +191,7 @@ class Divergence(DifferenceTest):
 
 @dataclass(frozen=True, slots=True)
 class Inflated(DifferenceTest):
-    """Hoeffding's limit, for records of which a variance inflation is known.
-
-    Parameters
-    ----------
-    effective : float
-        ``n / Lambda``; see `graphs.DependenceModel.variance_inflation`.
-
-    Examples
-    --------
-    >>> from thresholdout.data.values import unit_records
-    >>> from thresholdout.noise.sources import SeededNoise
-    >>> values = unit_records([0.65] * 1000, 1000, (0, 1), "values")
-    >>> round(Inflated(1000, 200.0).log_p(values, SeededNoise(0)), 2)  # -2 200 0.15^2
-    -9.0
-    """
+    """Hoeffding's limit, for records with a known variance inflation; `effective` is ``n / Lambda``."""
 
     effective: float
 
@@ -267,7 +203,7 @@ class Inflated(DifferenceTest):
 
     @property
     def least(self) -> float:
-        """That of winning everywhere."""
+        """The number for wins on all records."""
         return self._exponent(0.5)
 
     def _exponent(self, above: float) -> float:
@@ -276,38 +212,25 @@ class Inflated(DifferenceTest):
 
 _FIRST: Final = 0.1  # share of the error budget of the first proposal
 _BELIEF: Final = 2.0  # proposals that it counts for
-_MOST: Final = 0.9
+_MOST: Final = 0.9  # leaves a tenth for a rejection, which then costs 2.3 nats
 _KEPT: Final = math.log1p(-2.0 * FAILURE_SHARE)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposer:
-    """What is remembered of one client's proposals; public.
-
-    Attributes
-    ----------
-    asked : float
-        How many were tested on the holdout.
-    kept : float
-        How many of them were certified.
-
-    Examples
-    --------
-    >>> Proposer().share, Proposer(asked=8.0).share, Proposer(asked=2.0, kept=2.0).share
-    (0.1, 0.02, 0.55)
-    """
+    """The memory of one client's proposals; public: the tested ones, and the certified ones among them."""
 
     asked: float = 0.0
     kept: float = 0.0
 
     @property
     def share(self) -> float:
-        """q, the share of the error budget at which the next one is tested."""
+        """q, the share of the error budget for the test of the next one."""
         return min(_MOST, (_FIRST * _BELIEF + self.kept) / (_BELIEF + self.asked))
 
 
 def proposer_of(state: ClaimsState, client: str) -> Proposer:
-    """Return what a state remembers of a client's proposals."""
+    """Return a state's memory of a client's proposals."""
     return Proposer(*state.climbs.get(_known_as(client), ())[:2])
 
 
@@ -323,48 +246,20 @@ def proposal_refusal(state: ClaimsState, client: str, allowance: float | None) -
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """Keep a proposal if the holdout certifies it, or reject it.
-
-    Parameters
-    ----------
-    client : str
-        Who proposes.
-    evaluates : bool
-        Whether the holdout is looked at; otherwise it is a rejection.
-    """
+    """Keep a client's proposal if the holdout certifies it, or reject it; without an evaluation it is a rejection."""
 
     client: str
     evaluates: bool
 
     @classmethod
     def planned(cls, state: ClaimsState, client: str, test: DifferenceTest) -> Proposed:
-        """Decide whether there is anything to look at.
-
-        Examples
-        --------
-        >>> from thresholdout.mechanisms.claims.proposals import Signs
-        >>> from thresholdout.mechanisms.claims.predictor import PredictorState
-        >>> start = ClaimsState(-3.0, 0, 0, 0, -9, 0, PredictorState())
-        >>> Proposed.planned(start, "ann", Signs(7)).evaluates, Proposed.planned(start, "ann", Signs(8)).evaluates
-        (False, True)
-        """
+        """Decide whether an evaluation can certify anything."""
         return cls(client, test.least <= _level(state, proposer_of(state, client).share))
 
     def made(self, state: ClaimsState, test: float) -> tuple[ClaimsState, Verdict]:
-        """Carry it out, with what the test of the holdout returned; see `thresholdout.guard.query_engine.Move`.
+        """Carry it out, with the result of the test; see `thresholdout.guard.query_engine.Move`.
 
-        q is that of the state as it is by then, as for the allowance: others may have been decided since the plan.
-
-        Examples
-        --------
-        >>> from thresholdout.mechanisms.claims.predictor import PredictorState
-        >>> start = ClaimsState(-3.0, 0, 0, 0, -9, 0, PredictorState())
-        >>> kept, verdict = Proposed("ann", True).made(start, -9.0)
-        >>> verdict, round(start.log_error_budget - kept.log_error_budget, 3), proposer_of(kept, "ann")
-        ('keep', 2.303, Proposer(asked=1.0, kept=1.0))
-        >>> rejected, verdict = Proposed("ann", True).made(start, -5.0)
-        >>> verdict, round(start.log_error_budget - rejected.log_error_budget, 3)
-        ('reject', 0.105)
+        q is that of the present state, as for the allowance: other proposals may have been decided since the plan.
         """
         if not self.evaluates:
             return _counted(state, "skip"), "skip"
@@ -390,10 +285,10 @@ def _counted(state: ClaimsState, verdict: Verdict) -> ClaimsState:
 
 
 def _level(state: ClaimsState, share: float) -> float:
-    """Return the logarithm of a share of what is not set aside for failures, rounded down."""
+    """Return the logarithm of a share of the budget beside the reserve for failures, rounded down."""
     return lowered(state.log_error_budget + math.log(share) + _KEPT)
 
 
 def _known_as(client: str) -> str:
-    """Return what a state calls a client's proposals: no text that somebody else chose is in it."""
+    """Return a state's name for a client's proposals: no text that somebody else chose is in it."""
     return f"proposals:{client_key(client)}"

@@ -1,20 +1,19 @@
-"""From a query to its claim: its prediction, how claims about it are tested, and where the first one lies.
+"""From a query to its claim: its prediction, the tests of claims about it, and the place of the first one.
 
-All of it is fixed by public numbers, before the holdout is looked at; only a test that is given values sees them.
+All of it is fixed by public numbers, before the holdout is evaluated; only a test with values sees them.
 
-Claims about a win rate: among the records on which exactly one of two models is right, how often it is one.
-
-For independent records of one law, the wins of a model are Bin(K, theta) given the number K of such records, and theta
-is the probability to win given that the models differ: a number that the law and the models fix. K is a function of the
-holdout and secret. It is neither shown nor used to place a claim: claims are intervals of theta, placed by the training
-part's wins and losses, and a test compares exact binomial tails at both ends with the level,
+*Win rates*: among the records on which exactly one of two models is right, the share of the first. For independent
+records of one law, the wins of a model are Bin(K, theta) given the number K of such records. theta is the probability
+to win given that the models differ: a number that the law and the models fix. K is a function of the holdout and
+secret. It neither is shown nor places a claim: claims are intervals of theta, placed by the training part's wins and
+losses. A test compares exact binomial tails at both ends with the level,
 
     theta is refuted where   P(Bin(K, theta) >= wins) <= w   (from above)   or   P(Bin(K, theta) <= wins) <= w.
 
-A claim whose outside is refuted on both sides is *confirmed*. If the truth is below the lower end, the first tail at
-the truth is at most that at the end, so the test passes with at most the probability w, given K and hence on average.
-PROOFS.md, "Comparisons and gates" (G5), has the rest. For records of different laws this is about nothing: there the
-win rate given K is no fixed number, and a population difference by bets is what can be asked.
+A claim whose outside is refuted on both sides is *confirmed*. If the estimand is below the lower end, the first tail at
+the estimand is at most that at the end, so the test passes with at most the probability w, given K and hence on
+average. PROOFS.md, "Comparisons and gates" (G5), has the rest. For records of different laws there is no such estimand:
+the win rate given K is no fixed number. A population difference by bets has one.
 """
 
 from __future__ import annotations
@@ -79,8 +78,8 @@ _NO_NOISE: Final = 1 << 20  # exponent of a state without noise
 _COARSEST: Final = -1
 _FINEST: Final = -30  # exponents of noise scales, in the range
 
-_OUTCOMES: Final = 10  # that the declared epsilon is shared among, where no budget is declared
-_EACH: Final = 4
+_OUTCOMES: Final = 10  # that share the declared epsilon, where no budget is declared
+_EACH: Final = 4  # outcomes of one query, at most: it then is answered by the whole possible range
 _FOR_EACH: Final = 2  # outcomes for each answer from the holdout
 _FINE: Final = 64  # grid steps for each record, so that rounding adds little to what one record moves
 _INSTEAD: Final = "guard.ask or guard.score about means over records, one after another; or a guard without epsilon="
@@ -88,16 +87,16 @@ _INSTEAD: Final = "guard.ask or guard.score about means over records, one after 
 
 @dataclass(frozen=True, slots=True)
 class Private:
-    """Noise with which all answers together are private; PROOFS.md, P6.
+    """Noise that makes all answers together private; PROOFS.md, P6.
 
     Attributes
     ----------
     scale : int
         Of the noise that both edges share, in units of ``2**-40`` of the range; that of each test has twice this scale.
     outcomes : int
-        After how many outcomes other than *confirmed* nothing is tested any more.
+        Limit on outcomes other than *confirmed*; after them nothing is tested any more.
     moved : int
-        D: how far one record moves a mean, in the same units, rounded up, its rounding to a grid included.
+        D: the sensitivity of a mean to one record, in the same units, rounded up, its rounding to a grid included.
     """
 
     scale: int
@@ -112,7 +111,7 @@ class Private:
         return found if Fraction(found) >= exact else math.nextafter(found, math.inf)
 
     def most(self, outcomes: int) -> int:
-        """Return how many outcomes one query may have after so many, so that a misleading one leaves some."""
+        """Return the limit on one query's outcomes after so many, so that a misleading one leaves some."""
         return min(_EACH, self.outcomes - outcomes)
 
     def steps(self, steps: int, n: int) -> int:
@@ -121,29 +120,21 @@ class Private:
 
 
 def private_noise(parameters: ClaimsParameters, n: int) -> Private | None:
-    """Return the noise that parameters ask for; ``None`` where no epsilon is declared.
-
-    Examples
-    --------
-    >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-    >>> found = private_noise(ClaimsParameters(epsilon=1.0, budget=3), 10_000)
-    >>> found.outcomes, round(10_000 * found.scale / UNITS, 1), found.epsilon <= 1.0
-    (6, 12.2, True)
-    """
+    """Return the noise of parameters; ``None`` where no epsilon is declared."""
     if parameters.epsilon is None:
         return None
     outcomes = _OUTCOMES if parameters.budget is None else _FOR_EACH * parameters.budget
     moved = -(-(_FINE + 1) * UNITS // (_FINE * n))
     scale = math.ceil(Fraction(2 * moved * outcomes) / Fraction(parameters.epsilon))
     if 8 * scale > UNITS:
-        least = 16.0 * moved * outcomes / UNITS
+        least = 16.0 * moved * outcomes / UNITS  # at which the scale is an eighth of the range
         seen = f"{parameters.epsilon:g} for {n} records and {outcomes} outcomes, whose noise would hide everything"
         raise InputError("epsilon", seen, f"at least {least * 1.001:.3g}, fewer holdout_answers=, or more records")
     return Private(scale, outcomes, moved)
 
 
 def check_covered(known: Known) -> None:
-    """Refuse a query whose value one record moves by more than is proved."""
+    """Refuse a query whose sensitivity to one record is larger than the proved one."""
     if known.layout is not None or known.difference or known.paired_counts is not None or known.part is not None:
         raise refuse_private(
             "a comparison of models" if known.layout is None else "a statistic that is no mean over records"
@@ -151,22 +142,13 @@ def check_covered(known: Known) -> None:
 
 
 def refuse_private(what: str) -> InputError:
-    """Return the refusal of what tells more than outcomes do."""
+    """Return the refusal of a request that releases more than outcomes."""
     return InputError("epsilon", f"{what}, which its epsilon does not cover", _INSTEAD)
 
 
 class EdgeNoise:
-    """Where the noise of a guard's edges comes from.
+    """The noise of a guard's edges, by its parameters, or private noise of one scale for all queries.
 
-    Parameters
-    ----------
-    parameters : ClaimsParameters
-        Say how much of it there is.
-    private : Private or None
-        A scale that is the same for all queries.
-
-    Notes
-    -----
     Scales are powers of two of the range, named by their exponents, which a state keeps; a private one has one scale
     and one exponent.
     """
@@ -176,7 +158,7 @@ class EdgeNoise:
         self._private = private
 
     def exponent(self, deviation: float) -> int:
-        """Return the exponent of the scale for values of which the mean has this standard deviation."""
+        """Return the exponent of the scale for values whose mean has this standard deviation."""
         if self._private is not None:
             return 0
         scale = self._noise * deviation
@@ -214,32 +196,14 @@ def _units(exponent: int) -> Fraction:
     return Fraction(UNITS) * Fraction(2) ** exponent
 
 
-_SAFETY: Final = 1.5  # standard deviations by which K is expected to be smaller than the training part says
+_SAFETY: Final = 1.5  # standard deviations by which K is expected to be smaller than in the training part
 _WIDER: Final = 0.8  # of the expected K, after a claim that was too narrow
-_MORE: Final = 1e-9
+_MORE: Final = 1e-9  # of a probability, far above the rounding of a subtraction and of the inverted tail
 _SMALLEST: Final = -690.0  # logarithm of the smallest level at which something is claimed
 
 
 class WinsTest(TwoEnds):
-    """Claims about a win rate.
-
-    Parameters
-    ----------
-    steps : int
-        Edges of a claim are from 0 to this: shares on a grid.
-    holdout : PairedCounts
-        Secret, but for the number of all records.
-    expected : float
-        K as far as it is public: what the training part says.
-
-    Examples
-    --------
-    >>> claim = WinsTest(1000, PairedCounts(60, 40, 2000), 100.0)
-    >>> [round(limit, 3) for limit in claim.interval(550, 650, -3.0, ())]
-    [0.463, 0.729]
-    >>> claim.outcome(550, 650, -3.0, (), (0, 0, 0)), claim.outcome(700, 800, -3.0, (), (0, 0, 0))
-    ('confirmed', 'below')
-    """
+    """Claims about a win rate, with edges on a grid of shares; `expected` is K by the training part."""
 
     def __init__(self, steps: int, holdout: PairedCounts, expected: float) -> None:
         self.steps = steps
@@ -251,23 +215,23 @@ class WinsTest(TwoEnds):
         return WinsTest(self.steps, self._holdout, _WIDER * self._expected)
 
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
-        """Return the limits that the edges would have with the expected number of records."""
+        """Return the limits of the edges with the expected number of records."""
         low = _lower(self._expected * lo / self.steps, self._expected, log_level)
         high = _lower(self._expected * (self.steps - hi) / self.steps, self._expected, log_level)
         return low, 1.0 if high <= 0.0 else 1.0 - high
 
     def ends(self, log_level: float, expected: float) -> tuple[int, int]:
-        """Return the exact limits of the wins, rounded outwards to the grid."""
+        """Return the exact limits of the wins, rounded conservatively to the grid."""
         wins, losses = self._holdout.wins, self._holdout.losses
         low, high = (_certain(k, wins + losses, log_level) for k in (wins, losses))
         return math.floor(low * self.steps), self.steps - math.floor(high * self.steps)
 
     def outcome(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
-        """Compare exact tails at both ends with the level; if one is above, tell where the win rate is."""
+        """Compare exact tails at both ends with the level; if one is above, compare the win rate with the edges."""
         low, high = self.interval(lo, hi, log_level, scales)
         wins, losses = self._holdout.wins, self._holdout.losses
         number = wins + losses
-        # more is refuted than claimed, by more than the subtraction from 1 is off
+        # more is refuted than claimed, by more than the rounding of the subtraction from 1
         above = high >= 1.0 or log_one_law_tail(losses, number, 1.0 - high + _MORE) <= log_level
         if above and (low <= 0.0 or log_one_law_tail(wins, number, low) <= log_level):
             return "confirmed"
@@ -277,14 +241,7 @@ class WinsTest(TwoEnds):
 
 
 def predicted_wins(train: PairedCounts, records: int) -> tuple[Prediction, float, float]:
-    """Predict the win rate on the holdout; public numbers only.
-
-    Examples
-    --------
-    >>> made, number, cautious = predicted_wins(PairedCounts(180, 60, 4000), 2000)
-    >>> round(made.mean, 3), round(number), round(cautious)
-    (0.748, 120, 100)
-    """
+    """Predict the win rate on the holdout; public numbers only."""
     seen = train.wins + train.losses
     number, ratio = (seen + 1.0) * records / (train.records + 1.0), records / train.records
     made = predict(PredictorState(), train.share, train.share * (1.0 - train.share), number, max(1.0, seen))
@@ -301,12 +258,12 @@ def _lower(wins: float, number: float, log_level: float) -> float:
 
 
 def _certain(wins: int, number: int, log_level: float) -> float:
-    """Return a p that is refuted together with all that are smaller."""
+    """Return a p that is refuted together with all smaller ones."""
     low = _lower(wins, number, log_level) * (1.0 - _MORE)
     return low if log_one_law_tail(wins, number, low) <= log_level else 0.0
 
 
-_ALONG: Final = 1.5  # so much more than in blocks are records alike, where likeness falls evenly over a window
+_ALONG: Final = 1.5  # factor on the correlation in blocks, where it falls evenly over a window
 _COMMON: Final = 1e-4  # least distance of the most frequent value from the ends of the range
 
 
@@ -314,20 +271,8 @@ _COMMON: Final = 1e-4  # least distance of the most frequent value from the ends
 class FirstClaim:
     """The first claim about a query; see `QueryClaims.first_claim`.
 
-    Attributes
-    ----------
-    claim : Claim
-        What claims about this query say; it has no values to be tested on.
-    made : Prediction
-        Of the holdout's value.
-    window : Window
-        Its edges, and the share of the error budget that is set aside for directions.
-    log_level : float
-        Natural logarithm of its level.
-    exponent : int
-        Of the noise in its edges.
-    scales : tuple of float
-        Of the noises in an edge, in units of the range.
+    `claim` has no values to be tested on. `window` are its edges and the share of the error budget for directions,
+    `exponent` and `scales` those of the noise in its edges.
     """
 
     claim: Claim
@@ -339,20 +284,12 @@ class FirstClaim:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """What it stands for, in units of the range."""
+        """Its interval, in units of the range."""
         return self.claim.interval(self.window.lo, self.window.hi, self.log_level, self.scales)
 
 
 class QueryClaims:
-    """The part of `ClaimsMechanism` that turns queries into claims.
-
-    Parameters
-    ----------
-    parameters : ClaimsParameters
-        Confidence, limits, noise, and how the records depend on each other.
-    n : int
-        Number of records.
-    """
+    """The part of `ClaimsMechanism` that turns queries into claims."""
 
     def __init__(self, parameters: ClaimsParameters, n: int) -> None:
         self.parameters = parameters
@@ -382,7 +319,7 @@ class QueryClaims:
         )
 
     def _sizes(self, known: Known) -> tuple[int, float, float]:
-        """Return the records that a query is about, and how many independent ones vary as these and training do."""
+        """Return the records of a query, and the effective sample sizes of these and of the training part."""
         part, groups = known.part, known.groups
         if groups is not None:
             effective = groups.sizes.effective(ALIKE if groups.correlation is None else groups.correlation)
@@ -400,7 +337,7 @@ class QueryClaims:
         return part.records, effective, max(1.0, part.training * effective / part.records)
 
     def typical(self, score: float) -> Known:
-        """Return what is known of right and wrong before there is any model, but for a likely score."""
+        """Return the public knowledge of right and wrong before any model, except for a likely score."""
         if self._groups is None:
             return Known(binary=True, blocks=self._expected_blocks())
         _, effective, training = self._sizes(Known(binary=True))
@@ -432,7 +369,7 @@ class QueryClaims:
         return self.parameters.independent if part is None else part.effective is None
 
     def _bets(self, known: Known) -> bool:
-        """Whether claims about a mean of values that are not only 0 or 1 are tested by bets on each of them."""
+        """Whether claims about a mean of values other than 0 and 1 are tested by bets on each of them."""
         return self._independent(known) and self._private is None
 
     def _bets_on_groups(self, known: Known) -> bool:
@@ -466,7 +403,7 @@ class QueryClaims:
         return predict(memory, train, variance, effective, training), variance
 
     def _doubt(self, variance: float, known: Known) -> float:
-        """Return how far the width of a stated interval is likely to be off, as a share of it."""
+        """Return the likely error of a stated interval's width, as a share of it."""
         if known.paired_counts is not None:
             number, ratio = predicted_wins(known.paired_counts, self._n)[1], self._n / known.paired_counts.records
         else:
@@ -480,7 +417,7 @@ class QueryClaims:
     def _claim(
         self, made: Prediction, variance: float, holdout: Reading, noise: NoiseSource, fine: int = FINE
     ) -> MeanTest | TwoEnds:
-        """Return how claims about this query are tested on the holdout."""
+        """Return the tests of claims about this query on the holdout."""
         known = holdout.known
         if known.paired_counts is not None:
             return self._test(made, variance, known, fine, paired_counts=holdout.paired_counts)
@@ -508,7 +445,7 @@ class QueryClaims:
         sums: GroupSums | None = None,
         paired_counts: PairedCounts | None = None,
     ) -> MeanTest | TwoEnds:
-        """Return how claims about a query are tested, and what they say; without its value, for the latter only."""
+        """Return the tests and intervals of claims about a query; without its value, for the latter only."""
         steps = self._steps(made, fine)
         if known.paired_counts is not None:
             return WinsTest(
@@ -558,7 +495,7 @@ class QueryClaims:
         return self._edges.exponent(math.sqrt(variance / self._sizes(known)[1]))
 
     def _pad(self, claim: Claim, scales: Scales) -> int | None:
-        """Return how far beyond an edge the value may be after all, in steps."""
+        """Return the largest distance of the value beyond an edge after a direction, in steps."""
         if not scales and isinstance(claim, MeanTest):
             return None
         return math.ceil(3.0 * sum(scales) * claim.steps) + 1

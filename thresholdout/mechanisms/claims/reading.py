@@ -1,4 +1,4 @@
-"""The holdout's value of a query, as claims are about it: a count, or a mean on a grid."""
+"""The holdout's value of a query in the form of its claims: a count, or a mean on a grid."""
 
 from __future__ import annotations
 
@@ -43,20 +43,15 @@ COARSE: Final = 8
 """The same where steps are coded: half of one is lost at each end, 2 % of an interval, for half as many nats."""
 
 _MANY: Final = 1 << 13
-"""Up to so many values, logarithms of all take less time than exact fractions of their sums."""
+"""Number of values up to which logarithms of all take less time than exact fractions of their sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The holdout's values of one query. Secret: the representation shows what is public only.
+    """The holdout's values of one query. Secret: the representation shows only their public description.
 
-    Attributes
-    ----------
-    values : UnitRecords, Sums, ExactMean, PairedCounts or tuple of Evidence
-        The values, on a grid, or what is known of them for bets, or their mean where that is all that is needed; counts
-        for a win rate; of a statistic that is no mean, what speaks for it.
-    known : Known
-        What was known of them.
+    `values` are on a grid; or their sums for bets, or their mean where that is enough; counts for a win rate; the
+    evidence of a statistic that is not a mean. `known` is their public description.
     """
 
     values: UnitRecords | Sums | ExactMean | PairedCounts | tuple[Evidence, ...] = field(repr=False)
@@ -79,7 +74,7 @@ class Reading:
 
     @property
     def bet_on(self) -> NDArray[np.float64] | Sums:
-        """The values on which bets are placed, or what is known of them."""
+        """The values on which bets are placed, or their sums."""
         return self.values if isinstance(self.values, Sums) else self.records.unit()
 
     @property
@@ -94,7 +89,7 @@ class Reading:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """What speaks for a statistic that is no mean."""
+        """The evidence about a statistic that is not a mean."""
         assert isinstance(self.values, tuple)
         return self.values
 
@@ -105,14 +100,7 @@ class Reading:
         return self.values
 
     def signs(self, noise: NoiseSource) -> PairedCounts:
-        """Count wins and losses; a difference between them becomes one of them, or a tie, with that expectation.
-
-        Examples
-        --------
-        >>> from thresholdout.noise.sources import SeededNoise
-        >>> read_values([1.0, 0.0, -1.0, 1.0], 4, (-1, 1), "values", Known()).signs(SeededNoise(0))
-        PairedCounts(wins=2, losses=1, records=4)
-        """
+        """Count wins and losses; a difference between them becomes one of them, or a tie, with that expectation."""
         if isinstance(self.values, ThreeValues):
             losses, ties, wins = self.values.counts
             return PairedCounts(wins, losses, losses + ties + wins)
@@ -122,17 +110,10 @@ class Reading:
         return PairedCounts(wins, int(np.count_nonzero(shown)) - wins, unit.size)
 
     def count(self, noise: NoiseSource) -> int:
-        """Return the number of ones; values that should be 0 or 1 and are not become coins with that expectation.
+        """Return the number of ones; other values become coins with that expectation.
 
         A coin for each record makes of any values in [0, 1] records that are 0 or 1, independent where they were, with
-        the same expectations; so limits for such records stay valid whatever the values are.
-
-        Examples
-        --------
-        >>> from thresholdout.noise.sources import SeededNoise
-        >>> reading = read_values([0.0, 1.0, 0.5, 0.5], 4, (0, 1), "values", Known(binary=True))
-        >>> reading.count(SeededNoise(0)) in (1, 2, 3)
-        True
+        the same expectations; so limits for such records stay valid for any values.
         """
         if isinstance(self.values, ExactMean):  # of zeros and ones, see `read_sums`
             return self.values.total >> self.values.bits
@@ -153,7 +134,7 @@ def read_sums(values: object, n: int, bounds: tuple[float, float], argument: str
 
 
 def read_bets(values: object, n: int, bounds: tuple[float, float], argument: str, known: Known) -> Reading:
-    """Check per-record values and keep them for bets on each; of many, sums say most often which bets win."""
+    """Check per-record values and keep them for bets on each; of many, their sums mostly decide which bets win."""
     if n <= _MANY:
         return read_values(values, n, bounds, argument, known)
     sums = UnitSums(values, n, bounds, argument, "near")
@@ -173,13 +154,7 @@ def read_groups(
 
 
 def read_totals(totals: Totals | Joint, known: Known, bets: bool) -> Reading:
-    """Return what is known of values of which only totals are: nothing is thrown away that a claim needs.
-
-    Examples
-    --------
-    >>> read_totals(Totals(4, 40, 3 << 40, coins=True), Known(binary=True), bets=False).mean.mean()
-    0.75
-    """
+    """Return the reading of values of which only totals are known, with all numbers that a claim needs."""
     found = totals.difference if isinstance(totals, Joint) else totals
     if known.binary and not found.ends:
         raise InputError("values", "some between the ends of the range", "binary=False")
@@ -191,17 +166,7 @@ def read_totals(totals: Totals | Joint, known: Known, bets: bool) -> Reading:
 
 
 def bet_on(joint: Joint) -> Sums:
-    """Return what bets on two models' difference know: counts of its three values, or its moments.
-
-    Examples
-    --------
-    >>> from thresholdout.data.parts.lazy_part import counted
-    >>> halved = counted(3, {-1.0: 1, 0.0: 1, 1.0: 1}, (-2.0, 2.0), 0.0, squares=True)  # a range that is twice as wide
-    >>> bet_on(Joint(1, 1, True, counted(3, {-1.0: 1, 0.0: 1, 1.0: 1}, (-1.0, 1.0), 0.0, squares=True)))
-    <ThreeValues n=3>
-    >>> bet_on(Joint(1, 1, True, halved))
-    <Moments n=3>
-    """
+    """Return the numbers of two models' difference for bets: counts of its three values, or its moments."""
     found, more = joint.difference, joint.more
     same = found.n - more - joint.less
     moments = Moments(found.n, found.bits, found.mean.total, found.sum_of_squares)
@@ -212,13 +177,7 @@ def bet_on(joint: Joint) -> Sums:
 
 
 def grid_value(total: ExactMean, steps: int) -> int:
-    """Return the mean in steps of a grid, rounded to the nearest, upwards from the middle.
-
-    Examples
-    --------
-    >>> grid_value(ExactMean(3, 4, 0), 2)
-    2
-    """
+    """Return the mean in steps of a grid, rounded to the nearest, upwards from the middle."""
     whole = total.n << total.bits
     return (2 * total.total * steps + whole) // (2 * whole)
 

@@ -1,14 +1,14 @@
 """One query about a mean: claims, one after another, until one is confirmed.
 
-The rule of PROOFS.md, "The remaining error budget", with the outcomes *confirmed*, *above*, *below* and *raised*. At a
-claim with the share pi of the risk R set aside for the first three, a direction leaves ``R pi / 2`` and *confirmed*
-leaves ``w = R (1 - pi - 2 FAILURE_SHARE)``, the level of the claim; FAILURE_SHARE of it is kept for a query that fails
-on the holdout, and as much for one that is interrupted. What is learned from a direction without noise (K is known to
-be beyond the edge) narrows the range in which K can be; a claim that covers this range needs no test. A direction that
-is impossible keeps nothing: beyond that range, or, with noise, beyond an end of the whole range.
+The rule of PROOFS.md, "The remaining error budget", with the outcomes *confirmed*, *above*, *below* and *raised*. A
+claim sets the share pi of the error budget R aside for the directions. A direction leaves ``R pi / 2``, and *confirmed*
+leaves ``w = R (1 - pi - 2 FAILURE_SHARE)``, the level of the claim. FAILURE_SHARE is kept for a query that fails on the
+holdout, and as much for an interrupted one. Without noise a direction proves that K is beyond the edge, and narrows the
+range of K; a claim that covers this range needs no test. An impossible direction keeps nothing: beyond that range, or,
+with noise, beyond an end of the whole range.
 
-After a direction the claims grow until they reach the value, and are then cut into thirds until the answer is about as
-narrow as it would have been.
+After a direction the claims grow until they reach the value. They are then cut into thirds until the answer is about as
+narrow as a first one.
 """
 
 from __future__ import annotations
@@ -27,26 +27,14 @@ FAILURE_SHARE: Final = 2.0**-20
 
 _AGAIN: Final = 0.15  # share for directions after the first: each of them leaves 2.6 nats less, ln(2/0.15)
 MAX_RETRIES: Final = 48
-"""Outcomes other than *confirmed* after which a query is answered by all that is possible."""
+"""Outcomes other than *confirmed* after which the answer is the whole possible range."""
 _STEP: Final = 3.0  # deviations by which a retry reaches beyond the first claim: a normal law has 0.1 % beyond
-_WIDE: Final = (
-    3.0  # deviations to both sides, from where on a cell is cut into thirds: about the width of a first claim
-)
+_WIDE: Final = 3.0  # deviations to both sides of cells that are not cut into thirds: about a first claim's width
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The first claim about a query.
-
-    Attributes
-    ----------
-    lo, hi : int
-        Edges, in steps.
-    share : float
-        pi, of the risk, kept for directions.
-    deviation : float
-        Standard deviation of the prediction, in steps.
-    """
+    """The first claim about a query: its edges, the share pi for directions, and the deviation of its prediction."""
 
     lo: int
     hi: int
@@ -56,19 +44,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How a query ended.
-
-    Attributes
-    ----------
-    lo, hi : int
-        Edges of the claim that was confirmed.
-    log_level : float
-        Its level.
-    log_error_budget : float
-        What is left of the risk.
-    outcomes : int
-        Directions before it.
-    """
+    """The end of a query: the confirmed claim, its level, the remaining error budget, and the number of directions."""
 
     lo: int
     hi: int
@@ -78,17 +54,13 @@ class Found:
 
 
 def first_window(mean: float, deviation: float, steps: int, asked: int, queries: int | None) -> Window:
-    """Return the first claim: as many deviations to both sides as suit the number of queries that are left.
+    """Return the first claim: its deviations to both sides suit the number of remaining queries.
 
-    Where no number is declared, that many are expected still: 20, or ``asked^1.5 / 20^0.5`` where this is more. Whoever
-    has asked a thousand pays a little width in each answer, so that hardly any claim fails.
-
-    Examples
-    --------
-    >>> first_window(900.0, 10.0, 1000, 0, 100)
-    Window(lo=872, hi=928, share=0.00475..., deviation=10.0)
+    Without a declared number the expected number is 20, or ``asked^1.5 / 20^0.5`` where this is more: after a thousand
+    queries each answer is a little wider, so that hardly any claim fails.
     """
     left = max(1, queries - asked) if queries is not None else max(20, round(asked * math.sqrt(asked / 20.0)))
+    # about one of the remaining claims fails then, by the normal tail
     z = max(0.8, math.sqrt(max(0.0, -2.0 * math.log(min(1.0, 1.5 / left)))))
     if queries is not None:
         extra = 0.1 / queries
@@ -105,24 +77,12 @@ def first_window(mean: float, deviation: float, steps: int, asked: int, queries:
 
 
 def lowered(logarithm: float) -> float:
-    """Return the logarithm of a share, lower by more than it may be off, so that shares sum to no more than 1.
-
-    Examples
-    --------
-    >>> -3.0 - 2e-12 < lowered(-3.0) < -3.0, lowered(-1e6) < -1e6
-    (True, True)
-    """
+    """Return the logarithm of a share, lower by more than its possible error, so that shares sum to no more than 1."""
     return logarithm - 1e-12 - 1e-15 * abs(logarithm)
 
 
 def start_error_budget(confidence: float, told: float) -> float:
-    """Return the logarithm of the error budget before the first query.
-
-    Examples
-    --------
-    >>> round(start_error_budget(0.95, 0.0) - start_error_budget(0.95, 57.0), 9)
-    57.0
-    """
+    """Return the logarithm of the error budget before the first query."""
     return lowered(math.log1p(-confidence) - told)
 
 

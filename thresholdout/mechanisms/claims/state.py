@@ -1,4 +1,4 @@
-"""What a guard that makes claims remembers between two queries."""
+"""The memory of a guard that makes claims, between two queries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_CLIENTS: Final = frozenset({"client", "proposals"})
 """Kinds of climbs that belong to one client."""
 
 _NOBODY: Final = client_key("")
-"""The organiser, who asks without a name; these numbers stand beside those that all share."""
+"""The organiser, a client without a name; these numbers stand beside those that all share."""
 
 _MEMORY: Final = attrgetter(*PredictorState.__slots__)
 
@@ -44,15 +44,15 @@ class ClaimsState:
     edge : int
         The edges' noise, in units of ``2**-40`` of the range.
     memory : PredictorState
-        What the answers say about the next query.
+        The information of the answers about the next query.
     given : bool
-        Whether it was paid that truths of statistics are given the labels.
+        Whether the price of estimands that are given the labels was paid.
     other_releases : int
         Other private releases about the holdout, and notes, among the queries.
     free : int
-        Candidates among the queries about which cross-validation alone decided.
+        Candidates among the queries that cross-validation alone decided.
     climbs : mapping of str to tuple of float
-        What gates remember, by what they are about; see `thresholdout.mechanisms.claims.gate_states`.
+        The memory of gates, by their subjects; see `thresholdout.mechanisms.claims.gate_states`.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class ClaimsState:
 
     @classmethod
     def from_text(cls, text: str) -> ClaimsState:
-        """Read what `to_text` wrote."""
+        """Return the state that `to_text` wrote."""
         try:
             main, clients = split_state(text)
             tag, *words = " ".join([main, *clients.values()]).split(" ")

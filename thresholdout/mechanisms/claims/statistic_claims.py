@@ -1,9 +1,9 @@
-"""Claims about a statistic that is no mean: one part, or a function of several parts that rises with each of them.
+"""Claims about a statistic that is not a mean: one part, or a function of several parts that rises with each of them.
 
-A claim says that the statistic's truth lies between L = c(l_1, ..., l_k) and U = c(u_1, ..., u_k), c increasing in each
-of its arguments, l_i and u_i the ends of parts. If it is false, the truth of some part i is below l_i or above u_i: by
-the law, and not by the records. It is confirmed only if the evidence against *every* end is at least ln(1/w), so a
-false claim is confirmed with probability at most w, however many parts there are (PROOFS.md, S6).
+A claim states that the estimand lies between L = c(l_1, ..., l_k) and U = c(u_1, ..., u_k), c increasing in each of its
+arguments, l_i and u_i the ends of parts. If it is false, the estimand of some part i is below l_i or above u_i: by the
+law, and not by the records. It is confirmed only if the evidence against *every* end is at least ln(1/w). So a false
+claim is confirmed with probability at most w, for any number of parts (PROOFS.md, S6).
 """
 
 from __future__ import annotations
@@ -23,24 +23,18 @@ __all__ = ["Combination", "Layout", "Part", "StatisticTest"]
 Combination: TypeAlias = "Callable[[Sequence[float]], float]"
 """From values of the parts, in [0, 1], to that of the statistic, in [0, 1]; it rises with each of them."""
 
-_REACH: Final = 64.0  # deviations of the parts, within which edges are looked for
-_HALVINGS: Final = 60
+_REACH: Final = 64.0  # deviations of the parts, within which edges are sought
+_HALVINGS: Final = 60  # of 128 deviations: to the precision of a float
 _STEEP: Final = 0.5  # of the slope at which the noise has no moment any more
-_OUTWARDS: Final = 1e-12
+_OUTWARDS: Final = 1e-12  # far above the rounding of a combination of parts
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is public of one part.
+    """Public numbers of one part.
 
-    Attributes
-    ----------
-    train : float
-        Its value on the training part, in [0, 1].
-    deviation : float
-        Of its value on the holdout, about.
-    lower, upper : Expected
-        What is expected of the evidence against the lower end, and, mirrored, against the upper one.
+    `train` is its value on the training part, `deviation` that of its value on the holdout, about. `lower` and `upper`
+    are the expected evidence against the lower end, and, mirrored, against the upper one.
     """
 
     train: float
@@ -55,18 +49,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What is public of a statistic.
+    """Public numbers of a statistic.
 
-    Attributes
-    ----------
-    parts : tuple of Part
-        At least one.
-    combine : callable or None
-        ``None`` for a single part that is the statistic.
-    variance : float
-        Of the value on n effective records, times n.
-    given : bool
-        Whether its truth is given the labels of the holdout (PROOFS.md, B9).
+    `combine` is ``None`` for a single part that is the statistic. `variance` is that of the value on n effective
+    records, times n. `given` says that the estimand is given the labels of the holdout (PROOFS.md, B9).
     """
 
     parts: tuple[Part, ...]
@@ -117,17 +103,7 @@ class Layout:
 
 
 class StatisticTest(TwoEnds):
-    """Claims about a statistic that is no mean.
-
-    Parameters
-    ----------
-    steps : int
-        Steps in the range.
-    layout : Layout
-        What is public.
-    evidence : sequence of Evidence
-        Of each part. Secret; empty where only what is public is asked for.
-    """
+    """Claims about a statistic that is not a mean; without evidence, for public numbers only."""
 
     def __init__(self, steps: int, layout: Layout, evidence: Sequence[Evidence]) -> None:
         self.steps = steps
@@ -144,12 +120,12 @@ class StatisticTest(TwoEnds):
         return StatisticTest(self.steps, self._layout.wider(), self._evidence)
 
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
-        """Return the ends that the edges would have with the evidence that is expected."""
+        """Return the ends of the edges with the expected evidence."""
         level = log_level - max(self._charges(log_level, scales))
         return self._layout.lower_ends(lo / self.steps, level)[0], self._layout.upper_ends(hi / self.steps, level)[0]
 
     def outcome(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> ClaimOutcome:
-        """Weigh the evidence against all ends; if there is too little, tell where the value is."""
+        """Weigh the evidence against all ends; if there is too little, compare the value with the edges."""
         edge, upper, lower = noise
         level = log_level - max(self._charges(log_level, scales))
         _, below = self._layout.lower_ends(lo / self.steps, level)
@@ -165,7 +141,7 @@ class StatisticTest(TwoEnds):
         return "below" if lo > 0 and value + (edge - lower) / UNITS < lo / self.steps else "wide"
 
     def ends(self, log_level: float, expected: float) -> tuple[int, int]:
-        """Return the limits of all parts together, rounded outwards to the grid."""
+        """Return the limits of all parts together, rounded conservatively to the grid."""
         level = log_level - math.log(len(self._evidence))
         lows, highs = [], []
         for part, evidence in zip(self._layout.parts, self._evidence, strict=True):
@@ -194,14 +170,14 @@ class StatisticTest(TwoEnds):
         return True
 
     def _charges(self, log_level: float, scales: Scales) -> list[float]:
-        """Return what the noise adds to the nats that are needed, for each part."""
+        """Return the noise's charge on the required nats, for each part."""
         return [
             sum(log_laplace_moment(self._slope(part, log_level, scales), scale) for scale in scales)
             for part in self._layout.parts
         ]
 
     def _slope(self, part: Part, log_level: float, scales: Scales) -> float:
-        """Return the nats for each unit of the range: about what evidence changes by with the value."""
+        """Return the nats for each unit of the range: about the change of evidence with the value."""
         if not scales:
             return 0.0
         return min(math.sqrt(-2.0 * log_level) / part.deviation, _STEEP / max(scales))

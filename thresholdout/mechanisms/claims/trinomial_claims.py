@@ -19,18 +19,11 @@ __all__ = ["TrinomialTest"]
 # 7 % wider at 100 such records costs less than one retry in ten.
 _LUCK: Final = 1.5
 _WIDER: Final = 1.5  # times the expected share, after an interval that was too narrow
-_DOWN: Final = 1e-12  # more than the change of units is off
+_DOWN: Final = 1e-12  # far above the rounding of the change of units
 
 
 class TrinomialTest(TwoEnds):
-    """Interval hypotheses about a difference, in units of the range from -1 to 1.
-
-    Examples
-    --------
-    >>> test = TrinomialTest(1 << 16, PairedCounts(60, 20, 1000), 0.08)
-    >>> test.outcome(34_000, 35_000, -3.0, (), (0, 0, 0)), test.outcome(36_000, 37_000, -3.0, (), (0, 0, 0))
-    ('confirmed', 'below')
-    """
+    """Interval hypotheses about a difference, in units of the range from -1 to 1."""
 
     def __init__(self, steps: int, counts: PairedCounts, discordant: float) -> None:
         self.steps = steps
@@ -42,11 +35,11 @@ class TrinomialTest(TwoEnds):
         return TrinomialTest(self.steps, self._counts, _WIDER * self._discordant)
 
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
-        """Return the edges, less and plus what the test is expected to need."""
+        """Return the edges, less and plus the expected radius of the test."""
         return self._low(lo, log_level), mirror(self._low(self.steps - hi, log_level))
 
     def ends(self, log_level: float, expected: float) -> tuple[int, int]:
-        """Return the exact limits, rounded outwards to the grid."""
+        """Return the exact limits, rounded conservatively to the grid."""
         wins, losses, records = self._counts.wins, self._counts.losses, self._counts.records
         low = difference_lower(wins, losses, records, log_level)
         high = difference_lower(losses, wins, records, log_level)
