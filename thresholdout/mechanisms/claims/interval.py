@@ -107,7 +107,7 @@ class TwoEnds(Claim):
 
 
 class MeanTest(Claim):
-    """Claims about a count or a mean K in steps; `lower` has the lower limit of an edge, and the upper is its mirror."""
+    """Claims about a count or a mean K in steps; `lower` has the limit of a lower edge, and the upper is its mirror."""
 
     def __init__(self, steps: int, value: int, lower: Limit) -> None:
         self.steps = steps
