@@ -315,7 +315,7 @@ def placed_bet(
             a, b, c = up / (1.0 + bet * up), down / (1.0 + bet * down), middle / (1.0 + bet * middle)
             slope, bend = high * a + low * b + rest * c, high * a * a + low * b * b + rest * c * c
             step, least, largest = bet + slope / bend, 0.25 * bet, 0.5 * (bet + farthest)
-            step = least if step < least else step  # min and max would be half of what a round takes
+            step = least if step < least else step  # min and max would take half of the time
             step = largest if step > largest else step
             if abs(step - bet) < _CLOSE * bet:
                 break

@@ -125,8 +125,6 @@ def binomial_upper(k: int, n: int, log_level: float) -> float:
     return 1.0 if k >= n else min(1.0, 1.0 - binomial_lower(n - k, n, log_level) + UNIT)
 
 
-
-
 def log_one_law_tail(k: int, n: int, p: float) -> float:
     """Return ``ln P(Bin(n, p) >= k)``, rounded up."""
     if k <= 0:

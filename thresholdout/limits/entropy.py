@@ -1,4 +1,4 @@
-"""Limits from relative entropy: for means of values in [0, 1], whatever their laws.
+"""Limits from relative entropy: for means of values in [0, 1] of any laws.
 
 For q(X), a mean of values in [0, 1] with expectation p, and an *effective sample size* N,
 

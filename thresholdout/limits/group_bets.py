@@ -1,4 +1,4 @@
-"""Constant bets on sums of groups: for the mean of values in [0, 1] whose groups are independent, whatever their laws.
+"""Constant bets on sums of groups: for the mean of values in [0, 1] whose groups are independent, of any laws.
 
 With sizes s_g, S at least the largest of them, n the number of values and l fixed before, ``0 <= l m <= 1``,
 

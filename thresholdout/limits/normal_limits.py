@@ -10,8 +10,8 @@ with t Student's quantile at level w with K - 1 degrees of freedom, ``K = (sum s
 above the training part's mean, and b is 0.7 times the groups of both parts over those that are tested. Lmax falls as m
 rises, so the refuted means are those up to a limit. That is the empirical likelihood ratio [O90] with a limited bet and
 Student's threshold. Its level tends to w with many groups of one law, and no theorem bounds it for a finite number.
-`NormalTest.allowed` decides by public numbers alone. PROOFS.md of this package, "Normal limits", states what is proved;
-benchmarks/normal_limits.py measures single tests.
+`NormalTest.allowed` decides by public numbers alone. PROOFS.md of this package, "Normal limits", states the proved
+part; benchmarks/normal_limits.py measures single tests.
 
 References
 ----------
@@ -190,7 +190,7 @@ def best_log_wealth(above: NDArray[np.float64], largest: float) -> float:
     """Return the largest ``sum ln(1 + L y)`` over L in [0, 1/largest], for y of at least ``-largest`` with sum > 0."""
     low, high = 0.0, 1.0 / largest
     bet = min(0.5 * high, float(above.sum()) / float(above @ above))
-    for _ in range(_STEPS):  # Newton's, or a bisection where that leaves what is known
+    for _ in range(_STEPS):  # Newton's, or a bisection where that leaves the bracket
         shares = above / (1.0 + bet * above)
         slope = float(shares.sum())
         low, high = (bet, high) if slope > 0.0 else (low, bet)

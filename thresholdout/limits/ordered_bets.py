@@ -23,7 +23,7 @@ __all__ = ["ordered_lower"]
 _SLACK: Final = 1e-9  # nats, and distance of a bet from the largest one
 _BOLDEST: Final = 0.8  # of the largest bet against the expected mean: one value of 0 then costs ln 5 at most
 _PRIOR: Final = 0.1  # of the records, that the expected variance counts for
-_FAR: Final = 5.0  # standard deviations by which the mean may be above what is expected, before bets lose their limit
+_FAR: Final = 5.0  # standard deviations by which the mean may exceed the expected one, before bets lose their limit
 _HALVINGS: Final = 50  # of [0, 1]: to 1e-15
 
 

@@ -1,4 +1,4 @@
-"""Limits for means of independent groups from each group's own size: Chernoff's bound, whatever the groups' laws.
+"""Limits for means of independent groups from each group's own size: Chernoff's bound, for any laws.
 
 Groups have the sizes s_g, n values in all, in [0, 1]. With p_g the mean expectation in group g and ``c_g = e^(u s_g) -
 1``, the chord of the exponential over [0, s_g] gives ``E exp(u sum_g) <= 1 + p_g c_g``. So
@@ -82,6 +82,6 @@ def _limits(slopes: NDArray[np.float64], room: NDArray[np.float64], sizes: Group
     mu, p = np.exp(high), shares(high)
     gained = np.log1p(p * grown) @ number
     dual = gained - mu * (p @ (number * s))
-    # the terms of the dual are off by 1e-12 of what they are made of
+    # the rounding of the dual is below 1e-12 of its terms
     found = (room - dual - _SLACK * (1.0 + gained)) / (mu * sizes.n)
     return np.where(room > 0.0, found, 0.0)

@@ -1,4 +1,4 @@
-"""Sign flips of group totals: exact where every total is as likely as its negative, whatever its size.
+"""Sign flips of group totals: exact where every total is as likely as its negative, for totals of any size.
 
 Totals are rounded to a grid that depends on their absolute values alone, so the law of the statistic under flips is an
 exact convolution and no random flips are drawn. Proof: PROOFS.md of this package, "Sign flips".

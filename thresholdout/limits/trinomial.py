@@ -85,7 +85,7 @@ class _Outcome:
         """Whether the bound on each cell is at most the level."""
         half = 0.5 * (self._high - self._low) / _CELLS
         middles = self._low + half * (2.0 * np.arange(_CELLS) + 1.0)
-        # ends and middle first: they refuse most of what is refused
+        # ends and middle first: they refuse most of the refused edges
         order = sorted(range(_CELLS), key=lambda cell: (cell % (_CELLS // 4) != 0 and cell != _CELLS - 1, cell))
         return all(self._bound(float(middles[cell]), edge + half) <= self._level for cell in order)
 

@@ -108,8 +108,8 @@ def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
 
     Returns
     -------
-    Parameters
-        Of the named mechanism.
+    object
+        The parameters of the named mechanism.
 
     Raises
     ------

@@ -2,8 +2,7 @@
 
 A *move* is planned at a public state: a test at a share of the error budget, or none. It is carried out in the ledger's
 transaction, and others may have sent queries meanwhile. The planned share then is one of the remaining error budget. So
-a candidate that was evaluated on the holdout is always tested, whatever that costs by then, and one that was not never
-fails.
+a candidate that was evaluated on the holdout is always tested, at any price by then, and one that was not never fails.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ def _correlated(
     """Return the first three results of `_alike`, for any order of the groups.
 
     The squared deviation of a group's sum has the expectation ``s v (1 + (s - 1) rho)``. All pairs of a group count
-    together, so that the variance of a mean over such groups comes out right whatever depends on their sizes.
+    together, so that the variance of a mean over such groups comes out right even if values depend on their sizes.
     """
     deviations = sums - counts * mean
     within, pairs = square - n * mean * mean, float(counts @ counts) - n

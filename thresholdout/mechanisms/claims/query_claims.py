@@ -81,7 +81,7 @@ _FINEST: Final = -30  # exponents of noise scales, in the range
 _OUTCOMES: Final = 10  # that share the declared epsilon, where no budget is declared
 _EACH: Final = 4  # outcomes of one query, at most: it then is answered by the whole possible range
 _FOR_EACH: Final = 2  # outcomes for each answer from the holdout
-_FINE: Final = 64  # grid steps for each record, so that rounding adds little to what one record moves
+_FINE: Final = 64  # grid steps for each record, so that rounding adds a 64th to the sensitivity
 _INSTEAD: Final = "guard.ask or guard.score about means over records, one after another; or a guard without epsilon="
 
 

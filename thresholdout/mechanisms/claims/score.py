@@ -123,7 +123,7 @@ def search(
                 share = _AGAIN
                 continue
             if outcome == "above":
-                top = top if hi < top else steps  # beyond what noise has said before
+                top = top if hi < top else steps  # an earlier noisy direction was wrong
                 bottom = max(bottom, hi + 1 - (pad or 0))
             else:
                 bottom = bottom if lo > bottom else 0
