@@ -210,7 +210,7 @@ def gaussian_step(sensitivity: float, noise_std: float, delta: float, exact: boo
     delta = open_unit(delta, "delta")
     high = up_relative(mu * mu / 2 + mu * math.sqrt(-2.0 * math.log(delta)))
     if not math.isfinite(high):
-        raise InputError("sensitivity", f"{mu:g} times the noise", "a sensitivity below 1e150 times the noise")
+        raise InputError("sensitivity", f"{mu:g} times the noise", "less than 1e150 times the noise")
     if not exact:
         return high
     if _delta(mu, high) > delta:  # a delta near the smallest floats, where rounding is all there is

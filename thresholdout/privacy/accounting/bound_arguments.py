@@ -159,7 +159,8 @@ def steps(eps: Any, delta: Any, T: Any = None) -> Steps:
     if T is not None:
         sizes.add(count(T, "T"))
     if len(sizes) != 1:
-        raise InputError("eps, delta, T", f"{' and '.join(map(str, sorted(sizes)))} steps", "equally many of each")
+        seen = f"{' and '.join(map(str, sorted(sizes)))} steps"
+        raise InputError("eps, delta, T", seen, "of the same number of steps")
     found_eps, found_delta = (np.broadcast_to(column, (next(iter(sizes)),)) for column in columns)
     if (found_eps < 0).any():
         raise InputError("eps", "a negative value", "numbers, 0 or more")

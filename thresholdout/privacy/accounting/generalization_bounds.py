@@ -260,9 +260,9 @@ def azuma_tail(a: Any, t: float) -> AzumaTail:
     """
     array = np.asarray(a)
     if array.ndim != 1 or not array.size or array.dtype.kind not in "iuf":
-        raise InputError("a", f"an array of {array.dtype}, shape {array.shape}", "one bound for each term")
+        raise InputError("a", f"an array of {array.dtype}, shape {array.shape}", "an array of one bound for each term")
     found = array.astype(np.float64)
     if not (np.isfinite(found).all() and (found >= 0).all()):
-        raise InputError("a", "a bound that is negative or not finite", "numbers, 0 or more")
+        raise InputError("a", "a bound that is negative or not finite", "finite numbers, 0 or more")
     t = positive(t, "t", zero=True)
     return AzumaTail(up_relative(t * math.hypot(*found.tolist())), min(1.0, up_relative(math.exp(-t * t / 2), 1e-12)))

@@ -150,7 +150,7 @@ def sgld_generalization(
 def _sizes(N: int, tau: int, T: int) -> tuple[int, int, int, float]:
     N, tau, T = count(N, "N"), count(tau, "tau"), count(T, "T")
     if tau > N:
-        raise InputError("tau", f"{tau} of {N}", "at most N")
+        raise InputError("tau", str(tau), f"at most N = {N}")
     return N, tau, T, 1.0 if tau == N else math.nextafter(tau / N, 1.0)
 
 

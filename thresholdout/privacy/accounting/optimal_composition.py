@@ -151,8 +151,8 @@ def _divergence_of(found: Steps) -> _Divergence:
     if math.fsum(np.log1p(counts).tolist()) <= math.log(_MOST_SUMS) + 1e-9:
         return EverySum(eps, counts)
     seen_steps = f"{eps.size} different values in {int(counts.sum())} steps, with more than {_MOST_SUMS} sums of losses"
-    expected = "fewer values: round epsilons up, or compose BlackBox events in a DistributionAccountant"
-    raise InputError("eps", seen_steps, expected)
+    advice = "Round epsilons up, or compose BlackBox events in a DistributionAccountant."
+    raise InputError("eps", seen_steps, "a list of fewer values", advice)
 
 
 def _crossing(value: Callable[[float], float], target: float, low: float, high: float) -> float:
@@ -232,7 +232,7 @@ def _smallest_epsilon(found: Steps, delta_total: float) -> tuple[float, _Diverge
     delta_total = open_unit(delta_total, "delta_total")
     leak = any_of(found)
     if delta_total < leak:
-        raise InputError("delta_total", repr(delta_total), f"at least {leak}, with which some step fails outright")
+        raise InputError("delta_total", repr(delta_total), f"at least {leak}, the probability that some step fails")
     divergence = _divergence_of(found)
     high = _above(lambda e: _total_up(leak, divergence.upper(e)), delta_total, divergence.largest)
     return high, divergence

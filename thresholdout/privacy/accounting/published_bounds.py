@@ -77,9 +77,9 @@ def compose_he(
     found, dt = steps(eps, delta, T), open_unit(dt, "dt")
     variant, formula = chosen(variant, "variant", VARIANTS), chosen(formula, "formula", FORMULAS)
     if variant in ("II", "III") and not found.equal:
-        raise InputError("variant", f"{variant!r} for unequal steps", "equal steps, or another variant")
+        raise InputError("variant", repr(variant), "'I', 'IV' or 'V' for unequal steps")
     if variant == "IV" and not is_pure(found):
-        raise InputError("delta", "steps with a delta", "pure steps for variant IV, or another variant")
+        raise InputError("delta", "steps with a delta", "0 for variant 'IV', which is about pure steps")
     result = _published(found, dt, variant) if formula == "paper" else _corrected(found, dt, variant, eps, delta, T)
     if not result.sound:
         warnings.warn(

@@ -21,10 +21,8 @@ class SampleSizeError(InputError):
     def __init__(self, n: int, required: int | None) -> None:
         self.n = n
         self.required = required
-        what = "a delta above 0, or on_small_n='inflate'"
-        super().__init__(
-            "n", f"{n} records", what if required is None else f"at least {required}, or on_small_n='inflate'"
-        )
+        wanted = "given with a delta above 0" if required is None else f"at least {required}"
+        super().__init__("n", str(n), wanted, "Or pass on_small_n='inflate', which allows any n.")
 
     def __reduce__(self) -> tuple[type[SampleSizeError], tuple[int, int | None]]:  # type: ignore[override]
         return (type(self), (self.n, self.required))

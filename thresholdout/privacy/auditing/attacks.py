@@ -34,7 +34,8 @@ _CUTS = 2000  # thresholds that are compared, at most
 def plain(first: Floats, second: Floats) -> Score:
     """Return the only feature itself as score; refuse several."""
     if first.shape[1] != 1:
-        raise InputError("attack", f"'score' for {first.shape[1]} features", "one feature, or another attack")
+        expected = f"'logistic', 'gaussian' or a function for {first.shape[1]} features"
+        raise InputError("attack", "'score', which takes one", expected)
     return _only
 
 
@@ -97,7 +98,8 @@ def histogram(first: Floats, second: Floats) -> Score:
     It finds events of any shape, such as the two tails together.
     """
     if first.shape[1] != 1:
-        raise InputError("attack", f"'histogram' for {first.shape[1]} features", "one feature, or another attack")
+        expected = f"'logistic', 'gaussian' or a function for {first.shape[1]} features"
+        raise InputError("attack", "'histogram', which takes one", expected)
     both = np.concatenate([first, second])[:, 0]
     bins = max(2, min(200, round(len(both) ** (1 / 3)) * 2))
     edges = np.unique(np.quantile(both, np.linspace(0.0, 1.0, bins + 1)[1:-1], method="inverted_cdf"))

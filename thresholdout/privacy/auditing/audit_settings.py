@@ -80,9 +80,10 @@ def _below(values: Floats) -> Floats:
 
 def check_goal(delta: float | None, epsilon: float | None) -> Goal:
     """Check that exactly one of the two is given, and return the goal."""
-    if (delta is None) == (epsilon is None):
-        seen = "neither" if delta is None else "both"
-        raise InputError("delta", f"{seen} of delta and epsilon", "one of them: the other one is measured")
+    if delta is None and epsilon is None:
+        raise InputError("delta", "nothing", "delta to measure epsilon, or epsilon to measure delta")
+    if delta is not None and epsilon is not None:
+        raise InputError("delta", repr(delta), "None beside epsilon=", "The audit measures one of the two.")
     if delta is not None:
         return EpsilonGoal(probability(delta, "delta"))
     found = positive(epsilon, "epsilon", zero=True)

@@ -147,7 +147,7 @@ def _delta_of(claim: Callable[[float], Any], epsilon: float) -> float:
     except (TypeError, ValueError):
         found = math.nan
     if not 0.0 <= found <= 1.0:
-        raise InputError("claim", f"{value!r} at epsilon {epsilon:g}", "a delta from 0 to 1 at each epsilon")
+        raise InputError("claim", f"{value!r} at epsilon {epsilon:g}", "a function whose deltas are from 0 to 1")
     return found
 
 
@@ -155,13 +155,13 @@ def _delta_of(claim: Callable[[float], Any], epsilon: float) -> float:
 def _curve_of_event(claim: Event, adjacency: Adjacency) -> ClaimedCurve:
     taken, refused = composed_accountants(claim, adjacency, all_accountants())
     if not taken:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
-        raise InputError("claim", "an event that no accountant knows", f"one that an accountant knows ({reasons})")
+        reasons = " ".join(f"The {name} accountant refuses it because {reason}." for name, reason in refused.items())
+        raise InputError("claim", "one that none supports", "an event that some accountant supports", reasons)
     # The closest accountant comes last. The others bound the range where it has no finite epsilon.
     accountants = taken[::-1]
     top = min(_LARGEST, min(accountant.epsilon(_LEAST_DELTA) for accountant in accountants))
     if not math.isfinite(top):
-        raise InputError("claim", "an event without a finite epsilon", "an event with a finite epsilon")
+        raise InputError("claim", "one without", "an event with a finite epsilon")
     epsilons = [0.0, *np.linspace(top / 60.0, top, _POINTS).tolist()] if top > 0.0 else [0.0]
     closest = accountants[0]
     return ClaimedCurve(tuple(CurvePoint(e, min(1.0, closest.delta(e))) for e in epsilons))

@@ -59,7 +59,7 @@ class RunFile:
         if lines:
             self._take(str(place), [self._read(str(place), line) for line in lines], fixed_seed, audit)
         elif whole:
-            raise InputError("store", str(place), "a file of this audit, or none at all")
+            raise InputError("store", str(place), "a file of this audit, or a new one")
         self._file = place.open("r+" if whole else "w", encoding="utf-8", newline="\n")
         self._file.seek(whole.rfind(b"\n") + 1)
         self._file.truncate()
@@ -73,18 +73,19 @@ class RunFile:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise InputError("store", place, "a file of this audit: a line of it is no JSON object")
+            raise InputError("store", f"{place}, with a line that is no JSON object", "a file of this audit")
         return found
 
     def _take(self, place: str, lines: list[dict[str, Any]], fixed_seed: bool, audit: str) -> None:
         header = lines[0]
         if header.get("format") != _FORMAT or not isinstance(header.get("entropy"), int):
-            raise InputError("store", place, "a file of an audit, of this version")
+            raise InputError("store", place, "a file of an audit of this version")
         if header.get("audit") != audit:
-            raise InputError("store", place, "runs of the same learner on the same data; name another file")
+            expected = "a file of runs of the same learner on the same data"
+            raise InputError("store", place, expected, "Name another file.")
         if fixed_seed and header["entropy"] != self.entropy:
             seen = f"{place}, of random_state {header['entropy']}"
-            raise InputError("store", seen, f"runs of random_state {self.entropy}; name another file")
+            raise InputError("store", seen, f"a file of runs of random_state {self.entropy}", "Name another file.")
         self.entropy = header["entropy"]
         for line in lines[1:]:
             self.found[line["data_set"], line["run"]] = np.array(line["features"], dtype=np.float64)
@@ -250,7 +251,8 @@ def audit_learner(
         runs.close()
     shapes = {found.shape for found in runs.found.values()}
     if len(shapes) > 1:
-        raise InputError("features", "arrays of shapes " + ", ".join(map(str, sorted(shapes))), "the same for all runs")
+        seen = "arrays of the shapes " + ", ".join(map(str, sorted(shapes)))
+        raise InputError("features", seen, "a function whose arrays have one shape for all runs")
     parts = [np.stack([runs.found[part, run] for run in range(size)]) for part in (0, 1)]
     if isinstance(setting, ClaimSetting):
         return claim_setting(setting, *parts)
@@ -289,9 +291,10 @@ def _one(learner: Callable[[Any, int], Any], data: Any, seed: int, features: Cal
     found = np.asarray(features(learner(data, seed)))
     if found.dtype.kind not in "biuf" or found.ndim > 2:
         seen = f"an array of {found.dtype} of shape {found.shape}"
-        raise InputTypeError("features", seen, "a number, or numbers of shape (features,) or (stages, features)")
+        expected = "a function that returns a number, or numbers of shape (features,) or (stages, features)"
+        raise InputTypeError("features", seen, expected)
     if not np.isfinite(found).all():
-        raise InputError("features", f"a value of run {run} that is not finite", "finite numbers")
+        raise InputError("features", f"a value of run {run} that is not", "a function that returns finite numbers")
     return found.astype(np.float64)
 
 

@@ -36,7 +36,7 @@ def _linear(coef: Any, intercept: Any, models: int) -> tuple[Floats, Floats]:
     shape = "(models, classes, features) and (models, classes)" if models else "(classes, features) and (classes,)"
     if weights.ndim != 2 + models or offsets.shape != weights.shape[:-1] or weights.shape[models] < 2:
         seen = f"arrays of shape {weights.shape} and {offsets.shape}"
-        raise InputError("coef, intercept", seen, f"{shape}, two classes or more")
+        raise InputError("coef, intercept", seen, f"arrays of shape {shape}, with two classes or more")
     if not weights.size or not (np.isfinite(weights).all() and np.isfinite(offsets).all()):
         raise InputError("coef, intercept", "no values, or some that are not finite", "finite numbers")
     return weights, offsets
@@ -60,7 +60,7 @@ def deepfool(coef: Any, intercept: Any, x: Any) -> Floats:
     lengths = np.linalg.norm(differences, axis=1)
     others = np.flatnonzero(lengths > 0)
     if not others.size:
-        raise InputError("coef", "classes with equal coefficients", "a prediction that depends on x")
+        raise InputError("coef", "classes with equal coefficients", "coefficients on which the prediction depends")
     nearest = others[np.argmin((scores[predicted] - scores[others]) / lengths[others])]
     found: Floats = (scores[predicted] - scores[nearest]) / lengths[nearest] ** 2 * differences[nearest]
     return found
@@ -131,8 +131,8 @@ def make_neighbour(
         if moved is not None and (best is None or distance < best[0]):
             best = distance, index, moved
     if best is None:
-        seen = f"no such record among {min(int(agreed.sum()), tried)} on which all models are right"
-        raise InputError("candidates", seen, "more of them, or a larger probability")
+        seen = f"no record to move among {min(int(agreed.sum()), tried)} that all models predict correctly"
+        raise InputError("candidates", seen, "a larger number", "Or pass a larger probability.")
     distance, index, moved = best
     changed = records.copy()
     changed[index] = moved

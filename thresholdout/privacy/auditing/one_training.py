@@ -262,7 +262,7 @@ def _canaries(included: Any, scores: Any) -> tuple[NDArray[np.bool_], Floats]:
     bits, values = np.asarray(included), np.asarray(scores)
     if bits.ndim != 1 or not bits.size or bits.dtype.kind not in "biuf" or not np.isin(bits, (0, 1)).all():
         seen = f"an array of {bits.dtype} of shape {bits.shape}"
-        raise InputError("included", seen, "True or False, 1 or 0, for each canary: shape (canaries,)")
+        raise InputError("included", seen, "an array of True and False, or 1 and 0, of shape (canaries,)")
     if values.shape != bits.shape or values.dtype.kind not in "biuf" or not np.isfinite(values).all():
         seen = f"an array of {values.dtype} of shape {values.shape}"
         raise InputError("scores", seen, f"{bits.size} finite numbers, one for each canary")

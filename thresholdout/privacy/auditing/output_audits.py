@@ -104,14 +104,17 @@ class AuditSetting:
 def _known(options: Mapping[str, Any], names: Iterable[str]) -> None:
     unknown = sorted(set(options) - set(names))
     if unknown:
-        raise InputTypeError(unknown[0], "an unknown option", f"one of {', '.join(sorted(names))}")
+        raise InputTypeError(
+            unknown[0], "an unknown option", "left out", f"The options are {', '.join(sorted(names))}."
+        )
 
 
 def check_claim(claim: Claim, options: ClaimOptions) -> ClaimSetting:
     """Check a claim and its options, before anything is drawn or trained."""
     for name in ("delta", "epsilon"):
         if name in options:
-            raise InputError(name, "a value beside a claim", "one of them: a claim, or what is to be measured")
+            advice = "Pass a claim to test it, or delta or epsilon to measure the other one."
+            raise InputError(name, "a value beside a claim", "None beside claim=", advice)
     _known(options, ClaimOptions.__annotations__)
     return ClaimSetting(
         claimed_curve(claim, check_adjacency(options.get("adjacency", "replace_one"))),
@@ -164,16 +167,16 @@ def _features(values: Any, name: str) -> Floats:
 def _split(features: Floats, share: float, name: str) -> tuple[Floats, Floats]:
     size = fitted_on(len(features), share)
     if not 2 <= size < len(features):
-        raise InputError(
-            name, f"{len(features)} outputs", f"2 or more to fit on, and some to try, at a share of {share:g}"
-        )
+        expected = f"enough outputs to fit on, 2 or more, and to try, at fit_share={share:g}"
+        raise InputError(name, f"{len(features)} outputs", expected)
     return features[:size], features[size:]
 
 
 def _scored(score: Score, features: Floats) -> Floats:
     found = np.asarray(score(features), dtype=np.float64)
     if found.shape != (len(features),) or np.isnan(found).any():
-        raise InputError("attack", f"scores of shape {found.shape} or NaN", f"{len(features)} numbers")
+        expected = f"a function that returns {len(features)} scores for as many outputs"
+        raise InputError("attack", f"scores of shape {found.shape}, or NaN", expected)
     return found
 
 
@@ -181,7 +184,7 @@ def _worlds(first: Any, second: Any) -> tuple[Floats, Floats]:
     parts = _features(first, _NAMES[0]), _features(second, _NAMES[1])
     if parts[0].shape[1:] != parts[1].shape[1:]:
         shapes = " and ".join(str(part.shape[1:]) for part in parts)
-        raise InputError(", ".join(_NAMES), f"{shapes} stages and features", "equally many")
+        raise InputError(", ".join(_NAMES), f"{shapes} of these", "of equally many stages and features")
     return parts
 
 
@@ -189,7 +192,8 @@ def claim_setting(setting: ClaimSetting, first: Any, second: Any) -> ClaimAudit:
     """Audit a claim with checked options; see `audit_outputs`."""
     parts = _worlds(first, second)
     if parts[0].shape[1] != 1:
-        raise InputError(", ".join(_NAMES), f"{parts[0].shape[1]} stages", "one stage: a claim is about all of them")
+        seen = f"{parts[0].shape[1]} stages"
+        raise InputError(", ".join(_NAMES), seen, "outputs of one stage", "A claim is about all stages together.")
     for part, name in zip(parts, _NAMES, strict=True):
         _split(part, setting.fit_share, name)
 
@@ -217,7 +221,7 @@ def audit_setting(setting: AuditSetting, first: Any, second: Any) -> AuditResult
     n_stages, goal = parts[0].shape[1], setting.goal
     stages = setting.stages or tuple(range(1, n_stages + 1))
     if len(stages) != n_stages:
-        raise InputError("stages", f"{len(stages)} names", f"{n_stages}, one for each stage")
+        raise InputError("stages", f"{len(stages)} names", f"{n_stages} names, one for each stage")
     n_fp, n_fn = len(try_first), len(try_second)
     method: Method = setting.method or method_for(n_fp, n_fn)
     fp, fn = np.zeros(n_stages, dtype=np.int64), np.zeros(n_stages, dtype=np.int64)
@@ -382,6 +386,6 @@ def audit_sampler(
     for (name, sampler), root in zip(samplers.items(), roots, strict=True):
         sample = np.asarray(sampler(size, np.random.default_rng(root)))
         if sample.ndim == 0 or len(sample) != size:
-            raise InputError(name, f"draws of shape {sample.shape}", f"{size} of them along the first axis")
+            raise InputError(name, f"draws of shape {sample.shape}", f"a function whose draws have the length {size}")
         drawn.append(sample)
     return audit_setting(setting, *drawn)

@@ -63,7 +63,7 @@ class TestCurves:
             claimed_curve(3.0, "replace_one")
         with pytest.raises(InputError, match="at epsilon 0"):
             claimed_curve(lambda epsilon: 1.5, "replace_one")
-        with pytest.raises(InputError, match="no accountant knows"):
+        with pytest.raises(InputError, match="some accountant supports"):
             claimed_curve(GaussianAnswer(1.0), "add_remove")
         with pytest.raises(InputError, match="beside a claim"):
             audit_outputs(np.zeros(9), np.ones(9), claim=(1.0, 0.0), delta=0.1)  # type: ignore[call-overload]

@@ -124,14 +124,14 @@ def test_refusals(change: dict[str, Any], name: str) -> None:
 
 def test_models_that_are_never_right() -> None:
     X, _, coef, intercept = blobs(5)
-    with pytest.raises(InputError, match="no such record among 0"):
+    with pytest.raises(InputError, match="no record to move among 0"):
         make_neighbour(X, np.full(120, 0), coef, intercept - 100.0 * np.array([1.0, 0.0, 0.0]))
 
 
 def test_a_model_that_cannot_be_fooled() -> None:
     X, y, coef, intercept = blobs(6)
     coef[1], intercept[1] = 0.0, [100.0, 0.0, 0.0]
-    with pytest.raises(InputError, match=r"no such record among [1-9]"):
+    with pytest.raises(InputError, match=r"no record to move among [1-9]"):
         make_neighbour(X, y, coef, intercept)
 
 

@@ -226,8 +226,8 @@ class TestResult:
 
 
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"delta": None}, InputError, "neither"),
-    ({"epsilon": 1.0}, InputError, "both"),
+    ({"delta": None}, InputError, "delta is missing"),
+    ({"epsilon": 1.0}, InputError, "None beside epsilon="),
     ({"delta": 1.0}, InputError, "delta"),
     ({"confidence": 1.0}, InputError, "confidence"),
     ({"attack": "magic"}, InputError, "attack"),

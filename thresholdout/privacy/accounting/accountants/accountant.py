@@ -57,7 +57,8 @@ class UnsupportedEvent(InputError):
         self.event = event
         self.accountant = accountant
         self.reason = reason
-        super().__init__("event", repr(event), f"what the {accountant} accountant knows: {reason}")
+        expected = f"an event that the {accountant} accountant supports"
+        super().__init__("event", repr(event), expected, f"It refuses this one because {reason}.")
 
     def __reduce__(self) -> tuple[type[UnsupportedEvent], tuple[Event, str, str]]:  # type: ignore[override]
         return (type(self), (self.event, self.accountant, self.reason))
@@ -262,7 +263,7 @@ class PureAccountant(Accountant):
         if refusal:
             return refusal
         found = parameters_of(leaf, self.adjacency)
-        return "" if found is not None and found[1] == 0 else "events without a delta, such as LaplaceAnswer"
+        return "" if found is not None and found[1] == 0 else "it supports only events without a delta"
 
     def _epsilon(self, delta: float) -> list[Stated]:
         total = total_pure_epsilon(self)

@@ -247,7 +247,8 @@ def calibrate(
     least, most = _pair(limits, "limits")
     low, high = (min(max(end, least), most) for end in _pair(bracket, "bracket"))
     if not least < most or not low <= high:
-        raise InputError("bracket", f"{bracket} within {limits}", "a smaller and a larger number")
+        expected = "a smaller and a larger number, as limits must be"
+        raise InputError("bracket", f"{bracket} within {limits}", expected)
     makers = tuple(all_accountants() if accountants is None else accountants)
 
     with progress_bar(doing="finding the noise", unit="tries", show=progress) as bar:
@@ -343,7 +344,8 @@ def _made(make_event: Callable[[float], object], value: float) -> Event:
     """Return the event that a function makes of a parameter."""
     made = make_event(value)
     if not isinstance(made, (Event, list, tuple)):
-        raise InputTypeError("make_event", f"a {type(made).__name__} for the parameter {value:g}", "an event")
+        seen = f"one that returns a {type(made).__name__} for the parameter {value:g}"
+        raise InputTypeError("make_event", seen, "a function that returns an event")
     return check_event(made)
 
 

@@ -57,8 +57,8 @@ def pair_refusal(event: Event, adjacency: Adjacency) -> str:
         return refusal
     found = parameters_of(event, adjacency)
     if found is None:
-        return "a delta of 1 or more about replaced records"
-    return "an epsilon above 700 nats, which protects nothing" if found[0] > 700 else ""
+        return "its delta about replaced records is 1 or more"
+    return "its epsilon is above 700 nats, which protects nothing" if found[0] > 700 else ""
 
 
 def pairs_of(event: Event, adjacency: Adjacency) -> Both | None:

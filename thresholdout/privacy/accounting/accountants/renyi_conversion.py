@@ -111,11 +111,15 @@ def _delta(delta: object) -> float:
 def _checked(orders: Any, rdp: Any) -> tuple[Floats, Floats]:
     alpha, rho = np.atleast_1d(np.asarray(orders, dtype=float)), np.atleast_1d(np.asarray(rdp, dtype=float))
     if alpha.ndim != 1 or alpha.size == 0 or not (np.isfinite(alpha) & (alpha > 1)).all():
-        raise InputError("orders", f"an array of shape {alpha.shape}", "finite orders above 1, at least one")
+        raise InputError(
+            "orders", f"an array of shape {alpha.shape}", "at least one finite order above 1, and no other"
+        )
     if (np.diff(alpha) <= 0).any():
         raise InputError("orders", "an array that does not increase", "increasing orders")
     if rho.shape != alpha.shape or np.isnan(rho).any() or (rho < 0).any():
-        raise InputError("rdp", f"an array of shape {rho.shape}", f"divergences of 0 or more, of shape {alpha.shape}")
+        raise InputError(
+            "rdp", f"an array of shape {rho.shape}", f"an array of shape {alpha.shape} of numbers, 0 or more"
+        )
     return alpha, rho
 
 

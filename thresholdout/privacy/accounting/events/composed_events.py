@@ -119,7 +119,9 @@ class Composed(_Nested):
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         if isinstance(events, Event) or not isinstance(events, Iterable):
-            raise InputTypeError("events", f"a {type(events).__name__}", "events, such as [GaussianAnswer(2.0)]")
+            raise InputTypeError(
+                "events", f"a {type(events).__name__}", "a list of events, such as [GaussianAnswer(2.0)]"
+            )
         self._set(events=tuple(check_event(event) for event in events))
 
 

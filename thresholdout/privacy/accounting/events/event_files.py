@@ -7,7 +7,7 @@ import json
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
@@ -68,7 +68,7 @@ def event_to_dict(event: Event) -> dict[str, Any]:
 def _plain(event: Event, depth: int) -> dict[str, Any]:
     _check_depth(depth)
     if type(event) not in _NAMES:
-        raise InputTypeError("event", f"a {type(event).__name__}", "a kind of event of this package")
+        raise InputTypeError("event", f"a {type(event).__name__}", "an event of this package")
     found: dict[str, Any] = {"kind": _NAMES[type(event)]}
     for field in fields(event):
         value = getattr(event, field.name)
@@ -84,7 +84,7 @@ def _plain(event: Event, depth: int) -> dict[str, Any]:
 def _check_depth(depth: int) -> None:
     if depth > _DEEPEST:
         seen = f"events within events, more than {_DEEPEST} deep"
-        raise InputError("event", seen, "fewer levels where it is written down, such as one Composed([...]) of all")
+        raise InputError("event", seen, f"nested at most {_DEEPEST} levels deep", "Pass one Composed([...]) of all.")
 
 
 def event_from_dict(values: object) -> Event:
@@ -110,7 +110,8 @@ def _event(values: object, depth: int) -> Event:
     names = {field.name: field for field in fields(kind)}
     unknown = [str(name) for name in given if name not in names]
     if unknown:
-        raise InputError("event", f"a field {unknown[0]!r} in {values['kind']}", "some of " + ", ".join(names))
+        expected = f"a {values['kind']} with some of the fields {', '.join(names)}"
+        raise InputError("event", f"one with the field {unknown[0]!r}", expected)
     if kind is Composed:
         each = given.get("events", [])
         if not isinstance(each, list):
@@ -126,7 +127,9 @@ def _event(values: object, depth: int) -> Event:
         except TypeError as error:
             if isinstance(error, InputTypeError):
                 raise
-            raise InputError("event", f"{values['kind']} with {', '.join(given) or 'no fields'}", str(error)) from None
+            needed = ", ".join(name for name, field in names.items() if field.default is MISSING)
+            seen = f"one with {', '.join(given) or 'no fields'}"
+            raise InputError("event", seen, f"a {values['kind']} with at least the fields {needed}") from None
     return event if repeated is None else SelfComposed(event, count(repeated, "count"))
 
 
@@ -177,7 +180,7 @@ def read_events(source: str | Path) -> tuple[Composed, dict[str, Any]]:
         ) from None
     tables = settings.pop("event", None)
     if not isinstance(tables, list) or not tables:
-        raise InputError("events", "no table [[event]]", "one for each event")
+        raise InputError("events", "none", "a file with a table [[event]] for each event")
     return Composed([event_from_dict(table) for table in tables]), settings
 
 
@@ -238,7 +241,7 @@ def training_events(log: Any, *, sampling: Sampling = "poisson", records: int | 
     """
     how = chosen(sampling, "sampling", _SAMPLING)
     if how != "poisson" and records is None:
-        raise InputError("records", "none", f"the number of records, which batches that are {how!r} need")
+        raise InputError("records", "nothing", f"the number of records, which sampling={how!r} needs")
     total = None if records is None else count(records, "records", least=2)
     rows = [_row(row, place) for place, row in enumerate(_rows(log))]
     if not rows:
@@ -280,13 +283,15 @@ def _row(row: Any, place: int) -> tuple[float, float, int]:
             row = (row["noise_multiplier"], row["sample_rate"], row.get("num_steps", 1))
         noise, rate, steps = row
     except KeyError as missing:
-        raise InputError("log", f"row {place} without {missing}", "the columns " + ", ".join(_COLUMNS)) from None
+        raise InputError(
+            "log", f"row {place} without {missing}", "rows with the columns " + ", ".join(_COLUMNS)
+        ) from None
     except (TypeError, ValueError):
-        expected = "a noise multiplier, a sample rate, and a number of steps"
-        raise InputError("log", f"row {place}: {row!r}", expected) from None
+        expected = "rows of a noise multiplier, a sample rate and a number of steps"
+        raise InputError("log", f"row {place}, {row!r}", expected) from None
     share = positive(rate, f"sample rate of row {place}")
     if share > 1.0:
-        raise InputError("log", f"row {place}: a sample rate of {share!r}", "a rate of at most 1")
+        raise InputError("log", f"row {place}, whose rate is {share!r}", "rows with sample rates of at most 1")
     return positive(noise, f"noise multiplier of row {place}"), share, count(steps, f"steps of row {place}")
 
 
@@ -298,7 +303,8 @@ def _logged_event(noise: float, rate: float, steps: int, sampling: str, records:
     size = round(rate * records)
     if size < 1 or abs(size - rate * records) > 1e-6 * records:
         seen = f"a sample rate of {rate!r} of {records} records, {rate * records:.6g} in a batch"
-        raise InputError("log", seen, "a whole number of records: batch size over records as sample rate")
+        expected = "rows whose batches have a whole number of records"
+        raise InputError("log", seen, expected, "Pass the batch size over the number of records as sample rate.")
     if sampling == "shuffled":
         # One step of each epoch that these steps touch sees a record. The last, smaller batch may be left out, so an
         # epoch has at least this many steps. The first row begins with an epoch, later ones anywhere in it.

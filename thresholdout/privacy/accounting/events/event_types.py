@@ -162,7 +162,7 @@ class ThresholdoutInteraction(Event):
     def _check(self) -> None:
         ratios = tuple(positive(ratio, "ratios") for ratio in self.ratios)
         if len(ratios) != 3:
-            raise InputError("ratios", f"{len(ratios)} numbers", "three: of threshold, test and answer")
+            raise InputError("ratios", f"{len(ratios)} numbers", "three numbers, of threshold, test and answer")
         noise = positive(self.noise_scale, "noise_scale")
         self._set(
             records=count(self.records, "records"),

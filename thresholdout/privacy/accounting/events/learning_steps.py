@@ -22,7 +22,7 @@ __all__ = [
 def _multiplier(value: object) -> float:
     found = positive(value, "noise_multiplier")
     if not 0.01 <= found <= 1e8:
-        raise InputError("noise_multiplier", repr(found), "a number in [0.01, 1e8]; less protects nothing")
+        raise InputError("noise_multiplier", repr(found), "a number in [0.01, 1e8]", "Less noise protects nothing.")
     return found
 
 

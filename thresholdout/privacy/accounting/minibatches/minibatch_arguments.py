@@ -53,7 +53,7 @@ def sigma_of(sigma: object) -> float:
     """Check the noise multiplier: standard deviation of the noise on the sum of gradients, over the clipping norm."""
     found = positive(sigma, "sigma")
     if not 0.01 <= found <= 1e8:
-        raise InputError("sigma", repr(found), "a noise multiplier in [0.01, 1e8]; less protects nothing")
+        raise InputError("sigma", repr(found), "a noise multiplier in [0.01, 1e8]", "Less noise protects nothing.")
     return found
 
 
@@ -69,8 +69,8 @@ def rate(q: object, batch_size: object, dataset_size: object) -> float:
     """Return the sampling rate, from itself or from the sizes (then rounded up)."""
     sizes = batch_size is not None or dataset_size is not None
     if (q is not None) == sizes:
-        seen = "q and sizes" if sizes else "neither q nor sizes"
-        raise InputError("q", seen, "either q, or batch_size and dataset_size")
+        both = repr(q), "None beside batch_size and dataset_size"
+        raise InputError("q", *(both if sizes else ("nothing", "q, or batch_size and dataset_size")))
     if q is not None:
         return open_unit(q, "q")
     small, large = batch(batch_size, dataset_size)
@@ -85,7 +85,7 @@ def terms(m: object, *, least: int = 3) -> int:
     """Check the number of Taylor terms; more than 60 never help."""
     found = count(m, "m", least=least)
     if found > 60:
-        raise InputError("m", str(found), "at most 60 terms; more make the remainder worse")
+        raise InputError("m", str(found), "at most 60", "More terms make the remainder larger.")
     return found
 
 

@@ -225,7 +225,7 @@ def rdp_wang(alpha: Orders, sigma: float, q: float, *, bound: str = "upper", var
     if check_word("bound", bound, ("upper", "lower")) == "upper":
         return like(alpha, wang_upper(found, noise, share, variant=variant))
     if np.any(found != np.floor(found)):
-        raise InputError("alpha", "an order that is no integer", "integers of at least 2 for the lower bound")
+        raise InputError("alpha", "an order that is no integer", "an integer of at least 2 for the lower bound")
     return like(alpha, np.array([_wang_lower(int(a), noise, share) / (a - 1) for a in found]))
 
 

@@ -79,7 +79,9 @@ def rdp_fswor(
     count = terms(m)
     if adjacency == "replace_one" or method in ("envelope", "binomial", "wang"):
         if method == "exact":
-            raise InputError("method", "'exact' for replace-one, which is not known", "'auto'")
+            raise InputError(
+                "method", "'exact', whose value is unknown there", "another one for replace_one, or 'auto'"
+            )
         if method == "wang":
             return like(alpha, wang_upper(found, noise, share, variant="paper"))
         return like(alpha, replace_one(found, noise, share, method=method, m=count, leading=leading))

@@ -269,7 +269,7 @@ Call = Callable[[float, float, float, bool], Interval]
 def _worst(calls: Sequence[Call], value: float, accuracy: float, both: bool) -> Interval:
     """Return the largest interval; the others are found only closely enough to show that they are smaller."""
     if not calls:
-        raise InputError("distributions", "none", "at least one")
+        raise InputError("distributions", "none", "at least one distribution")
     found: list[Interval] = []
     for call in calls:
         floor = max((each.lower if both else each.upper for each in found), default=0.0)

@@ -51,14 +51,15 @@ class ReplacedDraws:
     def __post_init__(self) -> None:
         if len(self.shifts) != len(self.weights) or not self.shifts:
             seen = f"{len(self.shifts)} shifts and {len(self.weights)} weights"
-            raise InputError("shifts, weights", seen, "equally many, at least one")
+            raise InputError("shifts, weights", seen, "of equal length, at least 1")
         for name, values in (("shifts", self.shifts), ("weights", self.weights)):
             for value in values:
                 positive(value, name)
         if any(shift >= larger for shift, larger in pairwise(self.shifts)):
             raise InputError("shifts", repr(self.shifts), "increasing shifts of 1, 2, ... draws")
         if math.fsum(self.weights) + probability(self.omitted, "omitted") >= 1.0:
-            raise InputError("weights", f"a sum of {math.fsum(self.weights)!r}", "less than 1, with what is omitted")
+            expected = "probabilities whose sum with `omitted` is below 1"
+            raise InputError("weights", f"the sum {math.fsum(self.weights)!r}", expected)
 
     @property
     def anchor(self) -> float | None:

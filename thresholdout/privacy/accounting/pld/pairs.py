@@ -55,12 +55,12 @@ class Discrete:
 
     def __post_init__(self) -> None:
         if len(self.p) != len(self.q) or not self.p:
-            raise InputError("p, q", f"{len(self.p)} and {len(self.q)} outcomes", "equally many, at least one")
+            raise InputError("p, q", f"{len(self.p)} and {len(self.q)} outcomes", "of equal length, at least 1")
         for name, values in (("p", self.p), ("q", self.q)):
             for value in values:
                 positive(value, name, zero=True)
             if abs(math.fsum(values) - 1.0) > 1e-12:
-                raise InputError(name, f"a sum of {math.fsum(values)!r}", "probabilities that add up to 1")
+                raise InputError(name, f"the sum {math.fsum(values)!r}", "probabilities that add up to 1")
         if self.base is not None:
             positive(self.base, "base")
 
@@ -114,7 +114,7 @@ def _checked(shifts: tuple[float, ...], weights: tuple[float, ...], room: float 
     for weight in weights:
         positive(weight, "weights")
     if math.fsum(weights) > 1.0 + room:
-        raise InputError("weights", f"a sum of {math.fsum(weights)!r}", "a sum of at most 1")
+        raise InputError("weights", f"the sum {math.fsum(weights)!r}", "numbers whose sum is at most 1")
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ def test_levels_in_files() -> None:
         (lambda: SelfComposed("x", 1), "event"),  # type: ignore[arg-type]
         (lambda: Composed(BlackBox(1)), "events"),  # type: ignore[arg-type]
         (lambda: Composed([1]), "event"),  # type: ignore[list-item]
-        (lambda: Composed(3), "events must be events, such as.*; got an int"),  # type: ignore[arg-type]
+        (lambda: Composed(3), "events must be a list of events, such as.*; got an int"),  # type: ignore[arg-type]
         (lambda: check_event(SimpleNamespace(event=BlackBox(1))), "the .event of this SimpleNamespace"),
         (lambda: check_event(SimpleNamespace(event=None)), "an event, such as"),
     ],
