@@ -82,6 +82,17 @@ def test_a_guard_is_imported_without_what_few_guards_need() -> None:
     assert not {*few} & {*loaded.split()}
 
 
+def test_a_first_answer_about_arrays_loads_no_tables_and_no_estimators() -> None:
+    code = (
+        "import sys, numpy as np; from thresholdout import Thresholdout; X, y = np.eye(60), np.arange(60) % 2\n"
+        "guard = Thresholdout((X[30:], y[30:]), train=(X[:30], y[:30])); guard.ask(y[:30] == 0, y[30:] == 0)\n"
+        "print(*sys.modules)"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    loaded = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    assert not {"pandas", "sklearn", "matplotlib", "sqlalchemy"} & {*loaded.split()}
+
+
 def test_only_packages_import_by_string_and_only_what_is_in_them() -> None:
     for module in MODULES.values():
         for name in imports_by_string(module, MODULES, ROOT):

@@ -257,10 +257,10 @@ def warn_of_sorted(development: Development | None) -> None:
     For labels in random order the probability is k! n_1! ... n_k! / n! for k classes of n_c records, with 2 in place of
     k! for labels that rise or fall. Each group counts with its first record.
     """
-    import pandas as pd
-
     if development is None or not development.split_off or len(development.part) != 2:
         return
+    import pandas as pd
+
     y = np.asarray(development.part[1])
     if y.ndim != 1:
         return
