@@ -1,7 +1,7 @@
-"""Where guards keep their state, so that no budget is spent twice and no answer is lost.
+"""Storage of guards' states, so that no budget is spent twice and no answer is lost.
 
-`Ledger` is the contract; `MemoryLedger` and `SQLLedger` keep it. `open_ledger` chooses between them. Histories leave a
-ledger by `export_history`, guards move to another one by `move`, and `encrypt` encrypts the secrets of one.
+`open_ledger` returns one of the implementations of `Ledger`: `MemoryLedger` or `SQLLedger`. `export_history` writes a
+history to a file, `move` brings a guard to another ledger, and `encrypt` encrypts a ledger's secrets.
 """
 
 import lazy_loader

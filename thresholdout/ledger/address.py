@@ -1,4 +1,4 @@
-"""From a file's name, or a database's address, to the database."""
+"""Connect to the database of a ledger's file name or address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POSTGRES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
 
 def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float, encrypted: bool) -> Database:
-    """Open the database that a ledger is in, or make it."""
+    """Open the database of a ledger, or create it."""
     path = os.fspath(where)
     if not isinstance(path, str):
         raise InputTypeError("ledger", f"a {type(path).__name__}", "a path that is a string")

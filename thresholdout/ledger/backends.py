@@ -1,4 +1,4 @@
-"""Which ledger keeps a guard: one in memory, a file, or a database."""
+"""Opening of ledgers in memory, in files and in databases."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ def open_ledger(
     key: str | None = None,
     key_file: str | os.PathLike[str] | None = None,
 ) -> Ledger:
-    """Open a ledger, or make one.
+    """Open a ledger, or create one.
 
     Parameters
     ----------
     where : str, path, Ledger or None
-        A file, or an address such as ``"sqlite:///guard.db"`` or ``"postgresql://user@host/database"``; None for a
-        new ledger in memory; a ledger is returned as it is.
-    must_exist : bool, default False
-        Refuse to make a new file.
+        A file, or an address such as ``"sqlite:///guard.db"`` or ``"postgresql://user@host/database"``; None for a new
+        ledger in memory. A ledger is returned as it is.
+    must_exist : bool, default=False
+        Refuse to create a new file.
     key, key_file : optional
-        Key of an encrypted ledger, or a file that holds it; see `SQLLedger`. The environment's by default.
+        Key of an encrypted ledger, or a file with the key; see `SQLLedger`. The default is the environment's.
 
     Returns
     -------
     Ledger
-        `MemoryLedger`, `SQLLedger`, or the one given.
+        A `MemoryLedger`, a `SQLLedger`, or the given one.
 
     Raises
     ------
     InputError
-        An address of another kind of database.
+        If the address is that of another kind of database.
     LedgerEncrypted, LedgerMismatch
-        It is encrypted and the key is missing or another one; or a key was given, and it is not encrypted.
+        If it is encrypted and the key is missing or a different one; or if a key is given and it is not encrypted.
     LedgerUnusable
-        The file is not a ledger, can't be read and written, or is missing and must exist.
+        If the file is no ledger, cannot be read and written, or is missing and must exist.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""A copy of a ledger's file at one moment, made while the ledger is in use.
+"""Backup of a ledger's file while the ledger is in use.
 
-Copying the file by its name is no backup: its last answers are in the log beside it, and a copy that is made during a
-commit is of no moment at all. SQLite's own backup copies pages while others write, and begins anew when they do; once
-it has all of them without that, it is the state after a whole number of commits.
+A copy by the file system is no backup: the last answers are in the log beside the file, and a copy during a commit is
+inconsistent. SQLite's own backup copies pages while others write, and starts again when they do; its result is the
+state after a whole number of commits.
 """
 
 from __future__ import annotations
@@ -20,26 +20,14 @@ from thresholdout.ledger.sql import SQLLedger
 
 __all__ = ["back_up"]
 
-_TIMEOUT: Final = 30.0
+_TIMEOUT: Final = 30.0  # seconds to wait for other processes, as in SQLLedger
 
 
 def back_up(source: str | os.PathLike[str], file: str | os.PathLike[str]) -> dict[str, tuple[int, str]]:
-    """Copy a ledger's file to a new one that its owner alone can read, and verify the copy.
+    """Copy a ledger's file to a new one that only its owner can read; verify it, and return its guards' checkpoints.
 
-    Notes
-    -----
-    The copy is the ledger, with all its secrets and its budget: whoever asks it spends that a second time. A service
-    whose witness knows of later answers refuses it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> with SQLLedger(Path(folder.name, "leaderboard.db")) as ledger:
-    ...     guard = ledger.create("guard", {"budget": 2}, "state 0")
-    ...     back_up(ledger.location, Path(folder.name, "copy.db")) == {guard: (0, ledger.checkpoint(guard))}
-    True
-    >>> folder.cleanup()
+    The copy is the ledger, with all its secrets and its budget: whoever asks it spends the budget a second time. A
+    service whose witness knows of later answers refuses it.
     """
     target = Path(file)
     if "://" in os.fspath(source) and not os.fspath(source).startswith("sqlite:"):
@@ -57,7 +45,7 @@ def back_up(source: str | os.PathLike[str], file: str | os.PathLike[str]) -> dic
             found = {guard: (copy.verify(guard), copy.checkpoint(guard)) for guard in copy.guards()}
         _sync(draft)
         try:
-            os.link(draft, target)  # which replaces nothing
+            os.link(draft, target)  # unlike a rename, it never replaces a file
         except FileExistsError:
             raise InputError("file", f"{target}, which is there", "the name of a new file") from None
     except OSError as error:
@@ -71,7 +59,7 @@ def back_up(source: str | os.PathLike[str], file: str | os.PathLike[str]) -> dic
 
 
 def _copy(source: Path, draft: Path) -> None:
-    """Copy all pages of a database, at one moment."""
+    """Copy all pages of a database at one moment."""
     reason = None
     try:
         address = f"file:{quote(str(source.absolute()))}?mode=ro"
@@ -79,7 +67,7 @@ def _copy(source: Path, draft: Path) -> None:
             closing(sqlite3.connect(address, uri=True, timeout=_TIMEOUT)) as old,
             closing(sqlite3.connect(draft, timeout=_TIMEOUT)) as new,
         ):
-            old.backup(new)  # in one step, so that no writer makes it begin anew for ever
+            old.backup(new)  # in one step, so that writers cannot make it start again and again
     except sqlite3.Error as error:
         reason = f"it can't be copied ({error.sqlite_errorname})"
     if reason is not None:

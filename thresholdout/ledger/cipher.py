@@ -1,7 +1,7 @@
-"""Encryption of secrets: keys, where they come from, and authenticated encryption.
+"""Encryption of secrets: keys and authenticated encryption.
 
-An encrypted text is AES-256-GCM ciphertext. What it belongs to (the guard, the column, how many queries were asked)
-is its associated data, so that a value opens only where, and when, it was encrypted.
+An encrypted text is AES-256-GCM ciphertext. Its associated data are the place (guard, column) and the number of queries
+asked, so a value can be decrypted only for its own place and time.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ __all__ = [
 KEY_VARIABLE: Final = "THRESHOLDOUT_KEY"
 KEY_FILE_VARIABLE: Final = "THRESHOLDOUT_KEY_FILE"
 
-_BYTES: Final = 32
-_NONCE: Final = 12
+_BYTES: Final = 32  # of an AES-256 key
+_NONCE: Final = 12  # bytes; GCM with 96 bits needs no further hash [NIST SP 800-38D, 8.2.2]
 _PREFIX: Final = "encrypted:1:"
 _EXPECTED: Final = f"{_BYTES} random bytes as url-safe base64, as `thresholdout ledger new-key FILE` writes them"
 _URL_SAFE: Final = str.maketrans("+/", "-_")
@@ -39,11 +39,11 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 class DecryptionError(Exception):
-    """A text does not open: another key, another place, another time, or a changed text."""
+    """A text cannot be decrypted: another key, place or time, or a changed text."""
 
 
 class Key:
-    """A key, which shows only where it came from."""
+    """A key; its representation shows only its origin."""
 
     __slots__ = ("_bytes", "given", "origin")
 
@@ -56,12 +56,9 @@ class Key:
 
     @classmethod
     def find(cls, key: str | None = None, key_file: str | os.PathLike[str] | None = None) -> Key | None:
-        """Return the key that was given, or the environment's, or None.
+        """Return the given key, or else the environment's, or None.
 
-        Notes
-        -----
-        The environment is only asked when neither is given. A variable that is set but empty is refused: most likely a
-        secret is missing, and going on would store plain text.
+        A variable that is set but empty is refused: most likely a secret is missing, and plain text would be stored.
         """
         if key is not None and key_file is not None:
             raise InputError("key", "a key beside a key_file", "one of the two")
@@ -79,7 +76,7 @@ class Key:
         return None
 
     def cipher(self) -> Cipher:
-        """Return what encrypts and opens with this key."""
+        """Return the cipher of this key."""
         return Cipher(self._bytes)
 
     def __repr__(self) -> str:
@@ -90,13 +87,10 @@ class Key:
 
 
 class Cipher:
-    """Encrypts texts with a key, and opens them.
+    """Encrypts and decrypts texts with a key.
 
-    Notes
-    -----
     AES-256-GCM with a random nonce of 96 bits for each encryption [NIST SP 800-38D, 8.2.2]. Two encryptions with one
-    key share a nonce with probability below 2^-32 as long as there are at most 2^32 of them: change the key before it
-    has encrypted four billion queries.
+    key share a nonce with probability below 2^-32 for at most 2^32 of them: rotate the key before four billion queries.
     """
 
     __slots__ = ("_decrypt", "_encrypt")
@@ -113,24 +107,19 @@ class Cipher:
         self._decrypt = library.decrypt
 
     def encrypt(self, text: str, *about: str) -> str:
-        """Return a text encrypted.
-
-        Notes
-        -----
-        `*about`: what it belongs to; `decrypt` must be told the same.
-        """
+        """Encrypt a text with associated data."""
         nonce = os.urandom(_NONCE)
         encrypted = nonce + self._encrypt(nonce, text.encode(), _joined(about))
         return _PREFIX + binascii.b2a_base64(encrypted, newline=False).decode()
 
     def decrypt(self, encrypted: str, *about: str) -> str:
-        """Return the text that was encrypted."""
+        """Decrypt a text with the same associated data."""
         plain = None
         if is_encrypted(encrypted):
-            with suppress(Exception):  # whatever goes wrong is one thing to the caller, and no detail leaks
+            with suppress(Exception):  # one error for all failures, so that no detail leaks
                 text = encrypted[len(_PREFIX) :].encode("ascii")
                 raw = binascii.a2b_base64(text, strict_mode=True)
-                if binascii.b2a_base64(raw, newline=False) == text:  # the last digit has bits that mean nothing
+                if binascii.b2a_base64(raw, newline=False) == text:  # rejects other texts of the same bytes
                     plain = self._decrypt(raw[:_NONCE], raw[_NONCE:], _joined(about)).decode()
         if plain is None:
             raise DecryptionError
@@ -160,17 +149,17 @@ def new_key() -> str:
 
 
 def make_key_file(path: str | os.PathLike[str]) -> None:
-    """Put a new key into a new file that only its owner can read.
+    """Write a new key to a new file that only its owner can read.
 
     Parameters
     ----------
     path : str or path
-        The file; it must not exist, since another key's file would be lost, and with it whatever that key encrypted.
+        The file. It must not exist: replacing another key would lose everything that it encrypted.
 
     Raises
     ------
     InputError
-        The file is there, or can't be made.
+        If the file exists or cannot be created.
 
     Examples
     --------
@@ -193,7 +182,7 @@ def make_key_file(path: str | os.PathLike[str]) -> None:
 
 
 def _read(path: str | os.PathLike[str], argument: str) -> str:
-    """Return what a key file says, after checking that nobody else can read it."""
+    """Return a key file's text; refuse a file that others can read."""
     if not isinstance(path, str | os.PathLike):
         raise InputTypeError(argument, f"a {type(path).__name__}", "the path of a file")
     try:
@@ -205,16 +194,16 @@ def _read(path: str | os.PathLike[str], argument: str) -> str:
                 mode = stat.S_IMODE(found.st_mode)
                 expected = f"a file that only its owner can read; run: chmod 600 {path}"
                 raise InputError(argument, f"{path}: others can use it (mode {mode:04o})", expected)
-            raw = file.read(4 * _BYTES)  # more than any key has
+            raw = file.read(4 * _BYTES)  # longer than any key
     except OSError as error:
         raise InputError(
             argument, f"{path}: {error.strerror}", "a file made by `thresholdout ledger new-key`"
         ) from None
-    return raw.decode("latin-1")  # maps all bytes; what is no key is refused without being shown
+    return raw.decode("latin-1")  # accepts all bytes, so that a wrong file is refused without being shown
 
 
 def _decoded(text: str, origin: str) -> bytes:
-    """Return a key's bytes; the error shows its length only."""
+    """Return a key's bytes; an error shows only its length."""
     raw = b""
     if text.isascii() and not set(text) & {"+", "/"}:
         with suppress(binascii.Error):
@@ -226,7 +215,7 @@ def _decoded(text: str, origin: str) -> bytes:
 
 
 def _joined(parts: tuple[str, ...]) -> bytes:
-    """Return texts as one, so that no two different lists become the same."""
+    """Return texts as one; different lists give different texts."""
     return "".join([f"{len(part)}:{part}" for part in parts]).encode()
 
 

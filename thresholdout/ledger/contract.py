@@ -1,4 +1,4 @@
-"""The contract that every ledger keeps."""
+"""The contract of all ledgers."""
 
 from __future__ import annotations
 
@@ -26,72 +26,70 @@ from thresholdout.ledger.entry import (
 __all__ = ["Compute", "ComputeAll", "Extent", "Ledger"]
 
 Compute: TypeAlias = Callable[[str], tuple[str, Entry]]
-"""From a guard's state to its next state and the entry that led there."""
+"""Maps a guard's state to its next state and the entry that led there."""
 
 ComputeAll: TypeAlias = Callable[[str, tuple[int, ...]], tuple[str, Sequence[Entry]]]
-"""From a guard's state, and the positions of the queries that were not asked before, to the guard's next state and
-the entries that led there, one for each of these queries in their order."""
+"""Maps a guard's state, and the positions of the queries that were not asked before, to its next state and the entries
+that led there, one for each of these queries in order."""
 
 Extent: TypeAlias = "tuple[str, int, str, int]"
-"""A guard's parameters as text, the number and digest of its last entry as noted, and its entries as found."""
+"""A guard's parameters as text, the noted number and digest of its last entry, and the number of entries found."""
 
 _CHUNK: Final = 5000
-"""Entries that are read at once where a whole history is gone through."""
+"""Entries of a history that are read at once, which bounds the memory."""
 
 
 class Ledger(Refusals, ABC):
-    """The store of guards: their parameters, their state and every answer they gave.
+    """Storage of guards: their parameters, their states and all their answers.
 
-    A guard's budget is only worth something if it can't be spent twice. A ledger keeps these promises, and
-    ``tests/thresholdout/ledger/contract.py`` checks them for every kind of ledger:
+    A budget must not be spent twice. Every ledger keeps the following promises, which
+    ``tests/thresholdout/ledger/contract.py`` checks:
 
-    *One at a time.* Queries to one guard happen one after another, whatever the number of threads (and,
-    for a ledger in a database, of processes and machines): each starts from the state that the one before it left.
+    *Serial.* Queries to one guard happen one after another, from any number of threads (and, in a database, of
+    processes and machines). Each starts from the state that the one before it left.
 
-    *All or nothing.* A query's new state and its entry are stored together, or neither is; and so are the
-    entries of all queries that are asked together. Whatever goes wrong before that, in the mechanism or in the
-    store, leaves the ledger as it was, and still usable.
+    *Atomic.* A query's new state and its entry are stored together or not at all; so are the entries of all queries
+    that are asked together. Any failure before that, in the mechanism or in the store, leaves the ledger as it was, and
+    usable.
 
-    *Stored first.* When `ask` returns, both are stored as durably as this kind of ledger can. An answer that
-    left is always in the history; the converse may fail when the process dies, or the one who asked is
-    interrupted, before the answer is read.
+    *Durable.* When `ask` returns, both are stored as durably as this kind of ledger can. Every answer that was returned
+    is in the history. The converse may fail if the process dies, or the caller is interrupted, before the answer is
+    read.
 
-    *Asked once.* A key names one query of a client: what others call theirs plays no part. Asking with a known key
-    returns the stored entry, draws no noise and charges nothing; this is how an answer is fetched that got lost on its
-    way.
+    *Idempotent.* A key names one query of a client; keys of other clients have no effect. A known key returns the
+    stored entry, draws no noise and charges nothing, so a lost answer can be fetched again.
 
-    *Each for itself.* Threads that ask at the same time may share one transaction. A query that is refused
-    or fails in its mechanism harms no other; a transaction that can't be stored fails all queries in it.
+    *Isolated.* Threads that ask at the same time may share one transaction. A query that is refused or fails in its
+    mechanism harms no other; a transaction that cannot be stored fails all its queries.
 
-    *Nothing changes.* Parameters, documents and entries never change once stored; only the state does. The
-    entries of a guard are numbered 1, 2, 3 and so on. A guard that was closed stays so.
+    *Immutable.* Parameters, documents and entries never change once stored; only the state does. The entries of a guard
+    are numbered 1, 2, 3 and so on. A closed guard stays closed.
 
-    *Changes show.* Entries are chained by digests (`thresholdout.ledger.digest_chain`), and `verify` goes through the
-    chain: an entry that was changed, removed, inserted or moved is found. What it can't see by itself is a chain that
-    was written anew from the changed entry on, or a whole ledger that was put back to an earlier copy. Whoever keeps a
-    `checkpoint` in another place, and gives it to `verify`, sees these too: the kept checkpoint then is not in the
-    chain. The state is not in the chain, since a digest of it would tell it. A ledger that is put back spends its
-    budget twice, and there are more ways to that than a backup: a virtual machine resumed from a snapshot, a server
-    that was recovered to a point in time, and an asynchronous replica that takes over without the last commits.
+    *Tamper-evident.* Entries are chained by digests (`thresholdout.ledger.digest_chain`), and `verify` finds an entry
+    that was changed, removed, inserted or moved. By itself it cannot detect a chain that was rewritten from the changed
+    entry on, or a ledger that was replaced by an earlier copy. A `checkpoint` that is kept in another place and passed
+    to `verify` detects these, too. The state is not in the chain, since a digest would reveal it. A ledger that is put
+    back spends its budget twice; besides backups, this happens when a virtual machine resumes from a snapshot, a server
+    is recovered to a point in time, or an asynchronous replica takes over without the last commits.
 
-    *Nothing tells.* The state and the documents are secret. They come out of `state` and `document` and
-    nowhere else: no message, log or ``repr`` shows them. What a guard is called says nothing about its records;
-    a ledger in a database finds a guard by a digest of its records that is made with a secret of the ledger.
+    *Confidential.* The state and the documents are secret. Only `state` and `document` return them; no message, log or
+    ``repr`` shows them. A guard's name says nothing about its records. A ledger in a database finds a guard by a digest
+    of its records that is keyed with a secret of the ledger.
 
-    *One budget.* A ledger has one guard for the same records, whoever makes it and under whichever name: a second
-    guard would hand out the error budget again.
+    *One budget.* A ledger has one guard for the same records, whoever makes it and under any name: a second guard would
+    hand out the error budget again.
 
-    *One place.* A ledger can't be copied or pickled, since both copies would spend the same budget.
+    *One place.* A ledger cannot be copied or pickled, since both copies would spend the same budget.
 
-    A ledger takes a state and a document as opaque text, and compares them with nothing. What a state has of clients
-    (`thresholdout.data.client_states`) is kept in a row for each, and read and written with this client's queries
-    only; these rows hold public numbers, and are stored as they are. Text is any string
-    without NUL that UTF-8 can encode; numbers are finite, and come back exactly (though -0.0 comes back as 0.0).
+    States and documents are opaque text that a ledger never compares. The parts of a state about clients
+    (`thresholdout.data.client_states`) are stored in a row for each client, and read and written only with this
+    client's queries. These rows hold public numbers and are not encrypted. Text is any string without NUL that UTF-8
+    can encode. Numbers are finite and come back exactly (except that -0.0 comes back as 0.0).
 
     Attributes
     ----------
     location : str
-        Where the guards are kept, for messages.
+        The ledger's place, for messages.
 
     Examples
     --------
@@ -104,7 +102,7 @@ class Ledger(Refusals, ABC):
 
     @property
     def encrypted(self) -> bool:
-        """Whether the secrets are encrypted where they are stored."""
+        """Whether the stored secrets are encrypted."""
         return False
 
     @abstractmethod
@@ -115,46 +113,46 @@ class Ledger(Refusals, ABC):
         state: str,
         documents: Mapping[str, str] | None = None,
     ) -> str:
-        """Store a new guard, unless it is there already.
+        """Store a new guard unless it exists.
 
         Parameters
         ----------
         guard : str
-            What a new guard is called: a name that says nothing about its data, such as `fresh_key` makes.
+            Name of the new guard, which must say nothing about its data, such as a `fresh_key`.
         parameters : mapping of str to JSON values
-            What the guard was made with. Not secret.
+            The guard's parameters. Not secret.
         state : str
             The state before the first query. Secret.
         documents : mapping of str to str, optional
-            Texts to keep with the guard, stored together with it. Secret. The one that is called `CONTENT` says which
-            records the guard is for, and there is one guard only for each.
+            Texts that are stored with the guard. Secret. The document `CONTENT` identifies the guard's records, and
+            each content has one guard only.
 
         Returns
         -------
         str
-            What the guard is called: the name given, or that of the guard for the same records.
+            The guard's name: the given one, or that of the guard for the same records.
 
         Raises
         ------
         LedgerMismatch
-            The guard is there with other parameters.
+            If the guard exists with other parameters.
         LedgerUnusable
-            The store can't be written; nothing was stored.
+            If the store cannot be written; nothing was stored.
 
         Notes
         -----
-        For a guard that is there with the same parameters this does nothing: its state and its documents stay
-        what they are, since the first state would be a fresh budget.
+        A guard that exists with the same parameters keeps its state and its documents, since the first state would be a
+        fresh budget.
         """
 
     @abstractmethod
     def known(self, content: str) -> str | None:
-        """Return what the guard for some records is called, or None when there is none.
+        """Return the name of the guard for some records, or None if there is none.
 
         Parameters
         ----------
         content : str
-            The text of the document `CONTENT`. Secret.
+            Text of the document `CONTENT`. Secret.
         """
 
     def ask(
@@ -169,54 +167,54 @@ class Ledger(Refusals, ABC):
         quota: int | None = None,
         since: float | None = None,
     ) -> tuple[Entry, bool]:
-        """Answer a query once, and store the answer before it leaves.
+        """Answer a query once, and store the answer before it is returned.
 
         Parameters
         ----------
         guard : str
-            The guard's identity.
+            The guard's name.
         key : str or None
             The query's identity; None makes a new one.
         train : float
-            Mean on the training part; must be the same, to nine digits, when a key is repeated.
+            Mean on the training part; for a repeated key it must agree to nine digits.
         name : str
-            What is asked, for the history.
+            Name of the query in the history.
         compute : callable
             Maps the present state, with the row of this client, to the next state and the entry to store, whose
-            ``query`` is one more than that of the guard's last entry. Not called for a repeated key; called again only
-            when its result was not stored, and nobody has seen it. Its ``key``, ``train``, ``name`` and ``client`` are
-            replaced by the ones given here, its ``list`` by None, and its ``time`` by the clock's. It must not use the
-            ledger, and may run in another thread that asks.
-        client : str, default ""
-            Who asks; keys are this client's own.
+            ``query`` is one more than that of the guard's last entry. It is not called for a repeated key, and called
+            again only if its result was not stored and nobody has seen it. Its ``key``, ``train``, ``name`` and
+            ``client`` are replaced by the given ones, its ``list`` by None, and its ``time`` by the clock's. It must
+            not use the ledger, and may run in another thread that asks.
+        client : str, default=""
+            Who asks; each client has its own keys.
         quota : int, optional
-            How many entries this client may have, with this one; counted in the transaction that stores it. A repeated
-            key is no new one.
+            Maximum number of this client's entries, with this one, counted in the transaction that stores it. A
+            repeated key does not count.
         since : float, optional
-            From which time on entries count for the quota, in POSIX seconds, such as the beginning of a week; all of
-            them by default. An entry without a time is older than any.
+            Time from which on entries count for the quota, in POSIX seconds, such as the beginning of a week; all count
+            by default. An entry without a time is older than any.
 
         Returns
         -------
         entry : Entry
-            The entry as stored.
+            The stored entry.
         repeated : bool
-            Whether it was stored before, and this query charged nothing.
+            Whether it was stored before, so that this query charged nothing.
 
         Raises
         ------
         BudgetExhausted
-            The client's quota is used; nothing is computed or stored then.
+            If the client's quota is used; nothing is computed or stored then.
         InputError
-            The key was used with another train value, or a value can't be stored.
+            If the key was used with another train value, or a value cannot be stored.
         LedgerMismatch
-            The ledger has no such guard.
+            If the ledger has no such guard.
         LedgerClosed
-            The guard was closed, whatever the key; `find` still gives its answers.
+            If the guard was closed, whatever the key; `find` still returns its answers.
         LedgerUnusable
-            The store can't be read or written; nothing was answered.
+            If the store cannot be read or written; nothing was answered.
         Exception
-            Whatever `compute` raises; nothing is stored then.
+            If `compute` raises it; nothing is stored then.
         """
         check_query(key, train, name, client, quota, since)
 
@@ -233,23 +231,22 @@ class Ledger(Refusals, ABC):
         Parameters
         ----------
         guard : str
-            The guard's identity.
+            The guard's name.
         asked : sequence of Asked
             The queries, at least one, each with a key of its own.
         compute : callable
-            As for `ask`, for those of the queries that were not asked before: it is given their positions, and
-            returns an entry for each. The ``list`` of all these is the number of the first of them. Not called when
-            all keys are known.
+            As for `ask`, for the queries that were not asked before: it gets their positions and returns an entry for
+            each. Their ``list`` is the number of the first of them. It is not called if all keys are known.
 
         Returns
         -------
         list of tuple
-            For each query what `ask` returns for one: the entry, and whether it was stored before.
+            For each query the result of `ask`: the entry, and whether it was stored before.
 
         Raises
         ------
         InputError
-            There is no query, two have the same key, or one is refused as in `ask`.
+            If there is no query, two have the same key, or one is refused as in `ask`.
         LedgerMismatch, LedgerClosed, LedgerUnusable, Exception
             As in `ask`; nothing is stored then.
         """
@@ -262,15 +259,15 @@ class Ledger(Refusals, ABC):
     def _answered(
         self, guard: str, asked: tuple[Asked, ...], compute: ComputeAll, *, together: bool
     ) -> list[tuple[Entry, bool]]:
-        """Answer queries that were checked, in one transaction; those of a list are stored as one."""
+        """Answer checked queries in one transaction; those of a list are stored as one."""
 
     @abstractmethod
     def find(self, guard: str, key: str, client: str = "") -> Entry | None:
-        """Return the stored answer to a client's query of this key, or None when it was not asked."""
+        """Return the stored answer to a client's query with this key, or None."""
 
     @abstractmethod
     def state(self, guard: str, client: str = "") -> str:
-        """Return a guard's present state, with the row of one client. Secret: it tells where the noisy threshold is."""
+        """Return a guard's present state, with the row of one client. Secret: it reveals the noisy threshold."""
 
     @abstractmethod
     def clients(self, guard: str) -> dict[str, str]:
@@ -278,7 +275,7 @@ class Ledger(Refusals, ABC):
 
     @abstractmethod
     def parameters(self, guard: str) -> dict[str, JSON]:
-        """Return what a guard was made with."""
+        """Return a guard's parameters."""
 
     @abstractmethod
     def entries(self, guard: str, start: int = 1, count: int | None = None, client: str | None = None) -> list[Entry]:
@@ -287,55 +284,55 @@ class Ledger(Refusals, ABC):
         Parameters
         ----------
         guard : str
-            The guard's identity.
-        start : int, default 1
+            The guard's name.
+        start : int, default=1
             Number of the first entry.
         count : int, optional
-            How many, at most; None for all that follow. A long history is best read in slices.
+            Maximum number of entries; None for all that follow. Read a long history in slices.
         client : str, optional
-            Whose entries; None for everybody's. The next slice starts after the last entry of this one.
+            Only this client's entries; None for all. The next slice starts after the last entry of this one.
         """
 
     @abstractmethod
     def guards(self) -> list[str]:
-        """Return the guards' identities, in the order of their creation."""
+        """Return the guards' names, in the order of their creation."""
 
     @abstractmethod
     def identity(self) -> str:
-        """Return what tells this ledger from all others, under whatever name it is opened: 32 hexadecimal digits."""
+        """Return the identity of this ledger under every address: 32 hexadecimal digits."""
 
     @abstractmethod
     def checkpoint(self, guard: str) -> str:
-        """Return the digest of a guard's last entry, to be kept in another place and given to `verify`.
+        """Return the digest of a guard's last entry, to be kept in another place and passed to `verify`.
 
-        It tells nothing that the history doesn't, and stands for all of it: 64 hexadecimal digits.
+        It contains no more than the history, and represents all of it: 64 hexadecimal digits.
         """
 
     def verify(self, guard: str, checkpoint: str | None = None, progress: Callable[[int], object] | None = None) -> int:
-        """Check that a guard's history is the one that was written.
+        """Verify that a guard's history is the one that was written.
 
         Parameters
         ----------
         guard : str
-            The guard's identity.
+            The guard's name.
         checkpoint : str, optional
-            A checkpoint that was kept in another place; the history must lead to it, and may have gone on since.
+            A checkpoint that was kept in another place; it must be in the history, which may have continued since.
         progress : callable, optional
-            Is told the number of entries checked, from time to time.
+            Called with the number of verified entries, from time to time.
 
         Returns
         -------
         int
-            The number of entries. Queries may be asked meanwhile; their entries are not among these.
+            The number of entries. Entries of queries that are asked meanwhile do not count.
 
         Raises
         ------
         InputError
-            The checkpoint is not one.
+            If the checkpoint is none.
         LedgerDamaged
-            An entry was changed, removed, inserted or moved, or the kept checkpoint is not in the history.
+            If an entry was changed, removed, inserted or moved, or the kept checkpoint is not in the history.
         LedgerMismatch
-            The ledger has no such guard.
+            If the ledger has no such guard.
         """
         if checkpoint is not None:
             check_texts(checkpoint=checkpoint)
@@ -376,16 +373,16 @@ class Ledger(Refusals, ABC):
         return asked
 
     def count(self, guard: str, client: str | None = None, since: float | None = None) -> int:
-        """Return the number of a guard's entries, or of those of a client.
+        """Return the number of a guard's entries, or of a client's.
 
         Parameters
         ----------
         guard : str
-            The guard's identity.
+            The guard's name.
         client : str, optional
-            Whose entries; None for everybody's.
+            Only this client's entries; None for all.
         since : float, optional
-            From which time on a client's entries count, in POSIX seconds; None for all.
+            Time from which on a client's entries count, in POSIX seconds; None for all.
         """
         if client is not None:
             check_since(since)
@@ -396,23 +393,23 @@ class Ledger(Refusals, ABC):
 
     @abstractmethod
     def _count_of(self, guard: str, client: str, since: float | None) -> int:
-        """Return the number of a client's entries, from a time on."""
+        """Return the number of a client's entries since a time."""
 
     @abstractmethod
     def sources(self, guard: str, last: int) -> dict[str, int]:
-        """Return how many of a guard's entries, up to a number, have each source.
+        """Return the number of a guard's entries, up to a number, with each source.
 
         Parameters
         ----------
         guard : str
-            The guard's identity.
+            The guard's name.
         last : int
             Number of the last entry that counts.
         """
 
     @abstractmethod
     def _extent(self, guard: str) -> Extent:
-        """Return what `verify` compares with, all at one moment."""
+        """Return the values that `verify` compares, all at one moment."""
 
     @abstractmethod
     def _links(self, guard: str, start: int, count: int) -> list[tuple[Entry, str]]:
@@ -420,28 +417,28 @@ class Ledger(Refusals, ABC):
 
     @abstractmethod
     def close_guard(self, guard: str, why: str) -> None:
-        """Let a guard answer no more, durably; its history stays readable.
+        """Close a guard permanently. Its history remains readable.
 
         Parameters
         ----------
         guard : str
-            The guard's identity.
+            The guard's name.
         why : str
-            What whoever asks is told, such as where the guard went. Not secret.
+            Reason that later queries are refused with, such as the guard's new place. Not secret.
 
         Raises
         ------
         LedgerMismatch
-            There is no such guard.
+            If there is no such guard.
         LedgerClosed
-            It was closed before, for another reason.
+            If it was closed before, for another reason.
         LedgerUnusable
-            The store can't be written; nothing was stored.
+            If the store cannot be written; nothing was stored.
         """
 
     @abstractmethod
     def closed(self, guard: str) -> str | None:
-        """Return why a guard was closed, or None while it answers."""
+        """Return the reason for which a guard was closed, or None if it is open."""
 
     @abstractmethod
     def restore(
@@ -453,27 +450,27 @@ class Ledger(Refusals, ABC):
         entries: Iterable[Entry],
         closed: str | None = None,
     ) -> None:
-        """Store a guard with its history, as it was in another ledger.
+        """Store a guard with its history from another ledger.
 
         Parameters
         ----------
         guard : str
-            The guard's identity. It must be new: no history is ever joined to another.
+            The guard's name. It must be new: histories are never joined.
         parameters, state, documents
-            As in `create`; the state that its last entry led to.
+            As in `create`, with the state after its last entry.
         entries : iterable of Entry
-            Its history; read one by one, all or nothing is stored.
+            Its history; entries are read one by one, and all or none are stored.
         closed : str, optional
-            Why it answers no more; a history without its state can only be read.
+            Reason for which it is closed. A history without its state must be closed.
 
         Raises
         ------
         LedgerMismatch
-            The guard is there already, or another one for the same records.
+            If the guard exists, or another one for the same records.
         InputError
-            An entry can't be stored, is not in its turn, or has another's key.
+            If an entry cannot be stored, is out of order, or has another's key.
         LedgerUnusable
-            The store can't be written; nothing was stored.
+            If the store cannot be written; nothing was stored.
 
         Notes
         -----
@@ -482,40 +479,40 @@ class Ledger(Refusals, ABC):
 
     @abstractmethod
     def put_document(self, guard: str, name: str, text: str) -> None:
-        """Keep a text with a guard.
+        """Store a text with a guard.
 
         Parameters
         ----------
         guard : str
-            The guard's identity.
+            The guard's name.
         name : str
-            The document's name, such as ``"labels"``; any but `CONTENT`, which a guard has from the start.
+            The document's name, such as ``"labels"``; any but `CONTENT`, which can only be stored at creation.
         text : str
             The text. Secret.
 
         Raises
         ------
         InputError
-            The name or the text can't be stored.
+            If the name or the text cannot be stored.
         LedgerMismatch
-            There is no such guard, or it has a document of this name with another text.
+            If there is no such guard, or it has a document of this name with another text.
         LedgerClosed
-            The guard was closed.
+            If the guard was closed.
         LedgerUnusable
-            The store can't be written; nothing was stored.
+            If the store cannot be written; nothing was stored.
         """
 
     @abstractmethod
     def document(self, guard: str, name: str) -> str | None:
-        """Return a text kept with a guard, or None when there is none of this name. Secret."""
+        """Return a guard's text with this name, or None. Secret."""
 
     @abstractmethod
     def documents(self, guard: str) -> list[str]:
-        """Return the names of the texts kept with a guard, in alphabetical order."""
+        """Return the names of a guard's texts, in alphabetical order."""
 
     @abstractmethod
     def close(self) -> None:
-        """Release what the ledger holds; every later use but another `close` raises `LedgerUnusable`."""
+        """Release all resources; every later use except another `close` raises `LedgerUnusable`."""
 
     def __enter__(self) -> Self:
         return self
@@ -536,7 +533,7 @@ class Ledger(Refusals, ABC):
 
     @staticmethod
     def _check_quotas(asked: Iterable[Asked], count: Callable[[str, float | None], int]) -> None:
-        """Refuse new queries beyond the quota of who asks them, given how many entries a client has since a time."""
+        """Refuse new queries beyond their clients' quotas, given a count of a client's entries since a time."""
         new: dict[str, int] = {}
         for query in asked:
             if query.quota is not None:
@@ -547,7 +544,7 @@ class Ledger(Refusals, ABC):
     def _settled(
         self, computed: Sequence[Entry], first: int, asked: Sequence[tuple[str, Asked]], together: bool
     ) -> list[Entry]:
-        """Return new entries as they are stored, after checking that they can be."""
+        """Return new entries in their stored form, after their checks."""
         if len(computed) != len(asked):
             seen = f"the mechanism answered {len(computed)} of {len(asked)} queries"
             raise LedgerError(self.location, f"{seen}; nothing was stored")

@@ -1,4 +1,4 @@
-"""What a ledger needs of a database; `SQLiteFile` and `PostgresServer` provide it."""
+"""Interface of a ledger to its database, which `SQLiteFile` and `PostgresServer` implement."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Result = TypeVar("Result")
 
 
 class Cursor(Protocol):
-    """What is used of a cursor of Python's database interface (PEP 249)."""
+    """The part of Python's database interface (PEP 249) that is used."""
 
     @property
     def rowcount(self) -> int:
-        """How many rows the last statement changed."""
+        """Number of rows that the last statement changed."""
 
     def execute(self, statement: Any, parameters: Sequence[Any] = ..., /) -> Any:
         """Run a statement."""
@@ -43,9 +43,9 @@ class Connection:
     def __init__(self) -> None:
         self.lock = Lock()
         self.holder: int | None = None
-        """The thread that has the lock."""
+        """Thread that holds the lock."""
         self.clean = True
-        """Whether the last use ended as it should."""
+        """Whether the last use ended regularly."""
 
 
 class Forking:
@@ -56,7 +56,7 @@ class Forking:
         self._held: list[Connection] = []
 
     def begin(self) -> None:
-        """Take all locks but those of the thread that forks, all at once: holding some of them could stop others."""
+        """Take all locks except those of the forking thread, or none: holding some of them could block others."""
         while True:
             for connection in self._connections():
                 if connection.holder == get_ident():
@@ -69,22 +69,19 @@ class Forking:
             self.end()
 
     def end(self) -> None:
-        """Leave all locks."""
+        """Release all locks."""
         while self._held:
             self._held.pop().lock.release()
 
 
 class Database(ABC):
-    """A place where tables are kept, safe to use from several threads.
+    """A place for tables, safe to use from several threads.
 
-    Notes
-    -----
-    Errors say in words of this package what went wrong, and have neither cause nor context: a driver's own errors can
-    show what a row holds.
+    Errors have this package's words and neither cause nor context, since a driver's own errors can show a row.
 
-    Work is given as a function, and not as the body of a `with`: an exception can be thrown into a thread from outside
-    (``KeyboardInterrupt``, ``PyThreadState_SetAsyncExc``) after any call, also the one that takes a lock. Only a `with`
-    of a lock itself is safe from that [CPython, issue 29988].
+    Work is passed as a function and not as the body of a `with`. An exception can be thrown into a thread from outside
+    (``KeyboardInterrupt``, ``PyThreadState_SetAsyncExc``) after any call, even the one that takes a lock; only a `with`
+    of the lock itself is safe [CPython, issue 29988].
     """
 
     location: str
@@ -92,26 +89,26 @@ class Database(ABC):
     on_server: ClassVar[bool]
 
     def check_not_asking(self) -> None:
-        """Refuse a thread that is in the middle of a `transact`: most likely the mechanism uses the ledger."""
+        """Refuse a thread that is inside a `transact`: most likely the mechanism uses the ledger."""
         if self._is_asking(get_ident()):
             raise LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
 
     @abstractmethod
     def _is_asking(self, thread: int) -> bool:
-        """Whether a thread is in the middle of a `transact`."""
+        """Whether a thread is inside a `transact`."""
 
     @abstractmethod
     def read(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
-        """Return the rows of one statement that reads."""
+        """Return the rows of one reading statement."""
 
     @abstractmethod
     def transact(self, work: Callable[[Cursor], Result]) -> Result:
-        """Do work, given a cursor, whose statements are stored together, durably, or not at all; return its result.
+        """Call a function with a cursor; its statements are stored together, durably, or not at all.
 
-        Whatever it raises, or interrupts it, takes everything back. What `Statements.lock_guard` returned stays true
-        until the end: no other transaction changes that guard in between.
+        An exception or an interrupt undoes everything. A row that `Statements.lock_guard` returned is not changed by
+        other transactions until the end.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Release what it holds; every later use but another `close` raises `LedgerUnusable`."""
+        """Release all resources; every later use except another `close` raises `LedgerUnusable`."""

@@ -1,23 +1,23 @@
-"""The chain of digests that ties a guard's history together.
+"""The chain of digests that protects a guard's history.
 
-Each entry has a digest over the one before it and over all of its own fields, so an entry that is changed,
-removed, inserted or moved no longer fits. Whoever keeps the last digest, the checkpoint, elsewhere can tell later
-that the history up to it is still the same. A digest is the SHA-256, in lower-case hexadecimal digits, of a
-line of UTF-8 text, which any language can write:
+Each entry has a digest of the one before and of all its own fields, so a changed, removed, inserted or moved entry does
+not fit. With a copy of the last digest, the checkpoint, in another place, anyone can verify later that the history up
+to it is unchanged. A digest is the SHA-256, in lower-case hexadecimal digits, of a line of UTF-8 text, which any
+language can write:
 
 - of a new guard, ``thresholdout-guard-1 F P``,
 - of an entry, ``thresholdout-entry-1 D Q R L X E T F K N S C A``.
 
 D is the digest before it, Q the number of the query, R the answers that remain, L the number of its list, and X the
 train value, the answer, the interval's two ends and the range's two bounds as six IEEE 754 numbers of 64 bits, big end
-first, in 96 hexadecimal digits: decimal text differs between languages (``1e-05``, ``1.0E-5``), bits don't. E is the
-remaining error budget, in 16 such digits, and so is T, the time when it was stored. R, L, E and T are ``-`` if there is
-none. F (what the ledger calls the guard), P (parameters as stored), K (key), N (name), S (source), C (candidate) and A
-(client) are texts, each written as the number of its bytes in UTF-8, a colon, and the text; so no two different entries
-have the same line. Minus zero counts as zero.
+first, in 96 hexadecimal digits (decimal text differs between languages: ``1e-05``, ``1.0E-5``). E is the logarithm of
+the remaining error budget, in 16 such digits, and so is T, the time when it was stored. R, L, E and T are ``-`` if
+there is none. F (the guard's name in the ledger), P (parameters as stored), K (key), N (name), S (source), C
+(candidate) and A (client) are texts, each written as the number of its bytes in UTF-8, a colon, and the text; so
+different entries have different lines. Minus zero counts as zero.
 
-The guard's state is not part of it. The state is secret and holds little entropy, so that a digest, which is
-public, would tell it to anybody who tries all the states there can be.
+The guard's state is not included. It is secret and has little entropy, so anybody could recover it from a public digest
+by trying all possible states.
 
 Examples
 --------
@@ -46,13 +46,13 @@ _number: Final = Struct(">d").pack
 
 
 def first_digest(guard: str, parameters: str) -> str:
-    """Return the digest that the chain of a new guard starts from."""
+    """Return the first digest of a new guard's chain."""
     return sha256(f"thresholdout-guard-1 {_measured(guard)} {_measured(parameters)}".encode()).hexdigest()
 
 
 def next_digest(digest: str, guard: str, entry: Entry) -> str:
     """Return an entry's digest."""
-    # Adding zero makes a zero of minus zero, and an integer a float: what a database gives back.
+    # Adding zero turns -0.0 into 0.0 and integers into floats, as a database returns them.
     numbers = _numbers(
         entry.train + 0.0,
         entry.value + 0.0,
@@ -75,7 +75,7 @@ def next_digest(digest: str, guard: str, entry: Entry) -> str:
 
 
 class Chain:
-    """Entries with their digests, one by one, and how far they went."""
+    """Entries with their digests, and the number and digest of the last one so far."""
 
     def __init__(self, guard: str, checkpoint: str, entries: Iterable[Entry]) -> None:
         self.asked = 0
@@ -91,5 +91,5 @@ class Chain:
 
 
 def _measured(text: str) -> str:
-    """Return a text after the number of its bytes."""
+    """Return a text with the number of its bytes before it."""
     return f"{len(text) if text.isascii() else len(text.encode())}:{text}"

@@ -1,13 +1,13 @@
-"""What stands between a ledger's secrets and its tables.
+"""Encryption of a ledger's secrets in its tables.
 
 In an encrypted ledger every secret is encrypted for its place: a document for its guard and name, a state for its
-guard, the number of queries asked and the checkpoint of the history. So a value that is put elsewhere, or put back
-from an earlier time, does not open; nor does a state beside a history that was changed. What this can't see is a ledger
-that is put back as a whole, with its history: for that, keep the checkpoint elsewhere, and `verify` it.
+guard, the number of queries asked and the checkpoint of the history. So a value that is moved, or put back from an
+earlier time, cannot be decrypted, nor can a state beside a changed history. A ledger that is put back as a whole, with
+its history, is not detected: keep the checkpoint elsewhere, and `verify` it.
 
-A ledger on a server is always encrypted. A file that is not keeps its secrets as they are. A text that would look
-encrypted gets a prefix there, so that a process which has the ledger open while another one encrypts it does not take
-what is encrypted for a secret.
+A ledger on a server is always encrypted. A file without a key keeps its secrets in plain text. A plain text that looks
+encrypted gets a prefix, so that a process which has the ledger open while another one encrypts it does not take
+ciphertext for a secret.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ __all__ = [
 ]
 
 SETTING: Final = "encryption"
-"""Name of the setting that an encrypted ledger has: a known text, encrypted with its key."""
+"""Setting of an encrypted ledger: a known text, encrypted with its key, which tells a wrong key."""
 
 SECRET: Final = "secret"
-"""Name of the setting that holds a ledger's own secret; see `thresholdout.ledger.encryption`."""
+"""Setting with a ledger's own secret, which keys the digests of its guards' records."""
 
 RECEIPT_KEYS: Final = "receipt_keys"
-"""Name of the setting that holds the keys with which receipts are signed; see `thresholdout.service.receipts`."""
+"""Setting with the keys that sign receipts; see `thresholdout.service.receipts`."""
 
 SECRETS: Final = (SECRET, RECEIPT_KEYS)
 """Settings that are encrypted."""
 
 TIMEOUT: Final = 30.0
-"""Seconds to wait while others use the ledger."""
+"""Seconds to wait for other processes, as in `SQLLedger`."""
 
 _KNOWN: Final = "thresholdout"
 _PLAIN: Final = "plain:"
@@ -67,7 +67,7 @@ _WANTED: Final = "give its key as key= or key_file=, or set THRESHOLDOUT_KEY or 
 
 
 class Encryption:
-    """Encrypts a ledger's secrets, or lets them through."""
+    """Encrypts and decrypts a ledger's secrets, or passes them through."""
 
     __slots__ = ("_cipher", "_location")
 
@@ -85,7 +85,7 @@ class Encryption:
         return self.put(_KNOWN, SETTING)
 
     def fits(self, setting: str | None) -> bool:
-        """Whether a ledger with this value of `SETTING`, or none, is encrypted in just this way."""
+        """Whether a ledger with this value of `SETTING`, or none, is encrypted with this key, or not at all."""
         if self._cipher is None or setting is None:
             return self._cipher is None and setting is None
         try:
@@ -94,13 +94,13 @@ class Encryption:
             return False
 
     def put(self, text: str, *about: str) -> str:
-        """Return a secret as it is stored."""
+        """Return a secret in its stored form."""
         if self._cipher is not None:
             return self._cipher.encrypt(text, *about)
         return _PLAIN + text if is_encrypted(text) or text.startswith(_PLAIN) else text
 
     def get(self, stored: str, *about: str) -> str:
-        """Return a secret from what is stored."""
+        """Return a secret from its stored form."""
         if self._cipher is None:
             if is_encrypted(stored):
                 raise LedgerEncrypted(
@@ -125,7 +125,7 @@ class Encryption:
 
 
 def open_encryption(database: Database, key: Key | None) -> Encryption:
-    """Return the encryption of a ledger that is being opened; an empty one is encrypted with the key now."""
+    """Return the encryption of a ledger that is being opened; an empty one is encrypted with the key."""
     location = database.location
     setting = _kept(database)
     if setting is None and key is not None:
@@ -155,10 +155,10 @@ def open_encryption(database: Database, key: Key | None) -> Encryption:
 
 
 def check_encryption(database: Database, cursor: Cursor, encryption: Encryption) -> None:
-    """Refuse to store new secrets in a ledger whose key was changed, or that was encrypted, while it was open here.
+    """Refuse to store new secrets in a ledger whose encryption was changed while it was open here.
 
-    Only what reads nothing needs this: a secret that was encrypted otherwise does not open. It comes after the new rows
-    in their transaction, which then waits for an encryption that is under way, and sees what it did.
+    Only statements that read nothing need this, since a secret of another key cannot be decrypted. It comes after the
+    new rows in their transaction, which then waits for a running encryption and sees its result.
     """
     if not encryption.fits(_setting(database, cursor)):
         raise LedgerEncrypted(
@@ -167,12 +167,12 @@ def check_encryption(database: Database, cursor: Cursor, encryption: Encryption)
 
 
 def keyed_digest(secret: str, content: str) -> str:
-    """Return what a ledger finds a guard by: 64 hexadecimal digits."""
+    """Return the digest by which a ledger finds a guard: 64 hexadecimal digits."""
     return hmac.new(bytes.fromhex(secret), content.encode(), "sha256").hexdigest()
 
 
 def secret_of(database: Database, encryption: Encryption) -> str:
-    """Return the secret of a ledger, 256 random bits in hexadecimal digits; made when it is first asked for."""
+    """Return a ledger's secret, 256 random bits in hexadecimal digits; it is made on first use."""
     statements = database.statements
     rows = database.read(statements.setting, (SECRET,))
     if not rows:
@@ -182,14 +182,14 @@ def secret_of(database: Database, encryption: Encryption) -> str:
             check_encryption(database, cursor, encryption)
 
         database.transact(put)
-        rows = database.read(statements.setting, (SECRET,))  # another process may have been faster
+        rows = database.read(statements.setting, (SECRET,))  # another process may have stored one meanwhile
     return encryption.get(str(rows[0][0]), "setting", SECRET)
 
 
 def encrypt(
     where: str | os.PathLike[str], *, key: str | None = None, key_file: str | os.PathLike[str] | None = None
 ) -> str:
-    """Encrypt the secrets of a ledger that kept them in plain text, and leave no plain text behind.
+    """Encrypt the secrets of a ledger that has them in plain text, and leave no plain text behind.
 
     Parameters
     ----------
@@ -206,19 +206,19 @@ def encrypt(
     Raises
     ------
     InputError
-        There is no key.
+        If there is no key.
     LedgerEncrypted
-        The ledger is encrypted with another key.
+        If the ledger is encrypted with another key.
     LedgerUnusable
-        It can't be used, or another process keeps its log from being emptied: then the secrets are encrypted, but the
-        plain text is still in there until this is called again.
+        If it cannot be used, or another process keeps its log from being emptied. The secrets are encrypted then, but
+        the plain text remains in the log until this is called again.
 
     Notes
     -----
-    All secrets are encrypted in one transaction, and then the tables are written anew, so that no page of the file and
-    no part of its log holds the plain text. Copies, backups, a server's archived log, and the places on a disk where
-    the file was before are out of reach. Calling it again on an encrypted ledger only does the second part. Whoever has
-    the ledger open meanwhile is refused from then on, and has to open it again with the key.
+    All secrets are encrypted in one transaction. Then the tables are rewritten, so that no page of the file and no part
+    of its log holds the plain text. Copies, backups, a server's archived log, and the file's former places on a disk
+    are out of reach. On an encrypted ledger, only the second part is done. Whoever has the ledger open meanwhile is
+    refused from then on, and has to open it again with the key.
 
     Examples
     --------
@@ -243,7 +243,7 @@ def encrypt(
     with _database(where, found) as database:
         setting = _kept(database)
         if database.on_server:
-            open_encryption(database, found)  # it was encrypted from the start
+            open_encryption(database, found)  # a server's ledger is encrypted from the start
         elif setting is None:
             _rewrite(database, Encryption(database.location, None), Encryption(database.location, found.cipher()))
         else:
@@ -267,7 +267,7 @@ def rotate_key(
     where : str or path
         The ledger; it must exist.
     new_key, new_key_file
-        The key to encrypt with from now on; one of the two.
+        The new key; one of the two.
     key, key_file
         The present key, as for `open_ledger`; the environment's by default.
 
@@ -279,16 +279,16 @@ def rotate_key(
     Raises
     ------
     InputError
-        A key is missing.
+        If a key is missing.
     LedgerMismatch
-        The ledger is not encrypted.
+        If the ledger is not encrypted.
     LedgerEncrypted
-        The present key is another one.
+        If the present key is another one.
 
     Notes
     -----
-    As for `encrypt`, all is done in one transaction, and what was encrypted with the old key is gone from the file.
-    When it was interrupted, call it again in the same way.
+    As in `encrypt`, all is done in one transaction, and nothing that was encrypted with the old key remains in the
+    file. After an interruption, call it again in the same way.
 
     Examples
     --------
@@ -323,7 +323,7 @@ def rotate_key(
 
 
 def _fitting(location: str, setting: str, key: Key | None) -> Encryption:
-    """Return the encryption of a ledger that is encrypted, after checking that the key is the right one."""
+    """Return the encryption of an encrypted ledger; refuse a missing or wrong key."""
     if key is None:
         raise LedgerEncrypted(location, f"its secrets are encrypted; {_WANTED}")
     found = Encryption(location, key.cipher())
@@ -335,7 +335,7 @@ def _fitting(location: str, setting: str, key: Key | None) -> Encryption:
 
 
 def _encrypt_if_empty(database: Database, key: Key) -> str | None:
-    """Encrypt a ledger that holds no guard yet, and return its value of `SETTING`."""
+    """Encrypt a ledger without guards, and return its value of `SETTING`."""
     statements = database.statements
     if database.read(statements.guards):
         return None
@@ -346,7 +346,7 @@ def _encrypt_if_empty(database: Database, key: Key) -> str | None:
             cursor.execute(statement)
         if cursor.execute(statements.guards).fetchone() is None:
             cursor.execute(statements.put_setting, (SETTING, made.setting()))
-        return _setting(database, cursor)  # another process may have put one there a moment earlier
+        return _setting(database, cursor)  # another process may have stored one meanwhile
 
     return database.transact(put)
 
@@ -373,7 +373,7 @@ def _database(where: str | os.PathLike[str], key: Key | None) -> Iterator[Databa
 
 
 def _rewrite(database: Database, old: Encryption, new: Encryption) -> None:
-    """Encrypt all secrets of a ledger anew, in one transaction."""
+    """Encrypt all secrets of a ledger again, in one transaction."""
     statements = database.statements
 
     def rewrite(cursor: Cursor) -> None:
@@ -402,7 +402,7 @@ def _rewrite(database: Database, old: Encryption, new: Encryption) -> None:
 
 
 def _forget(database: Database) -> None:
-    """Leave nothing of what the rows held before."""
+    """Remove the remains of earlier rows."""
     for statement in database.statements.forget:
         rows = database.read(statement)
         if "checkpoint" in statement and rows[0][0]:

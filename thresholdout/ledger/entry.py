@@ -1,4 +1,4 @@
-"""One line of a guard's history, the query that it answers, and a history as a table."""
+"""Entries of a guard's history, their checks, and the history as a table."""
 
 from __future__ import annotations
 
@@ -48,30 +48,30 @@ __all__ = [
 ]
 
 CONTENT: Final = "holdout/content"
-"""Name of the document that says which records a guard is for; the guard is found by it again."""
+"""Name of the document that identifies a guard's records; the guard is found by it."""
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 
 
 LONGEST_TEXT: Final = 10_000
-"""The most characters of a key, a name, or another text of an entry."""
+"""Maximum characters of a key, a name, or another text of an entry, so that no history can fill a disk."""
 
 MADE: Final = "content:"
-"""How keys begin that a guard has made from the content of a query."""
+"""Prefix of keys that a guard has made from the content of a query."""
 
 LARGEST_COUNT: Final = 2**63 - 1
-"""The largest number of a query that every database takes."""
+"""Largest number of a query that every database can store."""
 
 
 def fresh_key() -> str:
-    """Return a key that no other query has: 128 random bits as 32 hexadecimal digits."""
+    """Return a new unique key: 128 random bits as 32 hexadecimal digits."""
     return os.urandom(16).hex()
 
 
 def scoped_key(key: str | None, client: str) -> str | None:
-    """Return the key under which a client's query is stored: no other client's query has it."""
+    """Return the key under which a client's query is stored, which differs from all other clients' keys."""
     if key is None or not client:
-        return None if key is None else str(key)  # no text of a kind of its own
+        return None if key is None else str(key)  # a plain text, without a subclass
     return f"client {sha256(client.encode()).hexdigest()[:32]}: {key}"
 
 
@@ -82,7 +82,7 @@ class ContentKey(str):
 
 
 class SpareKey(str):
-    """A key that another process has chosen, in case that the query cannot be known by its content."""
+    """A key that another process has chosen, for a query without a key of its content."""
 
     __slots__ = ()
 
@@ -91,7 +91,7 @@ def check_entry(entry: Entry) -> None:
     """Refuse an entry that no ledger could store."""
     numbers = (entry.train, entry.value, entry.low, entry.high, entry.lower, entry.upper)
     if not isfinite(sum(numbers)):
-        for value in numbers:  # a sum may overflow
+        for value in numbers:  # the sum of finite numbers may overflow
             if not isfinite(value):
                 raise InputError("entry", f"a value is {value}", "finite numbers")
     for count in (entry.remaining, entry.list):
@@ -107,7 +107,7 @@ def check_entry(entry: Entry) -> None:
 
 
 def check_history(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield entries that are to be stored, after checking each; see `Ledger.restore`."""
+    """Yield entries to be stored, each after its checks; see `Ledger.restore`."""
     keys: set[str] = set()
     together: int | None = None
     for number, entry in enumerate(entries, 1):
@@ -126,7 +126,7 @@ def check_history(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def check_since(since: float | None) -> None:
-    """Refuse what is no time; see `Ledger.ask`."""
+    """Refuse a value that is no time; see `Ledger.ask`."""
     if since is not None and not (isinstance(since, float | int) and isfinite(since)):
         raise InputError("since", repr(since), "a time in POSIX seconds, or None")
 
@@ -137,7 +137,7 @@ def is_since(entry: Entry, since: float | None) -> bool:
 
 
 def check_slice(start: int, count: int | None) -> int:
-    """Refuse a part of a history that can't be, and return the number of its last entry; see `Ledger.entries`."""
+    """Return the number of a slice's last entry; see `Ledger.entries`."""
     if not isinstance(start, int) or start < 1:
         raise InputError("start", repr(start), "the number of an entry, at least 1")
     if count is None:
@@ -148,13 +148,13 @@ def check_slice(start: int, count: int | None) -> int:
 
 
 def check_texts(**texts: str) -> None:
-    """Refuse what is not text that every ledger can store, without repeating it."""
+    """Refuse a text that some ledger cannot store, without showing it."""
     for argument, text in texts.items():
         _check_text(argument, text)
 
 
 def check_short_texts(**texts: str) -> None:
-    """Refuse what is no text of an entry; see `check_texts`."""
+    """Refuse a text that is too long for an entry; see `check_texts`."""
     for argument, text in texts.items():
         if isinstance(text, str) and len(text) > LONGEST_TEXT:
             raise InputError(argument, f"a text of {len(text):,} characters", f"one of at most {LONGEST_TEXT:,}")
@@ -163,7 +163,7 @@ def check_short_texts(**texts: str) -> None:
 
 
 def check_queries(asked: Iterable[Asked]) -> None:
-    """Refuse queries that no ledger could store, or that are no list; see `Ledger.ask_all`."""
+    """Refuse an empty list, equal keys, and queries that no ledger can store; see `Ledger.ask_all`."""
     keys: set[str] = set()
     count = 0
     for count, query in enumerate(asked, 1):  # noqa: B007 - counted for the check below
@@ -184,7 +184,7 @@ def check_query(
     quota: int | None = None,
     since: float | None = None,
 ) -> None:
-    """Refuse a query that no ledger could store; see `Ledger.ask`."""
+    """Refuse a query that no ledger can store; see `Ledger.ask`."""
     check_since(since)
     check_short_texts(name=name, client=client)
     if quota is not None and not (isinstance(quota, int) and 0 <= quota <= LARGEST_COUNT):
@@ -201,11 +201,10 @@ def check_query(
 
 
 def check_repeat(stored: Entry, train: float) -> None:
-    """Refuse a key that is used for another query.
+    """Refuse a key that was used for another query.
 
-    The order of a sum may differ between runs, so training values are the same when they agree to nine digits. A key
-    that was made from the content of a query says that it is the same one; its training value may come from fits
-    that are others each time.
+    The order of a sum may differ between runs, so training values are equal if they agree to nine digits. A key that
+    was made from a query's content identifies it, and its training value may come from different fits each time.
     """
     if not stored.key.startswith(MADE) and not isclose(stored.train, train, rel_tol=1e-9, abs_tol=1e-9):
         raise InputError(
@@ -216,7 +215,7 @@ def check_repeat(stored: Entry, train: float) -> None:
 
 
 def check_key(stored: Entry, key: str) -> None:
-    """Refuse a key whose digest is another's, where the database finds keys by their digests."""
+    """Refuse a key with the digest of another one, in databases that find keys by digests."""
     if stored.key != key:
         raise InputError("key", f"{key!r}, which has the MD5 digest of {stored.key!r}", "another key")
 
@@ -236,7 +235,7 @@ def parameters_text(parameters: Mapping[str, JSON]) -> str:
 
 
 def read_parameters(text: str) -> dict[str, JSON]:
-    """Return what `parameters_text` wrote."""
+    """Return the parameters of a text from `parameters_text`."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -247,7 +246,7 @@ def read_parameters(text: str) -> dict[str, JSON]:
 
 
 def check_creation(guard: str, state: str, documents: Iterable[tuple[str, str]]) -> None:
-    """Refuse a guard that no ledger could store; see `Ledger.create`."""
+    """Refuse a guard that no ledger can store; see `Ledger.create`."""
     check_texts(guard=guard, state=state)
     if not guard:
         raise InputError("guard", "an empty string", "a name, such as `fresh_key` makes")
@@ -256,14 +255,14 @@ def check_creation(guard: str, state: str, documents: Iterable[tuple[str, str]])
 
 
 def check_document(name: str, text: str) -> None:
-    """Refuse a document that no ledger could add to a guard; see `Ledger.put_document`."""
+    """Refuse a document that no ledger can add to a guard; see `Ledger.put_document`."""
     check_texts(name=name, text=text)
     if name == CONTENT:
         raise InputError("name", repr(name), "another name; a guard is created with this document, or never has it")
 
 
 def _check_text(argument: str, text: object) -> None:
-    """Refuse what is not text that every ledger can store; see `check_texts`."""
+    """Refuse a text that some ledger cannot store; see `check_texts`."""
     if not isinstance(text, str):
         raise InputTypeError(argument, f"a {type(text).__name__}", "a string")
     if "\0" in text:
@@ -273,7 +272,7 @@ def _check_text(argument: str, text: object) -> None:
 
 
 def _check_encodable(argument: str, text: str) -> None:
-    """Refuse text with lone surrogates; the error that Python raises would carry the text itself."""
+    """Refuse text with lone surrogates; Python's own error would show the text."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -285,12 +284,12 @@ def _check_encodable(argument: str, text: str) -> None:
 
 
 class Refusals:
-    """The refusals that all ledgers have in common."""
+    """Refusals that all ledgers share."""
 
     location: str
 
     def _parsed(self, guard: str, parameters: str) -> dict[str, JSON]:
-        """Return stored parameters as they were given."""
+        """Return parameters from their stored text."""
         try:
             return read_parameters(parameters)
         except InputError:
@@ -298,18 +297,18 @@ class Refusals:
         raise LedgerDamaged(self.location, None, f"guard {guard[:12]!r}...: its parameters can't be read")
 
     def _unknown(self, guard: str) -> LedgerMismatch:
-        """Error for a guard that is not here."""
+        """Return the error for a guard that is not in the ledger."""
         return LedgerMismatch(
             self.location, f"holds no guard {guard[:12]!r}...; it was made for other data, or not created yet"
         )
 
     def _check_closed(self, closed: str | None) -> None:
-        """Refuse what would change a guard that was closed."""
+        """Refuse to change a closed guard."""
         if closed is not None:
             raise LedgerClosed(self.location, closed)
 
     def _same_records(self, known: str) -> LedgerMismatch:
-        """Error for a second guard for the same records."""
+        """Return the error for a second guard for the same records."""
         return LedgerMismatch(
             self.location,
             f"holds guard {known[:12]!r}... for the same records; both would answer about them, so "
@@ -317,7 +316,7 @@ class Refusals:
         )
 
     def _there_already(self, guard: str) -> LedgerMismatch:
-        """Error for a history that would be joined to another."""
+        """Return the error for a history that would be joined to another."""
         return LedgerMismatch(
             self.location, f"holds guard {guard[:12]!r}... already, with a history of its own; restore it elsewhere"
         )
@@ -338,12 +337,12 @@ class Refusals:
             )
 
     def _check_document(self, name: str, stored: str, given: str) -> None:
-        """Refuse a document that would change the stored one."""
+        """Refuse a document that differs from the stored one."""
         if stored != given:
             raise LedgerMismatch(self.location, f"has a document {name!r} with another text; documents never change")
 
     def _reentered(self) -> LedgerError:
-        """Error for a mechanism that uses the ledger while it is asked."""
+        """Return the error for a mechanism that uses the ledger while it is asked."""
         return LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
 
 
@@ -351,26 +350,15 @@ _COLUMNS: Final = (
     "name", "value", "candidate", "low", "high", "key", "lower", "upper", "log_error_budget", "list", "client", "time",
     "train", "remaining", "query", "half_width", "source",
 )  # fmt: skip
-"""Where a screen has no room for all of them, pandas leaves out those in the middle, and shows four at least."""
+"""Columns of a history. On a narrow screen pandas omits those in the middle, so the most useful ones come first."""
 
 
 class Asked(NamedTuple):
     """A query on its way into the ledger.
 
-    Parameters
-    ----------
-    key : str or None
-        The query's identity; None makes a new one.
-    train : float
-        Mean on the training part; must be the same, to nine digits, when a key is repeated.
-    name : str
-        What is asked, for the history.
-    client : str
-        Who asks; a key names one query of a client.
-    quota : int or None
-        How many queries this client may have asked after it, so that it is not answered beyond; None for any number.
-    since : float or None
-        From which time on a quota counts, in POSIX seconds; None for all queries.
+    A key names one query of a client; None makes a new one. ``train`` is the mean on the training part, which must
+    agree to nine digits for a repeated key. ``quota`` is the maximum number of this client's queries, with this one,
+    since the time ``since`` in POSIX seconds.
     """
 
     key: str | None
@@ -385,38 +373,12 @@ class Asked(NamedTuple):
 class Entry:
     """One query and its answer, as the ledger keeps it; nothing in it is secret.
 
-    Parameters
-    ----------
-    query : int
-        Number of the query, 1 for the first that the guard answered.
-    key : str
-        The query's identity: asking again with the same key gives this entry again.
-    name : str
-        What was asked, in the user's words, such as ``"accuracy"``.
-    train : float
-        Mean on the training part, in the query's own units.
-    value : float
-        The answer, in the query's own units.
-    low, high : float
-        The certified interval, in the query's own units.
-    source : str
-        What kind of answer it is: "train" and "holdout" say where the value comes from, "failed" that the query
-        could not be computed on the holdout. Other kinds may follow.
-    remaining : int or None
-        Answers from the holdout that are left after this one; None when there is no limit.
-    lower, upper : float
-        Bounds of the query's range.
-    log_error_budget : float or None
-        Natural logarithm of the remaining error budget after this entry, at most 0, and minus infinity when nothing is;
-        None where the mechanism has no such number.
-    list : int or None
-        For queries that were asked together, the number of the first of them; None for a query asked alone.
-    candidate : str
-        What the query was about, such as a model or a proposal.
-    client : str
-        Who asked.
-    time : float or None
-        When it was stored, by the clock of whoever stored it, in POSIX seconds; None before it is stored.
+    Numbers are in the query's own units. ``source`` is "train" or "holdout" for the origin of the value, "failed" for a
+    query that could not be computed on the holdout, or another kind. ``remaining`` are the answers from the holdout
+    that are left, None without a limit. ``lower`` and ``upper`` bound the query's range. ``log_error_budget`` is the
+    natural logarithm of the remaining error budget, minus infinity if nothing is left, and None for mechanisms without
+    one. ``list`` is the number of the first query of a list that was asked together. ``time`` is that of storage, in
+    POSIX seconds.
 
     Examples
     --------
@@ -443,7 +405,7 @@ class Entry:
     time: float | None = None
 
     def settled(self, key: str, asked: Asked, together: int | None, time: float) -> Entry:
-        """Return the entry as it is stored: with the query as it was asked, a key, a list and a time."""
+        """Return the entry in its stored form, with the query, a key, a list and a time."""
         return Entry(
             self.query,
             key,
@@ -465,17 +427,15 @@ class Entry:
 
     @property
     def half_width(self) -> float:
-        """The larger of the two sides of the interval, seen from the value."""
+        """Larger distance from the value to an end of the interval."""
         return larger_side(self.value, self.low, self.high)
 
 
 def history_frame(entries: Iterable[Entry], approximation: str = "") -> pd.DataFrame:
     """Return entries of a ledger as a data frame, one row per query; nothing in it is secret.
 
-    Columns: ``name``, ``value``, ``candidate``, ``low``, ``high``, ``key``, ``lower``, ``upper``, ``risk`` and ``list``
-    (missing where there is none), ``client``, ``time`` (in POSIX seconds, missing where none was kept), ``train``,
-    ``remaining`` (missing where no budget was declared), ``query``, ``half_width`` and ``source``; see
-    `thresholdout.ledger.Entry`. Where intervals are approximate, ``attrs["approximation"]`` says how.
+    See `thresholdout.ledger.Entry` for the columns. ``list``, ``time`` and ``remaining`` are missing if an entry has
+    none. Approximate intervals are described in ``attrs["approximation"]``.
 
     Examples
     --------

@@ -1,9 +1,8 @@
-"""Where a ledger's file is: it has one name only, and a disk whose locks hold.
+"""Checks that a ledger's file has one name only, and is on a disk with working locks.
 
-SQLite's log and its locks go by the file's name. A file that is opened under two names, by hard links or because it is
-mounted as a single file, has two logs, and each spends the whole budget ["How To Corrupt An SQLite Database File",
-2.5]. Symbolic links, and folders that are mounted, do no harm: SQLite follows the former, and in the latter the log is
-the same.
+SQLite's log and its locks depend on the file's name. A file that is opened under two names, by hard links or because it
+is mounted as a single file, has two logs, and each spends the whole budget ["How To Corrupt An SQLite Database File",
+2.5]. Symbolic links and mounted folders are safe: SQLite follows the former, and the log is the same in the latter.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from thresholdout.errors import LedgerPlaceWarning, LedgerUnusable
 __all__ = ["check_names", "check_place"]
 
 MOUNTS: Final = "/proc/self/mountinfo"
-"""Where Linux says what is mounted; other systems mount no single files."""
+"""List of mounts on Linux; other systems mount no single files."""
 
 _NETWORK: Final = frozenset(
     {
@@ -33,7 +32,7 @@ _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 
 
 def check_names(location: str, names: int) -> None:
-    """Refuse a file that has another name."""
+    """Refuse a file with more than one name."""
     if names > 1:
         raise LedgerUnusable(
             location,
@@ -44,7 +43,7 @@ def check_names(location: str, names: int) -> None:
 
 
 def check_place(location: str, path: Path, found: os.stat_result) -> None:
-    """Refuse a file that can be opened under two names, and warn where locks may not hold."""
+    """Refuse a file that can be opened under two names; warn if locks may not hold."""
     if found.st_nlink > 1:
         _finish_making(path, found)
         check_names(location, os.stat(path).st_nlink)
@@ -69,7 +68,7 @@ def check_place(location: str, path: Path, found: os.stat_result) -> None:
 
 
 def _check_log(location: str, path: Path) -> None:
-    """Refuse a file without a log beside a log without a file: after a crash, and a new name, they may be a pair."""
+    """Refuse a file without a log beside a log without a file: after a crash and a renaming they may be a pair."""
     own = Path(f"{os.path.realpath(path)}-wal")
     if own.exists():
         return
@@ -85,7 +84,7 @@ def _check_log(location: str, path: Path) -> None:
 
 
 def _finish_making(path: Path, found: os.stat_result) -> None:
-    """Delete the names under which this file was made, which are there for a moment, or after a crash in it."""
+    """Delete the draft names of this file, which exist for a moment or after a crash."""
     for draft in path.parent.glob(f".{path.name}.*"):
         if re.fullmatch(r"[0-9a-f]{16}", draft.name.rpartition(".")[2]):
             with suppress(FileNotFoundError):
@@ -94,7 +93,7 @@ def _finish_making(path: Path, found: os.stat_result) -> None:
 
 
 def _mounts() -> dict[str, str]:
-    """Return where something is mounted, and the kind of file system that is seen there, which is the last."""
+    """Return the mount points with their kinds of file systems; the last mount of a place counts."""
     try:
         with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
             lines = [line.split(" ") for line in file]
@@ -108,6 +107,6 @@ def _mounts() -> dict[str, str]:
 
 
 def _kind_of(real: str, mounts: dict[str, str]) -> str:
-    """Return the kind of the file system that a path is on."""
+    """Return the kind of a path's file system."""
     within = [place for place in mounts if real.startswith(place.rstrip("/") + "/")]
     return mounts[max(within, key=len)] if within else ""

@@ -1,16 +1,15 @@
 """Transactions that the threads of a process share.
 
-A durable commit costs the disk a synchronisation, whatever the number of queries in it. While one thread
-waits for the disk, the others queue up; the next of them takes the whole queue into its transaction. A lone
-thread waits for nobody.
+A durable commit costs a synchronisation of the disk, whatever the number of queries in it. While one thread waits for
+the disk, the others queue up, and the next one takes the whole queue into its transaction. A single thread waits for
+nobody.
 
-Whoever works for the others may be hit by an exception from outside at any line. So nobody depends on it: a request
-stays in the queue until it is done, the lock of whoever works is left whatever happens, and those who wait look from
-time to time whether anybody has it. If not, the next of them does all that is left, once more; `Work` has to find what
-was stored by then.
+An exception from outside may hit the leading thread at any line, so nobody depends on it. A request stays in the queue
+until it is done, the leader's lock is released in any case, and waiting threads check from time to time whether there
+is a leader. If not, the next one repeats all that is left, and `Work` must recognise what was stored by then.
 
-Signal handlers, and so a ``KeyboardInterrupt``, run in the main thread. It therefore never queues and never works
-for others: an interrupt hits its own request only.
+Signal handlers, and so a ``KeyboardInterrupt``, run in the main thread. It therefore never queues and never leads: an
+interrupt hits its own request only.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Work: TypeAlias = Callable[[Cursor, Sequence[Request]], None]
 
 
 _POLL: Final = 0.02
-"""Seconds after which those who wait look for themselves, in case that nobody is left to wake them up."""
+"""Seconds after which waiting threads check the queue themselves, in case that nobody is left to wake them."""
 
 
 class _Waiting(Generic[Request]):
@@ -51,13 +50,13 @@ class _Waiting(Generic[Request]):
         self.gate.acquire()
 
     def wake(self) -> None:
-        """Let it look whether it is done, or the first."""
+        """Let it check whether it is done or the first."""
         with suppress(RuntimeError):  # it was woken already
             self.gate.release()
 
 
 class _Queue(Generic[Request]):
-    """Requests that can share transactions, and the right to work for all of them."""
+    """Requests that can share transactions, and the leader's lock."""
 
     __slots__ = ("lead", "waiting")
 
@@ -66,14 +65,14 @@ class _Queue(Generic[Request]):
         self.waiting: deque[_Waiting[Request]] = deque()
 
     def is_turn_of(self, waiting: _Waiting[Request], woken: bool) -> bool:
-        """Whether a request is the first, or nobody is at work who would wake it."""
+        """Whether a request is the first, or there is no leader to wake it."""
         with suppress(IndexError):
             return self.waiting[0] is waiting or not (woken or self.lead.locked())
         return True
 
 
 class GroupCommit(Generic[Request]):
-    """Runs requests in transactions of a database, several at a time when several threads have one."""
+    """Runs requests in transactions of a database; requests of several threads share one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -107,7 +106,7 @@ class GroupCommit(Generic[Request]):
             raise mine.error
 
     def _lead(self, queue: _Queue[Request], work: Work[Request]) -> None:
-        """Do all requests that wait when the transaction begins."""
+        """Run all requests that wait when the transaction begins."""
         batch: list[_Waiting[Request]] = []
         failure: LedgerError | None = None
 
@@ -128,12 +127,12 @@ class GroupCommit(Generic[Request]):
             waiting.wake()
 
     def _reset(self) -> None:
-        """Start with empty queues, as in a process that is forked off: those who wait are not in it."""
+        """Empty the queues, in a forked process, which does not have the waiting threads."""
         self._queues = {}
 
 
 def _same(error: LedgerError) -> LedgerError:
-    """Return an error of its own for each thread, since raising one changes its traceback."""
+    """Return a copy of an error for each thread, since raising one changes its traceback."""
     kind, arguments = error.__reduce__()
     copy: LedgerError = kind(*arguments)
     return copy

@@ -1,12 +1,12 @@
-"""A guard's history as a file of JSON lines, which can be checked without any ledger.
+"""A guard's history as a file of JSON lines, which can be verified without a ledger.
 
-The first line says what follows; each other line is one entry with its digest (`thresholdout.ledger.digest_chain`)::
+The first line is a header; each other line is one entry with its digest (`thresholdout.ledger.digest_chain`)::
 
     {"format": "thresholdout guard", "version": 1, "guard": F, "parameters": P, "checkpoint": D, "count": N}
     {"query": 1, "key": ..., "name": ..., "train": ..., ..., "client": ..., "time": ..., "digest": ...}
 
-Parameters are the JSON text that the chain starts from, as a string. JSON has no
-infinite numbers: where no risk is left at all, its logarithm is the text ``"-inf"``. Nothing in such a file is secret.
+Parameters are the JSON text from which the chain starts, as a string. JSON has no infinite numbers: if no error budget
+is left, its logarithm is the text ``"-inf"``. Nothing in such a file is secret.
 """
 
 from __future__ import annotations
@@ -41,26 +41,14 @@ _NUMBERS: Final = ("train", "value", "low", "high", "lower", "upper")
 _TEXTS: Final = ("key", "name", "source", "candidate", "client")
 _NOTHING_LEFT: Final = "-inf"
 _FIELDS: Final = Entry.__slots__
-_LONGEST_FIRST: Final = 1 << 24
+_LONGEST_FIRST: Final = 1 << 24  # bytes of the first line, which has a guard's parameters
 _LONGEST_LINE: Final = 1 << 20
-"""Bytes of a line: 12 for each character of five texts of an entry, and 400 kB for the rest."""
+"""Maximum bytes of a line: 12 for each character of an entry's five texts, and 400 kB for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedHistory:
-    """What the first line of an exported history says.
-
-    Parameters
-    ----------
-    guard : str
-        What its ledger calls the guard.
-    parameters : str
-        What it was made with, as JSON text.
-    checkpoint : str
-        Digest of its last entry.
-    count : int
-        Number of its entries.
-    """
+    """Header of an exported history: guard, parameters as JSON text, digest of the last entry, number of entries."""
 
     guard: str
     parameters: str
@@ -69,7 +57,7 @@ class ExportedHistory:
 
 
 class HistoryFile:
-    """An exported history, opened to be read once from its first entry to its last."""
+    """An exported history, opened to be read once from its first to its last entry."""
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
         self.location = os.fspath(file)
@@ -85,7 +73,7 @@ class HistoryFile:
             raise
 
     def entries(self) -> Iterator[Entry]:
-        """Give each entry, checked against its digest; that they are all there is only sure at the end."""
+        """Yield each entry, checked against its digest; completeness is known only at the end."""
         header = self.header
         number = 0
         while line := self._file.readline(_LONGEST_LINE + 1):
@@ -113,7 +101,7 @@ class HistoryFile:
         self.close()
 
     def _header(self) -> ExportedHistory:
-        """Return what the first line says."""
+        """Return the header from the first line."""
         line = self._file.readline(_LONGEST_FIRST)
         try:
             fields = _object(line)
@@ -166,7 +154,7 @@ class HistoryFile:
 
 
 def write_history(file: str | os.PathLike[str], header: ExportedHistory, entries: Iterable[Entry]) -> None:
-    """Write a history, whole or not at all."""
+    """Write a history completely or not at all."""
     path = Path(file)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
@@ -202,7 +190,7 @@ def write_history(file: str | os.PathLike[str], header: ExportedHistory, entries
 
 
 def _object(line: bytes) -> dict[str, Any]:
-    """Return a line's JSON object; ValueError for anything else, names that occur twice, and infinite numbers."""
+    """Return a line's JSON object; ValueError for anything else, for repeated names and for infinite numbers."""
     try:
         found = json.loads(line, object_pairs_hook=_once, parse_constant=_refuse)
     except RecursionError:
@@ -240,5 +228,5 @@ def _well_typed(fields: dict[str, Any]) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    """Whether a ledger gives back such a number: finite, and not minus zero."""
+    """Whether a ledger can return this number: finite, and not minus zero."""
     return type(value) is float and math.isfinite(value) and (value != 0.0 or math.copysign(1.0, value) > 0.0)

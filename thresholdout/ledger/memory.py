@@ -1,4 +1,4 @@
-"""A ledger that lives as long as its process."""
+"""A ledger in the memory of its process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["MemoryLedger"]
 
 @dataclass(slots=True, repr=False)
 class _Guard:
-    """What is kept of one guard."""
+    """The stored parts of one guard."""
 
     parameters: str
     state: str
@@ -44,7 +44,7 @@ class _Guard:
     entries: dict[str, Entry] = field(default_factory=dict)
     """By key, in the order of the queries."""
     digests: list[str] = field(default_factory=list)
-    """From the first, which comes before all entries, as far as somebody wanted to know them."""
+    """Digests that were computed so far; the first one precedes all entries."""
     closed: str | None = None
     clients: dict[str, str] = field(default_factory=dict)
 
@@ -55,25 +55,27 @@ class _Guard:
 
 
 def _new(guard: str, parameters: Mapping[str, JSON], state: str, documents: Mapping[str, str]) -> _Guard:
-    """Return a guard after checking that it can be stored."""
+    """Return a new guard, after the checks of its creation."""
     check_creation(guard, state, documents.items())
     main, clients = split_state(state)
     return _Guard(parameters_text(parameters), main, dict(documents), clients=clients)
 
 
 def _entries_of(kept: _Guard, client: str, since: float | None) -> int:
-    """Return how many entries a client has, from a time on."""
+    """Return the number of a client's entries since a time."""
     return sum(entry.client == client and is_since(entry, since) for entry in kept.entries.values())
 
 
 class MemoryLedger(Ledger):
-    """A ledger in memory: fast, and gone with its process.
+    """Ledger in memory: fast, and gone with its process.
 
-    Safe to use from several threads. A process that is forked off can't use it, because it would spend the
-    same budget a second time.
+    It is safe to use from several threads. A forked process cannot use it, because it would spend the same budget a
+    second time.
 
-    Nothing but this process can change a history here, so its digests are computed when they are asked for. Simulations
-    make many guards: tables of SQLite in memory would take 2 ms for each ledger, and twice the time of a query.
+    Notes
+    -----
+    Only this process can change its histories, so digests are computed on demand. Simulations make many guards: SQLite
+    in memory would take 2 ms for each ledger, and twice the time of a query.
 
     Examples
     --------
@@ -106,7 +108,7 @@ class MemoryLedger(Ledger):
         state: str,
         documents: Mapping[str, str] | None = None,
     ) -> str:
-        """Store a new guard, unless it is there already; see `Ledger.create`."""
+        """Store a new guard unless it exists; see `Ledger.create`."""
         kept = _new(guard, parameters, state, documents or {})
         self._check_usable()
         with self._lock:
@@ -119,13 +121,13 @@ class MemoryLedger(Ledger):
         return guard
 
     def known(self, content: str) -> str | None:
-        """Return what the guard for some records is called, or None; see `Ledger.known`."""
+        """Return the name of the guard for some records, or None; see `Ledger.known`."""
         check_texts(content=content)
         self._check_usable()
         return self._known.get(content)
 
     def _of_content(self, kept: _Guard) -> str | None:
-        """Return what the guard for the same records is called."""
+        """Return the name of the guard for the same records."""
         content = kept.documents.get(CONTENT)
         return None if content is None else self._known.get(content)
 
@@ -164,14 +166,14 @@ class MemoryLedger(Ledger):
                 found = dict(zip(new, entries, strict=True))
                 added = {entry.key: entry for entry in entries}
                 main, clients = split_state(state)
-                # Stores with no call between them: no signal handler, so no KeyboardInterrupt, comes between.
+                # No calls between these stores, so no signal handler (KeyboardInterrupt) can run between them.
                 kept.state = main
                 kept.clients |= clients
                 kept.entries |= added
             return [(before or found[place], before is not None) for place, before in enumerate(stored)]
 
     def find(self, guard: str, key: str, client: str = "") -> Entry | None:
-        """Return the stored answer to a client's query of this key, or None."""
+        """Return the stored answer to a client's query with this key, or None."""
         check_texts(key=key, client=client)
         return self._find(guard).entries.get(scoped_key(key, client) or key)
 
@@ -184,7 +186,7 @@ class MemoryLedger(Ledger):
         return dict(self._find(guard).clients)
 
     def parameters(self, guard: str) -> dict[str, JSON]:
-        """Return what a guard was made with."""
+        """Return a guard's parameters."""
         return self._parsed(guard, self._find(guard).parameters)
 
     def entries(self, guard: str, start: int = 1, count: int | None = None, client: str | None = None) -> list[Entry]:
@@ -203,12 +205,12 @@ class MemoryLedger(Ledger):
             return _entries_of(kept, client, since)
 
     def guards(self) -> list[str]:
-        """Return the guards' identities, in the order of their creation."""
+        """Return the guards' names, in the order of their creation."""
         self._check_usable()
         return list(self._guards)
 
     def identity(self) -> str:
-        """Return what tells this ledger from all others."""
+        """Return the identity of this ledger."""
         self._check_usable()
         return self._identity
 
@@ -219,7 +221,7 @@ class MemoryLedger(Ledger):
             return self._chain(guard, kept)[-1]
 
     def sources(self, guard: str, last: int) -> dict[str, int]:
-        """Return how many of a guard's entries, up to a number, have each source."""
+        """Return the number of a guard's entries, up to a number, with each source."""
         kept = self._find(guard)
         with self._lock:
             return dict(Counter(entry.source for entry in islice(kept.entries.values(), last)))
@@ -243,7 +245,7 @@ class MemoryLedger(Ledger):
         return digests
 
     def close_guard(self, guard: str, why: str) -> None:
-        """Let a guard answer no more; see `Ledger.close_guard`."""
+        """Close a guard permanently; see `Ledger.close_guard`."""
         check_texts(why=why)
         kept = self._find(guard)
         with self._lock:
@@ -252,7 +254,7 @@ class MemoryLedger(Ledger):
                 kept.closed = why
 
     def closed(self, guard: str) -> str | None:
-        """Return why a guard was closed, or None while it answers."""
+        """Return the reason for which a guard was closed, or None."""
         return self._find(guard).closed
 
     def restore(
@@ -264,7 +266,7 @@ class MemoryLedger(Ledger):
         entries: Iterable[Entry],
         closed: str | None = None,
     ) -> None:
-        """Store a guard with its history, as it was in another ledger; see `Ledger.restore`."""
+        """Store a guard with its history from another ledger; see `Ledger.restore`."""
         check_texts(closed=closed or "")
         kept = _new(guard, parameters, state, documents)
         kept.closed = closed
@@ -280,7 +282,7 @@ class MemoryLedger(Ledger):
             self._enter(guard, kept)
 
     def put_document(self, guard: str, name: str, text: str) -> None:
-        """Keep a text with a guard; see `Ledger.put_document`."""
+        """Store a text with a guard; see `Ledger.put_document`."""
         check_document(name, text)
         kept = self._find(guard)
         with self._lock:
@@ -288,15 +290,15 @@ class MemoryLedger(Ledger):
             self._check_document(name, kept.documents.setdefault(name, text), text)
 
     def document(self, guard: str, name: str) -> str | None:
-        """Return a text kept with a guard, or None; see `Ledger.document`."""
+        """Return a guard's text, or None; see `Ledger.document`."""
         return self._find(guard).documents.get(name)
 
     def documents(self, guard: str) -> list[str]:
-        """Return the names of the texts kept with a guard, in alphabetical order."""
+        """Return the names of a guard's texts, in alphabetical order."""
         return sorted(self._find(guard).documents)
 
     def close(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
         self._closed = True
         self._guards = {}
         self._known = {}

@@ -1,9 +1,9 @@
-"""A ledger's tables on a PostgreSQL server: making them, and the connections that a process has to it.
+"""A ledger's tables on a PostgreSQL server, and a process's connections to it.
 
-Writers and readers have connections of their own, and transactions about different guards run at the same time: a
-guard that another process keeps locked makes those wait who ask this guard, and nobody else. psycopg_pool is not used:
-it lends by `with` bodies and by locks of Python code, which an exception from outside can leave taken, and it drops the
-reason when a server can't be reached.
+Writers and readers have connections of their own, and transactions about different guards run at the same time: a guard
+that another process has locked delays only queries to it. psycopg_pool is not used: it lends by `with` bodies and by
+locks of Python code, which an exception from outside can leave locked, and it drops the reason when a server cannot be
+reached.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SCHEMA: Final = "thresholdout"
 """Name of the schema that holds the tables."""
 
 _CONNECTIONS: Final = 16
-"""Connections that a process opens at most to write, and as many to read."""
+"""Maximum number of a process's connections to write, and to read."""
 
 _REASONS: Final[dict[str, str]] = {
     "55P03": "another process keeps it locked; try again",
@@ -53,7 +53,7 @@ _SETTINGS: Final = (
     "SET search_path = thresholdout, pg_temp",
     "SET client_encoding = 'UTF8'",
     "SET client_min_messages = error",
-    "SET extra_float_digits = 1",  # numbers come back exactly
+    "SET extra_float_digits = 1",  # floats come back exactly
     "SET log_parameter_max_length_on_error = 0",
     "SET idle_in_transaction_session_timeout = '10min'",
     "SET tcp_keepalives_idle = 30",
@@ -69,14 +69,14 @@ _END: Final = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 _STORED: Final = "SELECT digest FROM entries WHERE guard = %s AND query = %s"
 
 Session: TypeAlias = tuple[int, str]
-"""What the server knows a connection by: its process, and when that started."""
+"""The server's identity of a connection: its process, and the start of that."""
 
 
 @dataclass(slots=True)
 class _Address:
-    """How all connections to a server are made, and what is left of those that were lost.
+    """The way to connect to a server, and the sessions of lost connections.
 
-    It refers to no connection, so that whoever drops the server drops the connections.
+    It refers to no connection, so that the end of a server object ends its connections.
     """
 
     location: str
@@ -84,19 +84,19 @@ class _Address:
     open: Callable[[], psycopg.Connection[Any]]
     timeout: float
     process: int = field(default_factory=os.getpid)
-    """The process that the connections belong to."""
+    """Process that owns the connections."""
     abandoned: set[Session] = field(default_factory=set)
-    """Sessions that were left in an unknown condition, and must end first."""
+    """Sessions in an unknown state, which must end first."""
     was_there: bool = False
-    """Whether anybody could connect before."""
+    """Whether a connection has succeeded before."""
 
 
 class _Connection(Connection):
-    """One connection, which is opened when it is first used.
+    """One connection, opened on first use.
 
     It can fail when nobody can tell whether its last commit was done. The server decides that at the latest when it
-    lets the connection's session end. So whatever was left behind in an unknown condition is ended, and waited for,
-    before anything else is done; afterwards an entry with the digest that was to be stored is there, or never will be.
+    ends the connection's session. So sessions in an unknown state are ended, and waited for, before anything else is
+    done. Afterwards an entry with the digest that was to be stored exists, or never will.
     """
 
     def __init__(self, address: _Address) -> None:
@@ -106,7 +106,7 @@ class _Connection(Connection):
         self._session: Session | None = None
 
     def ready(self, patient: bool) -> psycopg.Connection[Any]:
-        """Return a connection on which no transaction is open; wait for a server that was there before if patient."""
+        """Return a connection without an open transaction; if patient, wait for a server that was reachable before."""
         if not self.clean:
             self.abandon()
         if self.open is not None and _has_ended(self.open):
@@ -114,7 +114,7 @@ class _Connection(Connection):
         return self._connected(patient)
 
     def tidy(self) -> None:
-        """End an open transaction, or leave a connection on which something is still going on."""
+        """End an open transaction, or abandon a connection with a running statement."""
         connection, driver = self.open, self._address.driver
         if connection is None or os.getpid() != self._address.process:
             return
@@ -130,7 +130,7 @@ class _Connection(Connection):
             self.abandon()
 
     def abandon(self) -> None:
-        """Leave a connection; nothing else is done until the server has ended its session."""
+        """Abandon a connection; nothing else is done until the server has ended its session."""
         if self._session is not None and self.open is not None:
             self._address.abandoned.add(self._session)
         self.disconnect()
@@ -142,7 +142,7 @@ class _Connection(Connection):
         self.open = None
 
     def cross_fork(self, asking: bool) -> None:
-        """Let go of the parent's connection without a word to the server, which would end the parent's session."""
+        """Drop the parent's connection without a message to the server, which would end the parent's session."""
         self._session = None
         if self.open is not None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -154,7 +154,7 @@ class _Connection(Connection):
                 self.open = None
 
     def commit(self, connection: psycopg.Connection[Any], cursor: _Cursor) -> None:
-        """Commit, and find out whether it was done when that fails."""
+        """Commit, and after a failure find out whether it was done."""
         address = self._address
         done = None
         try:
@@ -163,7 +163,7 @@ class _Connection(Connection):
             self.abandon()
         if done == "COMMIT":
             return
-        if done is not None:  # a statement had failed, so the server took everything back
+        if done is not None:  # a statement had failed, so the server has rolled back
             raise LedgerUnusable(address.location, "the database refused a statement; nothing was stored")
         if cursor.last_entry is None:
             if not cursor.wrote:
@@ -176,7 +176,7 @@ class _Connection(Connection):
             raise LedgerUnusable(address.location, _LOST)
 
     def _stored_digest(self, guard_id: int, number: int) -> tuple[str] | None:
-        """Look an entry up when the session that was to store it has ended, however often the connection is lost."""
+        """Search for an entry after the end of the session that was to store it, even if connections are lost again."""
         until = time.monotonic() + self._address.timeout
         while True:
             try:
@@ -193,7 +193,7 @@ class _Connection(Connection):
         )
 
     def _connected(self, patient: bool) -> psycopg.Connection[Any]:
-        """Return a connection, after the end of what was abandoned."""
+        """Return a connection, after the end of abandoned sessions."""
         if self.open is None:
             self.open = _undisturbed(lambda: self._connect(patient))
         until = time.monotonic() + self._address.timeout
@@ -202,7 +202,7 @@ class _Connection(Connection):
         return self.open
 
     def _end(self, session: Session, connection: psycopg.Connection[Any], until: float) -> None:
-        """Wait until the server has ended a session, and with it decided about its last commit."""
+        """Wait until the server has ended a session, which decides about its last commit."""
         abandoned = self._address.abandoned
         while session in abandoned:
             if connection.execute(_END, session).fetchone() is None:
@@ -213,7 +213,7 @@ class _Connection(Connection):
                 time.sleep(0.002)
 
     def _connect(self, patient: bool) -> psycopg.Connection[Any]:
-        """Open a connection; a server that was there before may take some time to come back."""
+        """Open a connection; wait for a server that was reachable before."""
         address = self._address
         until = time.monotonic() + (address.timeout if address.was_there and patient else 0.0)
         said = None
@@ -223,7 +223,7 @@ class _Connection(Connection):
                 break
             except address.driver.Error as error:
                 if time.monotonic() > until:
-                    said = " ".join(str(error).split())  # shows no password, and no statement was sent yet
+                    said = " ".join(str(error).split())  # has no password, and no statement was sent yet
             if said is not None:
                 raise LedgerUnusable(address.location, f"it can't be reached: {said}")
             time.sleep(0.05)
@@ -248,7 +248,7 @@ class _Connection(Connection):
         return connection
 
     def _set_timeouts(self, connection: psycopg.Connection[Any]) -> None:
-        """Set how long statements may take; a shorter default can end the very statement that sets it."""
+        """Set the timeouts of statements; a short default can end the very statement that sets one."""
         address = self._address
         until = time.monotonic() + address.timeout
         for setting, seconds in (("statement_timeout", 10 * address.timeout), ("lock_timeout", address.timeout)):
@@ -261,7 +261,7 @@ class _Connection(Connection):
                         raise
 
     def reason(self, error: Exception) -> str:
-        """Return what happened and what to do, in words of this package; the server's own can quote a row."""
+        """Return an error's reason and advice; the server's own words can quote a row."""
         if isinstance(error, UnicodeError):
             return _UNREADABLE
         code = getattr(error, "sqlstate", None)
@@ -272,7 +272,7 @@ class _Connection(Connection):
         return f"{_REASONS.get(code, 'the database failed; its own log says more')} ({code})"
 
     def guarded(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        """Call the driver; its errors become this package's, raised where no other error is being handled."""
+        """Call the driver, with this package's errors, which are raised outside of any handler."""
         try:
             return method(*arguments)
         except (self._address.driver.Error, UnicodeError) as error:
@@ -281,7 +281,7 @@ class _Connection(Connection):
 
 
 class _Cursor:
-    """A cursor that remembers whether it wrote, and the last entry that it added."""
+    """A cursor that records whether it wrote, and the last entry that it added."""
 
     def __init__(self, line: _Connection, connection: psycopg.Connection[Any], add_entry: str | None) -> None:
         self._connection = line
@@ -292,7 +292,7 @@ class _Cursor:
 
     @property
     def rowcount(self) -> int:
-        """How many rows the last statement touched."""
+        """Number of rows that the last statement changed."""
         return self._cursor.rowcount
 
     def execute(self, statement: Any, parameters: Sequence[Any] = (), /) -> _Cursor:
@@ -315,7 +315,7 @@ class _Cursor:
         return self._connection.guarded(self._cursor.fetchone)
 
     def fetchall(self) -> list[Any]:
-        """Return the rows that are left."""
+        """Return the remaining rows."""
         rows: list[Any] = [] if self._cursor.description is None else self._connection.guarded(self._cursor.fetchall)
         return rows
 
@@ -325,9 +325,9 @@ class _Cursor:
 
 
 def _has_ended(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the server has closed a connection that nobody used; does not wait."""
+    """Whether the server has closed an idle connection; does not wait."""
     try:
-        connection.pgconn.consume_input()  # its last words
+        connection.pgconn.consume_input()  # a last message may precede the end
         connection.pgconn.consume_input()
     except Exception:
         return True
@@ -335,7 +335,7 @@ def _has_ended(connection: psycopg.Connection[Any]) -> bool:
 
 
 def _undisturbed(connect: Callable[[], psycopg.Connection[Any]]) -> psycopg.Connection[Any]:
-    """Connect where no signal handler runs, so that no interrupt leaves a connection that nobody closes."""
+    """Connect in a thread without signal handlers, so that no interrupt leaves an open connection behind."""
     if threading.get_ident() != threading.main_thread().ident:
         return connect()
     made: list[psycopg.Connection[Any]] = []
@@ -355,7 +355,7 @@ def _undisturbed(connect: Callable[[], psycopg.Connection[Any]]) -> psycopg.Conn
 
     done.acquire()
     try:
-        # A `threading.Thread` waits for its start with a condition, which an interrupt leaves in disorder.
+        # A `threading.Thread` waits for its start with a condition, which an interrupt can leave locked.
         _thread.start_new_thread(work, ())
         done.acquire()
     except BaseException:
@@ -369,20 +369,19 @@ def _undisturbed(connect: Callable[[], psycopg.Connection[Any]]) -> psycopg.Conn
 
 
 class PostgresServer(Database):
-    """A database of a PostgreSQL server, and the connections to it that all threads share.
+    """A database of a PostgreSQL server, and the connections that all threads share.
 
-    The address is all that libpq reads: options such as ``?host=/run/postgresql``, environment variables, a password
-    file. The timeout is for others, for the server, and for its coming back.
+    The address is read by libpq: options such as ``?host=/run/postgresql``, environment variables, a password file. The
+    timeout covers other processes, the server, and its recovery.
 
-    Everything is in a schema of its own, made when it is first used. Commits wait for the server's disk, whatever
-    the defaults of the server, the database or the role. A server that runs with ``fsync = off`` is refused: it
-    loses answers at a power failure, and no session can change that.
+    All tables are in a schema of their own, created on first use. Commits wait for the server's disk, whatever the
+    defaults of the server, the database or the role. A server with ``fsync = off`` is refused: it loses answers at a
+    power failure, and no session can change that. A pool of connections in front of the server must keep one session
+    for each client.
 
-    A pool of connections in front of the server must keep one session for each client.
-
-    A commit is durable on this server. An asynchronous replica that takes over lacks it, and the budget is spent
-    again: let commits wait for it (``synchronous_standby_names``). Recovery to a point in time, and a dump that is
-    restored, put budgets back as well: verify with a checkpoint that was kept elsewhere before anybody asks.
+    A commit is durable on this server. An asynchronous replica that takes over may lack it, and the budget is spent
+    again: make commits wait for it (``synchronous_standby_names``). Recovery to a point in time, and a restored dump,
+    put budgets back as well: verify with a checkpoint that was kept elsewhere before anybody asks.
     """
 
     on_server = True
@@ -414,13 +413,13 @@ class PostgresServer(Database):
         return self._use(self._readers, lambda cursor: cursor.execute(statement, parameters).fetchall())
 
     def transact(self, work: Callable[[Cursor], Result]) -> Result:
-        """Do work whose statements are stored together, durably, or not at all; see `Database.transact`."""
+        """Call a function whose statements are stored together, durably, or not at all; see `Database.transact`."""
         return self._use(self._writers, work)
 
     def close(self) -> None:
-        """Close the connections for good; waits until nobody uses them."""
+        """Close the connections permanently, after other threads' uses."""
         if os.getpid() != self._address.process:
-            self._closed = True  # they are the parent's
+            self._closed = True  # the connections belong to the parent
             return
         self.check_not_asking()
         self._closed = True
@@ -434,10 +433,11 @@ class PostgresServer(Database):
                 connection.disconnect()
 
     def _use(self, pool: list[_Connection], work: Callable[[_Cursor], Result]) -> Result:
-        """Do work with a connection that no other thread uses meanwhile.
+        """Call a function with a connection that no other thread uses meanwhile.
 
-        The lock is taken and left by a `with` of C code, between which Python throws no exception into a thread: so no
-        interrupt leaves it taken. An interrupt in the middle of the clean-up leaves `clean` false for the next use.
+        A `with` statement of C code takes and releases the lock, within which Python raises no exception from outside,
+        so no interrupt leaves it locked. An interrupt in the middle of the clean-up leaves `clean` false for the next
+        use.
         """
         self._check_usable()
         may_open = True
@@ -453,7 +453,7 @@ class PostgresServer(Database):
                         line.abandon()
                         if not others or self._closed:
                             raise
-                        may_open = False  # the server has no room for one more, so another has to do
+                        may_open = False  # the server has no room for one more, so wait for an open one
                         continue
                     line.clean = False
                     result = self._done(line, connection, work, pool is self._writers)
@@ -469,7 +469,7 @@ class PostgresServer(Database):
     def _done(
         self, line: _Connection, connection: psycopg.Connection[Any], work: Callable[[_Cursor], Result], writes: bool
     ) -> Result:
-        """Do work, in a transaction if it writes."""
+        """Call a function, in a transaction if it writes."""
         if self._closed:
             line.disconnect()
             raise LedgerUnusable(self.location, "it is closed")
@@ -483,7 +483,7 @@ class PostgresServer(Database):
         return result
 
     def _chosen(self, pool: list[_Connection], may_open: bool) -> _Connection:
-        """Return the connection to wait for: a free one, first of all one whose transaction was left open."""
+        """Return the connection to wait for: a free one, first of all one with an unfinished transaction."""
         opened = [connection for connection in pool if connection.open is not None]
         free = [connection for connection in opened if not connection.lock.locked()]
         if free:
@@ -502,7 +502,7 @@ class PostgresServer(Database):
         return any(line.holder == thread and line.lock.locked() for line in self._writers)
 
     def _check_usable(self) -> None:
-        """Refuse what this process, or this thread, may not do now."""
+        """Refuse a closed ledger, a foreign process, and a thread inside a transaction."""
         if self._closed:
             raise LedgerUnusable(self.location, "it is closed")
         self._check_process()
@@ -513,14 +513,14 @@ class PostgresServer(Database):
             raise LedgerUnusable(self.location, "this process was forked in the middle of a query; fork outside of one")
 
     def _make(self, must_exist: bool) -> None:
-        """Recognise the tables, or make them; one process at a time."""
+        """Recognise the tables, or create them; one process at a time."""
         found = self._use(self._readers, self._format)
         if found is None and must_exist:
             raise LedgerUnusable(self.location, "there is no ledger in this database; check its name, or create it")
         schema.check_format(self.location, self.transact(self._made) if found is None else found)
 
     def _made(self, cursor: Cursor) -> int:
-        """Make the tables, unless another process was faster, and return their format."""
+        """Create the tables unless another process has done so, and return their format."""
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", (schema.APPLICATION_ID,))
         found = self._format(cursor)
         if found is None:
@@ -531,7 +531,7 @@ class PostgresServer(Database):
         return schema.FORMAT if found is None else found
 
     def _format(self, cursor: Cursor) -> int | None:
-        """Return the format of the tables, or None when there are none."""
+        """Return the format of the tables, or None if there are none."""
         query = "SELECT to_regclass(%s) IS NOT NULL, EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = %s)"
         known, taken = cursor.execute(query, (f"{SCHEMA}.settings", SCHEMA)).fetchone() or (False, False)
         if not taken:
@@ -542,7 +542,7 @@ class PostgresServer(Database):
         return int(row[0])
 
     def _read(self, address: str, timeout: float) -> tuple[str, Callable[[], psycopg.Connection[Any]]]:
-        """Return the address without its password, for messages, and how to connect."""
+        """Return the address without its password, for messages, and a function that connects."""
         from psycopg.conninfo import conninfo_to_dict
 
         try:
@@ -572,7 +572,7 @@ class PostgresServer(Database):
 
         driver = self._driver
 
-        def connect() -> psycopg.Connection[Any]:  # does not refer to this object, which would keep it alive
+        def connect() -> psycopg.Connection[Any]:  # a reference to this object would keep it alive
             connection: psycopg.Connection[Any] = driver.connect(address, autocommit=True, **options)
             return connection
 

@@ -1,10 +1,10 @@
-"""The tables of a ledger in a database, and the statements that use them.
+"""Tables of a ledger in a database, and the statements that use them.
 
-SQLAlchemy Core writes the statements, once for each dialect; the database's driver runs them. With an engine, those of
-a query take 310 µs instead of 56 in a file in memory, and a logging level could print a row that holds a state.
+SQLAlchemy Core writes the statements once for each dialect, and the database's driver runs them. With an engine, the
+statements of a query take 310 µs instead of 56 in a file in memory, and a logging level could print a row with a state.
 
-Triggers refuse to change what never changes. They protect from mistakes and from other programs; whoever may
-write the database can remove them too, and for that there is the chain of digests.
+Triggers refuse changes of immutable rows. They protect against mistakes and other programs; anyone who may write the
+database can remove them, which the chain of digests detects.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ _BY_CLIENT: Final[dict[DialectName, str]] = {
 }
 _INDEXES: Final[dict[DialectName, tuple[str, ...]]] = {
     "sqlite": ('CREATE UNIQUE INDEX entries_key ON entries (guard, "key")', _BY_CLIENT["sqlite"]),
-    # An index here holds no long text, hence its digest; whoever looks a text up compares the text itself as well.
+    # PostgreSQL's indexes hold no long texts, so they have digests; statements also compare the texts themselves.
     "postgresql": ('CREATE UNIQUE INDEX entries_key ON entries (guard, md5("key"))', _BY_CLIENT["postgresql"]),
 }
 
@@ -127,10 +127,10 @@ _REFUSALS: Final = (
     ("guards", "DELETE", "guards of a ledger are never deleted"),
     ("guards", "UPDATE OF closed", "a guard that was closed stays so"),
 )
-"""Table, event, and what the database says when it refuses."""
+"""Table, event, and the database's message of refusal."""
 
 _SQLITE_INSERTS: Final = (
-    # INSERT OR REPLACE deletes rows without firing the triggers for that, so it must not find any to replace.
+    # INSERT OR REPLACE deletes rows without firing their triggers, so it must not find any to replace.
     """CREATE TRIGGER entries_insert BEFORE INSERT ON entries
     WHEN NEW.query <> 1 + ifnull((SELECT max(query) FROM entries WHERE guard = NEW.guard), 0)
     OR EXISTS (SELECT 1 FROM entries WHERE guard = NEW.guard AND "key" = NEW."key")
@@ -146,7 +146,7 @@ _SQLITE_INSERTS: Final = (
 REFUSALS: Final = frozenset(message for *_, message in _REFUSALS) | frozenset(
     re.findall(r"RAISE\(ABORT, '(.*?)'\)", " ".join(_SQLITE_INSERTS))
 )
-"""All that the triggers say; nothing of a row is in it."""
+"""All messages of the triggers; they contain nothing of a row."""
 
 _POSTGRESQL_FUNCTION: Final = """CREATE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'restrict_violation'; END $$"""
@@ -190,7 +190,7 @@ class Statements:
         last = select(func.max(_entries.c.query)).where(_entries.c.guard == _guards.c.id).scalar_subquery()
         # Make the tables, indexes and triggers.
         self.create = tuple(compiled(CreateTable(table)) for table in _metadata.sorted_tables) + _guarded(dialect)
-        # Parameters: identity, content, state, parameters, asked, checkpoint. Changes no row when it is there.
+        # Parameters: identity, content, state, parameters, asked, checkpoint. Changes no row if it exists.
         self.add_guard = compiled(new(_guards, *columns))
         # Parameter: identity. Row: id, state, parameters, asked, checkpoint, closed.
         self.guard = compiled(guard)
@@ -234,7 +234,7 @@ class Statements:
             .where(*of_client, of_guard, _entries.c.query >= bindparam("first"))
             .order_by(_entries.c.query)
             .limit(bindparam("most", type_=BigInteger))
-            .offset(bindparam("skipped", type_=BigInteger))  # which SQLite's dialect writes in any case
+            .offset(bindparam("skipped", type_=BigInteger))  # SQLite's dialect always writes an offset
         )
         # Parameters: client, id. Row: how many entries the client has.
         self.asked_by = compiled(select(func.count(_entries.c.query)).where(*of_client, of_guard))
@@ -270,7 +270,7 @@ class Statements:
             .join(_guards, _documents.c.guard == _guards.c.id)
             .where(_guards.c.identity == bindparam("guard"))
         )
-        # Parameters: name, value. Changes no row when the setting is there.
+        # Parameters: name, value. Changes no row if the setting exists.
         self.put_setting = compiled(new(_settings, "name", "value"))
         # Parameter: name. Row: value.
         self.setting = compiled(select(_settings.c.value).where(_settings.c.name == bindparam("setting")))
@@ -284,12 +284,12 @@ class Statements:
         self.set_setting = compiled(
             update(_settings).values(value=bindparam("new_value")).where(_settings.c.name == bindparam("setting"))
         )
-        # Until the transaction ends, nobody else stores a secret or begins to.
-        self.lock_secrets: tuple[str, ...] = ()  # a transaction has the file for itself
-        # Let documents change in this transaction, which must end with the next one.
+        # Until the transaction ends, no other one stores a secret or begins to.
+        self.lock_secrets: tuple[str, ...] = ()  # a transaction of SQLite locks the whole file
+        # Allow changes of documents in this transaction, which must end with `refuse_rewriting`.
         self.allow_rewriting = "DROP TRIGGER documents_update"
         self.refuse_rewriting = next(s for s in self.create if s.startswith("CREATE TRIGGER documents_update "))
-        # Outside of a transaction: write the tables anew, so that nothing is left of what rows held before.
+        # Outside of a transaction: rewrite the tables, so that nothing is left of earlier rows.
         self.forget: tuple[str, ...] = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
         if dialect == "postgresql":
             self.lock_secrets = tuple(f"LOCK TABLE {table} IN EXCLUSIVE MODE" for table in ("guards", "documents"))

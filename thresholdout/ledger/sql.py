@@ -1,4 +1,4 @@
-"""A ledger in a database."""
+"""Ledgers in databases."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FIELDS: Final = attrgetter(*Entry.__slots__)
 
 
 class _Query:
-    """One call of `SQLLedger.ask` or `ask_all`, and what comes of it."""
+    """One call of `SQLLedger.ask` or `ask_all`, with its result."""
 
     __slots__ = ("answers", "asked", "compute", "computing", "error", "guard", "keys", "made", "together", "tried")
 
@@ -53,20 +53,20 @@ class _Query:
         self.together = together
         self.keys = [fresh_key() if each.key is None else each.key for each in asked]
         self.tried = False
-        """Whether it was in a transaction before, of which nobody knows whether it was stored."""
+        """Whether an earlier transaction had it, which may or may not have been stored."""
         self.made: dict[str, Entry] = {}
         """Its own entries in such a transaction."""
         self.computing = False
-        """Whether the mechanism is at work, so that whatever is raised counts as the query's own."""
+        """Whether the mechanism is running, so that all its exceptions belong to the query."""
         self.answers: list[tuple[Entry, bool]] = []
         self.error: BaseException | None = None
 
 
 class _Row:
-    """A guard's row in the middle of a transaction, and the entries to be stored with it.
+    """A guard's row inside a transaction, and the entries to be stored with it.
 
-    One store to `progress` makes answers count. An exception can be thrown into a thread between any two steps, so what
-    was added before that step, and is not counted by it, is no answer.
+    A single store to `progress` makes answers count. An exception can be thrown into a thread between any two steps, so
+    entries that were added before that store are no answers.
     """
 
     __slots__ = ("closed", "guard_id", "progress", "stored")
@@ -79,69 +79,67 @@ class _Row:
 
 
 class _Progress(NamedTuple):
-    """How far a guard has come in a transaction."""
+    """Progress of a guard inside a transaction."""
 
     state: str | None
-    """None until it is opened."""
+    """None until it is decrypted."""
     asked: int
     checkpoint: str
     new: dict[str, tuple[Entry, str]]
     """Entries to be stored, with their digests, by key."""
     clients: dict[str, str]
-    """Rows of clients that are to be stored."""
+    """Clients' rows to be stored."""
 
 
 class SQLLedger(Ledger):
-    """A ledger in a database, which survives crashes and which several processes can use at once.
+    """Ledger in a database, which survives crashes and serves several processes at once.
 
     Parameters
     ----------
     where : str or path
-        The file, or its address such as ``"sqlite:///guard.db"``. Made when missing, and then readable and
-        writable by its owner only.
-        Or a database of a PostgreSQL server, ``"postgresql://user@host/database"``; see
-        `thresholdout.ledger.postgres.PostgresServer`. The tables are made when missing, in a schema of their own.
-    must_exist : bool, default False
-        Refuse to make a new file.
+        A file, or its address such as ``"sqlite:///guard.db"``, which is created if missing, for its owner only. Or a
+        database of a PostgreSQL server, ``"postgresql://user@host/database"``, see
+        `thresholdout.ledger.postgres.PostgresServer`; missing tables are created in a schema of their own.
+    must_exist : bool, default=False
+        Refuse to create a new file.
     key : str, optional
-        Key that encrypts the secrets: 32 bytes as url-safe base64. A new ledger is encrypted if there is a key; one
-        that is encrypted opens with its key only. A ledger on a server always is, since servers write what they are
-        told into logs that others read.
+        Key that encrypts the secrets: 32 bytes as url-safe base64. With a key, a new ledger is encrypted. An encrypted
+        ledger needs its key. A ledger on a server always needs one, since servers write statements into logs that
+        others read.
     key_file : str or path, optional
-        A file with the key, which nobody else can read. Without either, the environment variables
-        ``THRESHOLDOUT_KEY`` and ``THRESHOLDOUT_KEY_FILE`` are asked.
-    timeout : float, default 30
+        A file with the key, which nobody else can read. Without either, the environment variables ``THRESHOLDOUT_KEY``
+        and ``THRESHOLDOUT_KEY_FILE`` are used.
+    timeout : float, default=30
         Seconds to wait while another process holds the file, or the guard.
 
     Attributes
     ----------
     database : Database
-        Where its tables are. Others may be kept beside them, with names of their own: a backup is of one moment then.
+        The database of its tables. Other tables, with names of their own, may be kept beside them for common backups.
 
     Raises
     ------
     InputError
-        An address of another kind of database, or of a server when there is no key.
+        If the address is that of another kind of database, or of a server and there is no key.
     LedgerEncrypted, LedgerMismatch
-        The ledger is encrypted and the key is missing or another one; or a key was given, and it is not encrypted.
+        If the ledger is encrypted and the key is missing or a different one; or if a key is given and it is not
+        encrypted.
     LedgerUnusable
-        The file is not a ledger, others can read it, or it can't be read and written. It is left as it is.
+        If the file is no ledger, others can read it, or it cannot be read and written. It is left as it is.
 
     Notes
     -----
-    SQLite with a write-ahead log, synchronised with the disk at each commit. A query is one transaction
-    that has the file for itself from the start, so that no other process can answer from the same state.
-    Beside the file stand ``-wal`` and ``-shm`` files while it is open; they belong to it, and must move with
-    it. A file that is copied, or put back from an older copy, spends its budget again: nothing here can see
-    that. Without a key, whoever reads the file knows the noisy threshold and the documents.
+    SQLite has a write-ahead log, synchronised with the disk at each commit. A query is one transaction that locks the
+    file from its start, so that no other process can answer from the same state. While the file is open there are
+    ``-wal`` and ``-shm`` files beside it, which belong to it and must move with it. A file that is copied, or put back
+    from an older copy, spends its budget again, undetected. Without a key, whoever reads the file knows the noisy
+    threshold and the documents.
 
-    Threads that ask one ledger share commits: while one waits for the disk, the others queue up, and go
-    together in the next transaction. Processes that ask the same file get it in turn; while some wait there is a
-    ``-queue`` file beside the others, which can be removed at any time. On a server only those wait for each other who
-    ask the same guard. Readers wait for nobody.
+    Threads that ask one ledger share commits: while one waits for the disk, the others queue up and share the next
+    transaction. Processes get the file in turn; while some wait there is a ``-queue`` file, which can be removed at any
+    time. On a server only queries to the same guard wait for each other. Readers never wait.
 
-    A process that is forked off may go on using the ledger. It must not be forked by the mechanism in the
-    middle of a query.
+    A forked process may use the ledger. The mechanism must not fork in the middle of a query.
 
     Examples
     --------
@@ -186,7 +184,7 @@ class SQLLedger(Ledger):
         state: str,
         documents: Mapping[str, str] | None = None,
     ) -> str:
-        """Store a new guard, unless it is there already; see `Ledger.create`."""
+        """Store a new guard unless it exists; see `Ledger.create`."""
         documents = dict(documents or {})
         check_creation(guard, state, documents.items())
         text = parameters_text(parameters)
@@ -199,7 +197,7 @@ class SQLLedger(Ledger):
         return guard
 
     def known(self, content: str) -> str | None:
-        """Return what the guard for some records is called, or None; see `Ledger.known`."""
+        """Return the name of the guard for some records, or None; see `Ledger.known`."""
         check_texts(content=content)
         rows = self._read(self._sql.known, self._content(content))
         return str(rows[0][0]) if rows else None
@@ -228,7 +226,7 @@ class SQLLedger(Ledger):
         """Answer queries, and store the answers, in the transaction of a cursor."""
         rows: dict[str, _Row | None] = {}
         guards = {query.guard for query in queries}
-        for guard in sorted(guards) if len(guards) > 1 else guards:  # locked in one order, or two might wait
+        for guard in sorted(guards) if len(guards) > 1 else guards:  # one order of locks avoids deadlocks
             cursor.execute(self._sql.lock_guard, (guard,))
             row = cursor.fetchone()
             rows[guard] = None
@@ -245,7 +243,7 @@ class SQLLedger(Ledger):
             except BaseException as error:
                 answered = kept is not None and kept.progress is not progress
                 if answered or not (query.computing or isinstance(error, Exception)):
-                    raise  # it was thrown into this thread from outside
+                    raise  # an exception that was thrown into this thread from outside
                 query.error = error
         for guard, kept in rows.items():
             if kept is None:
@@ -270,14 +268,14 @@ class SQLLedger(Ledger):
             new = kept.progress.new.get(key)
             if new is not None:
                 stored.append(new[0])
-            elif asked.key is None and not query.tried:  # nobody else has the key
+            elif asked.key is None and not query.tried:  # its key is new
                 stored.append(None)
             else:
                 stored.append(self._stored(cursor, kept.guard_id, key))
         return stored
 
     def _answer(self, cursor: Cursor, query: _Query, kept: _Row | None, stored: Sequence[Entry | None]) -> None:
-        """Answer one call; its answers are stored with those of all others in the transaction."""
+        """Answer one call; its answers are stored with all others of the transaction."""
         guard = query.guard
         if kept is None:
             raise self._unknown(guard)
@@ -311,7 +309,7 @@ class SQLLedger(Ledger):
         kept.progress = _Progress(main, entries[-1].query, chain.checkpoint, added, {**clients, **changed})
 
     def _clients_of(self, cursor: Cursor, kept: _Row, clients: set[str]) -> dict[str, str]:
-        """Return the rows of some clients as they are in this transaction."""
+        """Return the rows of some clients within this transaction."""
         found = {}
         for key in map(client_key, clients - {""}):
             line = kept.progress.clients.get(key)
@@ -324,7 +322,7 @@ class SQLLedger(Ledger):
         return found
 
     def _asked_by(self, cursor: Cursor, kept: _Row, client: str, since: float | None) -> int:
-        """Return how many entries a client has from a time on, in the tables and in this transaction."""
+        """Return the number of a client's entries since a time, in the tables and in this transaction."""
         cursor.execute(*self._counting(kept.guard_id, client, since))
         row = cursor.fetchone()
         new = (entry for entry, _ in kept.progress.new.values())
@@ -345,7 +343,7 @@ class SQLLedger(Ledger):
         state: str,
         documents: Mapping[str, str],
     ) -> tuple[int, str, str | None]:
-        """Store a new guard; return its number in the tables, its name, and the parameters of one that is there."""
+        """Store a new guard; return its number in the tables, its name, and the parameters of an existing one."""
         checkpoint = first_digest(guard, parameters)
         state, clients = split_state(state)
         encrypted = self._encrypt(state, guard, "state", "0", checkpoint)
@@ -355,12 +353,12 @@ class SQLLedger(Ledger):
         if cursor.fetchone() is None:
             cursor.execute(self._sql.add_guard, (guard, content, encrypted, parameters, 0, checkpoint))
             new = cursor.rowcount == 1
-            known = guard if new else self._of_content(cursor, content) or guard  # another one stored it just now
+            known = guard if new else self._of_content(cursor, content) or guard  # another process has stored it
         guard_id, _, stored, *_ = self._locked(cursor, known)
         if not new:
             return guard_id, known, str(stored)
         check_encryption(self.database, cursor, self._encryption)
-        cursor.execute(self._sql.put_setting, ("identity", fresh_key()))  # so that all copies of a guard share it
+        cursor.execute(self._sql.put_setting, ("identity", fresh_key()))  # before any copy of the guard can be made
         for name, document in documents.items():
             cursor.execute(self._sql.add_document, (guard_id, name, self._encrypt(document, guard, "document", name)))
         for key, line in clients.items():
@@ -368,7 +366,7 @@ class SQLLedger(Ledger):
         return guard_id, guard, None
 
     def _of_content(self, cursor: Cursor, content: str | None) -> str | None:
-        """Return what the guard with a digest of its records is called."""
+        """Return the name of the guard with a digest of its records."""
         if content is None:
             return None
         cursor.execute(self._sql.known, (content,))
@@ -376,7 +374,7 @@ class SQLLedger(Ledger):
         return None if row is None else str(row[0])
 
     def find(self, guard: str, key: str, client: str = "") -> Entry | None:
-        """Return the stored answer to a client's query of this key, or None."""
+        """Return the stored answer to a client's query with this key, or None."""
         check_texts(key=key, client=client)
         key = scoped_key(key, client) or key
         guard_id, *_ = self._find(guard)
@@ -399,7 +397,7 @@ class SQLLedger(Ledger):
         return {str(key): str(line) for key, line in self._read(self._sql.clients, guard_id)}
 
     def parameters(self, guard: str) -> dict[str, JSON]:
-        """Return what a guard was made with."""
+        """Return a guard's parameters."""
         return self._parsed(guard, self._find(guard)[2])
 
     def entries(self, guard: str, start: int = 1, count: int | None = None, client: str | None = None) -> list[Entry]:
@@ -425,11 +423,11 @@ class SQLLedger(Ledger):
         return self._sql.asked_since, (client, guard_id, since)
 
     def guards(self) -> list[str]:
-        """Return the guards' identities, in the order of their creation."""
+        """Return the guards' names, in the order of their creation."""
         return [guard for (guard,) in self._read(self._sql.guards)]
 
     def identity(self) -> str:
-        """Return what tells this ledger from all others; made when it is first asked for."""
+        """Return the identity of this ledger; it is made on first use."""
         if not (rows := self._read(self._sql.setting, "identity")):
             self.database.transact(lambda cursor: cursor.execute(self._sql.put_setting, ("identity", fresh_key())))
             rows = self._read(self._sql.setting, "identity")
@@ -440,7 +438,7 @@ class SQLLedger(Ledger):
         return str(self._find(guard)[4])
 
     def sources(self, guard: str, last: int) -> dict[str, int]:
-        """Return how many of a guard's entries, up to a number, have each source."""
+        """Return the number of a guard's entries, up to a number, with each source."""
         guard_id, *_ = self._find(guard)
         return {str(source): int(count) for source, count in self._read(self._sql.sources, guard_id, last)}
 
@@ -457,7 +455,7 @@ class SQLLedger(Ledger):
         return [(Entry(*row[:-1]), row[-1]) for row in rows]
 
     def close_guard(self, guard: str, why: str) -> None:
-        """Let a guard answer no more; see `Ledger.close_guard`."""
+        """Close a guard permanently; see `Ledger.close_guard`."""
         check_texts(why=why)
 
         def close(cursor: Cursor) -> None:
@@ -469,7 +467,7 @@ class SQLLedger(Ledger):
         self.database.transact(close)
 
     def closed(self, guard: str) -> str | None:
-        """Return why a guard was closed, or None while it answers."""
+        """Return the reason for which a guard was closed, or None."""
         why: str | None = self._find(guard)[5]
         return why
 
@@ -482,7 +480,7 @@ class SQLLedger(Ledger):
         entries: Iterable[Entry],
         closed: str | None = None,
     ) -> None:
-        """Store a guard with its history, as it was in another ledger; see `Ledger.restore`."""
+        """Store a guard with its history from another ledger; see `Ledger.restore`."""
         check_texts(closed=closed or "")
         check_creation(guard, state, documents.items())
         text = parameters_text(parameters)
@@ -502,7 +500,7 @@ class SQLLedger(Ledger):
         self.database.transact(put)
 
     def put_document(self, guard: str, name: str, text: str) -> None:
-        """Keep a text with a guard; see `Ledger.put_document`."""
+        """Store a text with a guard; see `Ledger.put_document`."""
         check_document(name, text)
 
         def put(cursor: Cursor) -> None:
@@ -519,28 +517,43 @@ class SQLLedger(Ledger):
         self.database.transact(put)
 
     def document(self, guard: str, name: str) -> str | None:
-        """Return a text kept with a guard, or None; see `Ledger.document`."""
+        """Return a guard's text, or None; see `Ledger.document`."""
         guard_id, *_ = self._find(guard)
         rows = self._read(self._sql.document, guard_id, name)
         return self._decrypt(rows[0][0], guard, "document", name) if rows else None
 
     def documents(self, guard: str) -> list[str]:
-        """Return the names of the texts kept with a guard, in alphabetical order."""
+        """Return the names of a guard's texts, in alphabetical order."""
         rows = self._read(self._sql.documents, guard)
         if not rows:
             self._find(guard)
         return sorted(name for (name,) in rows)
 
     def read_setting(self, name: str) -> str | None:
-        """Return what the ledger keeps about itself under a name, or None."""
+        """Return a setting of the ledger, or None.
+
+        Parameters
+        ----------
+        name : str
+            The setting's name.
+        """
         rows = self._read(self._sql.setting, name)
         return self._opened(name, str(rows[0][0])) if rows else None
 
     def change_setting(self, name: str, change: Callable[[str | None], str]) -> str:
-        """Replace what the ledger keeps under a name, in a transaction in which nobody else does; return the new text.
+        """Replace a setting of the ledger in an exclusive transaction.
 
-        What `change` makes of the present text, or of None, is encrypted if it is one of
-        `thresholdout.ledger.encryption.SECRETS`. It must not use the ledger.
+        Parameters
+        ----------
+        name : str
+            The setting's name. Those of `thresholdout.ledger.encryption.SECRETS` are encrypted.
+        change : callable
+            Maps the present text, or None, to the new one. It must not use the ledger.
+
+        Returns
+        -------
+        str
+            The new text.
         """
 
         def put(cursor: Cursor) -> str:
@@ -562,7 +575,7 @@ class SQLLedger(Ledger):
 
     @property
     def encrypted(self) -> bool:
-        """Whether the secrets are encrypted where they are stored."""
+        """Whether the stored secrets are encrypted."""
         return self._encryption.is_on
 
     def close(self) -> None:
@@ -587,7 +600,7 @@ class SQLLedger(Ledger):
         return rows[0]
 
     def _locked(self, cursor: Cursor, guard: str) -> _GuardRow:
-        """Return a guard's row, which stays what it is until the cursor's transaction ends."""
+        """Return a guard's row, which no other transaction changes until the cursor's ends."""
         cursor.execute(self._sql.lock_guard, (guard,))
         row: _GuardRow | None = cursor.fetchone()
         if row is None:

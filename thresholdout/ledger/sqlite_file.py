@@ -1,10 +1,9 @@
-"""A ledger's file: making it, recognising it, and one connection to it that survives forks and errors.
+"""A ledger's file: its creation and recognition, and connections that survive forks and errors.
 
-Two of SQLite's rules shape this module ["How To Corrupt An SQLite Database File", 2.2 and 2.6]. Closing any
-descriptor of the file drops the locks that the process holds on it, so the file is only ever read through
-SQLite: it is recognised through an immutable connection, which takes no locks and writes nothing. And a
-connection must not cross a fork, not even to be closed, so it is closed before the fork, and opened again on
-either side when it is next needed.
+Two of SQLite's rules shape this module ["How To Corrupt An SQLite Database File", 2.2 and 2.6]. Closing any descriptor
+of the file drops the process's locks on it, so the file is read only through SQLite: it is recognised through an
+immutable connection, which takes no locks and writes nothing. And a connection must not cross a fork, not even to be
+closed, so it is closed before the fork and opened again on either side when it is needed.
 """
 
 from __future__ import annotations
@@ -54,27 +53,27 @@ _CLOSED: Final = "its connection was closed while in use; nothing was stored"
 
 
 _PAUSE: Final = 0.001
-"""Seconds between two looks, on average."""
+"""Mean seconds between two attempts."""
 
 _PATIENCE: Final = 0.2
-"""Seconds after which the file is tried out of turn, in case that the first one hangs."""
+"""Seconds after which a process tries out of turn, in case that the first one hangs."""
 
 _DIGITS: Final = 8
 _FIRST: Final = 16
-"""Where the locked bytes begin; before them are the last number, and the byte that is locked to draw one."""
+"""Offset of the locked bytes; before them are the last number, and the byte that is locked to draw one."""
 
 
 class FileQueue:
-    """Processes that wait for the file, in the order in which they came; for one thread at a time.
+    """Queue of the processes that wait for the file, in order of arrival; for one thread at a time.
 
-    SQLite lets whoever comes at the right moment have the file. A process that asks without a pause has just given it
-    back when it wants it again, while the others sleep longer and longer between their tries, and can starve. So
-    whoever finds the file taken draws a number, and everybody who comes then stands behind.
+    SQLite gives the file to whoever tries at the right moment. A process that asks without a pause wants the file again
+    as soon as it has released it, while others sleep longer and longer between attempts and can starve. So a process
+    that finds the file taken draws a number, and later processes queue behind it.
 
-    Numbers are drawn from a small file beside the other, which is there only while somebody waits. Who has drawn a
-    number keeps that byte of it locked, and is the first when no byte before is locked by another process. A process
-    that dies loses its lock, and one that hangs is passed after a while. Nothing but fairness depends on any of this:
-    SQLite's own lock decides who writes.
+    Numbers are drawn from a small file beside the ledger, which exists only while somebody waits. A process keeps the
+    byte of its number locked, and is the first if no earlier byte is locked by another process. A process that dies
+    loses its lock, and one that hangs is passed after a while. Only fairness depends on this: SQLite's own lock decides
+    who writes.
     """
 
     def __init__(self, file: Path) -> None:
@@ -82,8 +81,8 @@ class FileQueue:
         self._place: _Place | None = None
 
     def wait(self, attempt: Callable[[], bool], seconds: float) -> bool:
-        """Make an attempt when it is this process's turn, until one succeeds."""
-        self.leave()  # a place may be left when an interrupt hits somebody who waits
+        """Repeat an attempt in this process's turns until it succeeds or time is up."""
+        self.leave()  # an interrupt of an earlier wait may have left a place
         if not os.path.lexists(self._path) and attempt():
             return True
         began = passed = time.monotonic()
@@ -102,14 +101,14 @@ class FileQueue:
             self.leave()
 
     def leave(self) -> None:
-        """Give up a place, and clear the file away when nobody stands behind."""
+        """Give up the place, and delete the file if nobody is behind it."""
         place, self._place = self._place, None
         if place is not None:
             place.leave()
 
 
 class _Place:
-    """A number that was drawn."""
+    """A drawn number."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
@@ -118,7 +117,7 @@ class _Place:
 
     @classmethod
     def at_the_end(cls, path: str) -> _Place | None:
-        """Draw a number; None where that can't be done, and everybody tries as best they can."""
+        """Draw a number; None if that is impossible, so that all processes try without order."""
         if sys.platform == "win32":
             return None
         for _ in range(100):
@@ -146,18 +145,18 @@ class _Place:
         return drawn
 
     def is_first(self) -> bool:
-        """Whether nobody in another process has a smaller number."""
+        """Whether no other process has a smaller number."""
         return self._number == 1 or self._lock(_FIRST + 1, self._number - 1)
 
     def leave(self) -> None:
-        """Let the next one be first."""
+        """Release the place to the next one."""
         if self._lock(_DIGITS, 1) and self._lock(_FIRST + self._number + 1, 0) and self._is_there():
             with suppress(OSError):
                 os.unlink(self._path)
         self._close()
 
     def _lock(self, start: int, length: int) -> bool:
-        """Lock some bytes unless another process has one of them; a length of 0 goes on for ever."""
+        """Lock some bytes unless another process has one of them; a length of 0 has no end."""
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, length, start)
         except OSError:
@@ -165,7 +164,7 @@ class _Place:
         return True
 
     def _is_there(self) -> bool:
-        """Whether the file has its name still, and was not cleared away meanwhile."""
+        """Whether the file still has its name, and was not deleted meanwhile."""
         try:
             return os.path.samestat(os.stat(self._path), os.fstat(self._descriptor))
         except OSError:
@@ -174,13 +173,13 @@ class _Place:
     def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)  # and with it all locks
+            os.close(descriptor)  # releases all its locks
 
 
 class _Cursor(sqlite3.Cursor):
-    """A cursor whose errors are this package's; SQLite's own can show what a row holds.
+    """A cursor with this package's errors; SQLite's own can show a row.
 
-    They are raised where no other error is being handled, so that none is their context.
+    They are raised outside of any handler, so that they have no other error as context.
     """
 
     location = ""
@@ -200,12 +199,12 @@ class _Cursor(sqlite3.Cursor):
         return self._plainly(super().fetchone)
 
     def fetchall(self) -> list[Any]:
-        """Return the rows that are left."""
+        """Return the remaining rows."""
         rows: list[Any] = self._plainly(super().fetchall)
         return rows
 
     def begin(self) -> bool:
-        """Begin a transaction that has the file for itself, unless another one has it now."""
+        """Begin an exclusive transaction, unless another process has one."""
         try:
             super().execute("BEGIN IMMEDIATE")
             return True
@@ -232,20 +231,20 @@ class _Connection(Connection):
         self.cursor: _Cursor | None = None
 
     def disconnect(self) -> None:
-        """Close the connection, which takes back what was not committed; an interrupted call may be repeated."""
+        """Close the connection, which undoes uncommitted work; an interrupted call may be repeated."""
         if self.cursor is not None:
             with suppress(sqlite3.Error):
-                self.cursor.close()  # a statement that is left open would keep the connection, and its lock, alive
+                self.cursor.close()  # an open statement would keep the connection and its lock alive
         if self.open is not None:
             self.open.close()
         self.open = self.cursor = None
 
 
 class SQLiteFile(Database):
-    """A ledger's file, and two connections to it that all threads share: one that writes, and one that reads.
+    """A ledger's file, with one connection that writes and one that reads, shared by all threads.
 
-    One connection behind a lock is faster than one for each thread: SQLite lets one writer in at a time, and
-    makes the others sleep and try again where a lock wakes them up. Readers wait for no writer, in whatever process.
+    A connection behind a lock is faster than one for each thread: SQLite admits one writer at a time and makes the
+    others sleep and retry, whereas a lock wakes them. Readers never wait for a writer, in any process.
     """
 
     on_server = False
@@ -273,9 +272,9 @@ class SQLiteFile(Database):
         return self._use(self._reader, lambda cursor: cursor.execute(statement, parameters).fetchall())
 
     def transact(self, work: Callable[[Cursor], Result]) -> Result:
-        """Do work whose statements are stored together, durably, or not at all; see `Database.transact`.
+        """Call a function whose statements are stored together, durably, or not at all; see `Database.transact`.
 
-        The transaction has the file for itself from its start, so that what it reads stays true until it ends.
+        The transaction locks the file from its start, so that everything that it reads stays true until it ends.
         """
 
         def stored(cursor: _Cursor) -> Result:
@@ -289,10 +288,11 @@ class SQLiteFile(Database):
         return self._use(self._writer, stored)
 
     def _use(self, connection: _Connection, work: Callable[[_Cursor], Result]) -> Result:
-        """Do work with a connection that no other thread uses meanwhile; a failure closes it.
+        """Call a function with a connection that no other thread uses meanwhile; a failure closes it.
 
-        The lock is taken and left by a `with` of C code, between which Python throws no exception into a thread: so no
-        interrupt leaves it taken. An interrupt in the middle of the clean-up leaves `clean` false for the next use.
+        A `with` statement of C code takes and releases the lock, within which Python raises no exception from outside,
+        so no interrupt leaves it locked. An interrupt in the middle of the clean-up leaves `clean` false for the next
+        use.
         """
         self._check_usable()
         with connection.lock:
@@ -304,16 +304,16 @@ class SQLiteFile(Database):
                 connection.clean = True
                 return result
             except BaseException:
-                self._disconnect(connection)  # the next use starts from what the file says
+                self._disconnect(connection)  # the next use starts from the file
                 connection.clean = True
                 raise
             finally:
                 connection.holder = None
 
     def close(self) -> None:
-        """Close the connections for good; waits until nobody uses them."""
+        """Close the connections permanently, after other threads' uses."""
         if self._crossed_a_fork():
-            self._closed = True  # they are the parent's
+            self._closed = True  # the connections belong to the parent
             return
         self.check_not_asking()
         for connection in (self._writer, self._reader):
@@ -334,14 +334,14 @@ class SQLiteFile(Database):
         return self._writer.holder == thread and self._writer.lock.locked()
 
     def _check_usable(self) -> None:
-        """Refuse what this process, or this thread, may not do now."""
+        """Refuse a closed ledger, a foreign process, and a thread inside a transaction."""
         if self._closed:
             raise LedgerUnusable(self.location, "it is closed")
         self._check_process()
         self.check_not_asking()
 
     def _crossed_a_fork(self) -> bool:
-        """Whether a connection is open that belongs to the process from which this one was forked off."""
+        """Whether a connection of the parent process is open."""
         if os.getpid() == self._process:
             return False
         if self._writer.open is None and self._reader.open is None:
@@ -349,12 +349,12 @@ class SQLiteFile(Database):
         return os.getpid() != self._process
 
     def _check_process(self) -> None:
-        """Refuse a process that was forked off in the middle of a query."""
+        """Refuse a process that was forked in the middle of a query."""
         if self._crossed_a_fork():
             raise LedgerUnusable(self.location, "this process was forked in the middle of a query; fork outside of one")
 
     def _ready(self, connection: _Connection) -> _Cursor:
-        """Return a cursor on which no transaction is open."""
+        """Return a cursor without an open transaction."""
         if self._closed:
             raise LedgerUnusable(self.location, "it is closed")
         if not connection.clean:
@@ -364,7 +364,7 @@ class SQLiteFile(Database):
             connection.cursor = connection.open.cursor(_Cursor)
             connection.cursor.location = self.location
             if connection is self._writer:
-                connection.cursor.execute("PRAGMA busy_timeout = 0")  # waits in the queue instead
+                connection.cursor.execute("PRAGMA busy_timeout = 0")  # the queue waits instead
         self._check_identity()
         return connection.cursor
 
@@ -375,7 +375,7 @@ class SQLiteFile(Database):
             try:
                 (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
                 connection.execute("PRAGMA synchronous = FULL")
-                connection.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's cache too
+                connection.execute("PRAGMA fullfsync = ON")  # on macOS fsync does not flush the drive's cache
                 connection.execute("PRAGMA foreign_keys = ON")
             except BaseException:
                 connection.close()
@@ -393,11 +393,11 @@ class SQLiteFile(Database):
         if os.getpid() == self._process:
             connection.disconnect()
         else:
-            _strays.append(connection.open)  # it crossed a fork, and must not be closed here
+            _strays.append(connection.open)  # a connection that crossed a fork must not be closed
             connection.open = connection.cursor = None
 
     def _check_identity(self) -> None:
-        """Refuse to spend a budget in a file that no longer has its name."""
+        """Refuse a file that was moved or replaced, whose budget may be spent elsewhere."""
         try:
             now = os.stat(self._name)
         except OSError:
@@ -407,7 +407,7 @@ class SQLiteFile(Database):
         check_names(self.location, now.st_nlink)
 
     def _make(self) -> None:
-        """Make the file whole under another name, readable by its owner only, and then give it its name."""
+        """Create the complete file under another name, readable by its owner only, and then give it its name."""
         for suffix in ("-wal", "-shm", "-journal"):
             if os.path.lexists(f"{self._path}{suffix}") and not os.path.lexists(self._path):
                 raise LedgerUnusable(
@@ -427,7 +427,7 @@ class SQLiteFile(Database):
                     connection.execute(f"PRAGMA user_version = {schema.FORMAT}")
                     connection.execute("COMMIT")
                     connection.execute("PRAGMA journal_mode = WAL")
-                with suppress(FileExistsError):  # another process was faster, and its file is as good
+                with suppress(FileExistsError):  # another process's file is as good
                     os.link(draft, self._path)
             finally:
                 for suffix in ("", "-journal", "-wal", "-shm"):
@@ -441,7 +441,7 @@ class SQLiteFile(Database):
         raise LedgerUnusable(self.location, reason)
 
     def _recognise(self) -> tuple[int, int]:
-        """Return the file's device and number, after checking that it is a ledger; touches nothing."""
+        """Return the file's device and number, after checks that it is a ledger; nothing is written."""
         try:
             found = os.stat(self._path)
         except FileNotFoundError:
@@ -454,7 +454,7 @@ class SQLiteFile(Database):
         reason = None
         try:
             with closing(_connect(self._path, "mode=ro&immutable=1", self._timeout)) as connection:
-                connection.execute("PRAGMA writable_schema = ON")  # a process died in a checkpoint: no damage
+                connection.execute("PRAGMA writable_schema = ON")  # accepts a file whose writer died in a checkpoint
                 (application,) = connection.execute("PRAGMA application_id").fetchone()
                 (found_format,) = connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.Error as error:
@@ -475,20 +475,20 @@ class SQLiteFile(Database):
         return found.st_dev, found.st_ino
 
     def _check_tables(self, cursor: Cursor) -> None:
-        """Refuse tables of another format, which the log may hold, and a file that can't be written."""
+        """Refuse tables of another format, which the log may hold, and a file that cannot be written."""
         (found,) = cursor.execute("PRAGMA user_version").fetchone()
         schema.check_format(self.location, found)
         cursor.execute(self.statements.set_state, ("", 0, "", None))  # changes nothing
 
 
 def _code(error: sqlite3.Error) -> int | None:
-    """Return what kind of failure it is; None for Python's own, about values."""
+    """Return the kind of a failure; None for Python's own errors about values."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 
 
 def _reason(error: sqlite3.Error) -> str:
-    """Return what happened and what to do, in words of this package: SQLite's own may quote a row."""
+    """Return an error's reason and advice; SQLite's own words may quote a row."""
     code = _code(error)
     if code is None:
         return _CLOSED if isinstance(error, sqlite3.ProgrammingError) else _UNREADABLE
@@ -519,7 +519,7 @@ _forking = Forking(lambda: [line for file in list(_open_files) for line in (file
 
 
 def _before_fork() -> None:
-    """Wait until no query of another thread is under way, and close every connection."""
+    """Wait for the queries of other threads, and close every connection."""
     _forking.begin()
     for file in list(_open_files):
         for connection in (file._writer, file._reader):

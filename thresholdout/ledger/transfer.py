@@ -1,4 +1,4 @@
-"""Taking a guard's history out of a ledger, and a guard from one ledger to another."""
+"""Export and import of histories, and transfer of guards between ledgers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from thresholdout.ledger.memory import MemoryLedger
 __all__ = ["ExportedHistory", "export_history", "import_history", "move", "verify_export"]
 
 _SLICE: Final = 5000
-"""Entries that are read at once."""
+"""Entries read at once, which bounds the memory."""
 
 _IMPORTED: Final = "it is an imported history, which has no budget of its own; ask where the guard is"
 
@@ -29,25 +29,25 @@ def export_history(ledger: Ledger, guard: str, file: str | os.PathLike[str]) -> 
     Parameters
     ----------
     ledger : Ledger
-        Where the guard is.
+        The guard's ledger.
     guard : str
-        What the ledger calls it; one of ``ledger.guards()``.
+        The guard's name in it, one of ``ledger.guards()``.
     file : str or path
-        Where to. A file that is there is replaced once the new one is complete.
+        The new file. An existing file is replaced once the new one is complete.
 
     Returns
     -------
     ExportedHistory
-        What the first line says: guard, parameters, checkpoint and count.
+        The file's header: guard, parameters, checkpoint and count.
 
     Raises
     ------
     LedgerMismatch
-        There is no such guard.
+        If there is no such guard.
     LedgerDamaged
-        The history is not the one that was written; no file is made.
+        If the history is not the one that was written; no file is made.
     LedgerUnusable
-        The ledger can't be read, or the file can't be written.
+        If the ledger cannot be read, or the file cannot be written.
 
     Examples
     --------
@@ -71,27 +71,27 @@ def export_history(ledger: Ledger, guard: str, file: str | os.PathLike[str]) -> 
 
 
 def verify_export(file: str | os.PathLike[str], checkpoint: str | None = None) -> ExportedHistory:
-    """Check an exported history without any ledger.
+    """Verify an exported history without a ledger.
 
     Parameters
     ----------
     file : str or path
         The file.
     checkpoint : str, optional
-        A checkpoint that was kept elsewhere: the history must lead to it. Without it, this shows that the file is
-        whole, but not that nobody wrote it anew.
+        A checkpoint that was kept elsewhere and must be in the history. Without it, the file is known to be consistent,
+        but anyone could have rewritten it.
 
     Returns
     -------
     ExportedHistory
-        What the first line says, now known to be true.
+        The verified header.
 
     Raises
     ------
     LedgerDamaged
-        A line was changed, removed, inserted or moved, or the checkpoint is not in the history.
+        If a line was changed, removed, inserted or moved, or the checkpoint is not in the history.
     LedgerUnusable
-        The file can't be read, or is no exported history.
+        If the file cannot be read, or is no exported history.
 
     Examples
     --------
@@ -124,28 +124,28 @@ def verify_export(file: str | os.PathLike[str], checkpoint: str | None = None) -
 def import_history(ledger: Ledger, file: str | os.PathLike[str]) -> str:
     """Put an exported history into a ledger, to be read and verified there.
 
-    The guard has no state and no secrets there, so it is closed from the start: it answers nothing.
+    The guard has no state and no secrets there, so it is closed from the start and answers nothing.
 
     Parameters
     ----------
     ledger : Ledger
-        Where to.
+        The ledger to import into.
     file : str or path
-        The exported history; checked on its way in.
+        The exported history, which is verified while it is read.
 
     Returns
     -------
     str
-        What the ledger calls the guard.
+        The guard's name in the ledger.
 
     Raises
     ------
     LedgerDamaged
-        The file was changed; nothing is stored.
+        If the file was changed; nothing is stored.
     LedgerMismatch
-        The ledger has this guard already.
+        If the ledger has this guard already.
     LedgerUnusable
-        The file can't be read or is no exported history, or the ledger can't be written; nothing is stored.
+        If the file cannot be read or is no exported history, or the ledger cannot be written; nothing is stored.
 
     Examples
     --------
@@ -174,41 +174,40 @@ def import_history(ledger: Ledger, file: str | os.PathLike[str]) -> str:
 
 
 def move(source: Ledger, target: Ledger, guard: str) -> None:
-    """Bring a guard with its secrets to another ledger, where it goes on with the budget that is left.
+    """Move a guard with its secrets to another ledger, where it continues with its remaining budget.
 
     Parameters
     ----------
     source : Ledger
-        Where the guard is. It is closed there first: its history stays, and it answers no more.
+        The guard's ledger. The guard is closed there first; its history remains readable.
     target : Ledger
-        Where to; a ledger in a database.
+        The new ledger, in a file or a database.
     guard : str
-        What the source calls it; one of ``source.guards()``.
+        The guard's name in the source, one of ``source.guards()``.
 
     Raises
     ------
     InputError
-        The target is in memory, or it is the source, or it would keep encrypted secrets in plain text.
+        If the target is in memory, is the source, or would keep encrypted secrets in plain text.
     LedgerDamaged
-        The history is not the one that was written. The source goes on if that is seen before it is closed.
+        If the history is not the one that was written. The guard stays open if this is found before it is closed.
     LedgerMismatch
-        The source has no such guard, or the target has it already, or one for the same records;
-        nothing is changed.
+        If the source has no such guard, or the target has it or one for the same records; nothing is changed.
     LedgerClosed
-        The guard was closed before, or is on its way to another ledger.
+        If the guard was closed before, or is on its way to another ledger.
     LedgerUnusable
-        One of them can't be used. If the guard is closed by then, calling this again goes on.
+        If one of them cannot be used. If the guard is closed by then, call this again.
 
     Notes
     -----
-    Three steps, each of which is stored durably before the next begins: the history is verified; the guard is closed
-    at the source, with the target's name; all of it is stored at the target in one transaction, and verified on the
-    way. So at no time two ledgers answer for it. When this is interrupted between the steps, none does; calling it
-    again, with the same source and target, finishes what is missing and changes nothing else. Only the target that is
-    named at the source can take the guard, because nobody could know that the first one has not got it.
+    There are three steps, each of which is stored durably before the next: the history is verified; the guard is closed
+    at the source, with the target's name; the target stores all of it in one transaction and verifies it. So two
+    ledgers never answer for one guard. After an interruption between the steps none does; calling this again, with the
+    same source and target, completes the transfer. Only the target that is named at the source can take the guard,
+    because nobody could know that the first one has not got it.
 
-    The secrets stay at the source too; delete its file when it holds no other guard. What the guard is called moves
-    with it; the digest by which its records are found again is made anew, see `thresholdout.ledger.encryption`.
+    The secrets stay at the source, too; delete its file if it holds no other guard. The guard keeps its name; the
+    digest that finds it by its records is computed anew, see `thresholdout.ledger.encryption`.
 
     Examples
     --------
@@ -249,13 +248,13 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
         try:
             _restore(source, target, guard)
         except LedgerMismatch:
-            if guard not in target.guards():  # otherwise another process brought it there a moment earlier
+            if guard not in target.guards():  # otherwise another process has moved it meanwhile
                 raise
     target.verify(guard, source.checkpoint(guard))
 
 
 def _restore(source: Ledger, target: Ledger, guard: str) -> None:
-    """Store at the target what the source has, after the source has become unchangeable."""
+    """Store the guard at the target after the source has closed it."""
     parameters, count, checkpoint, _ = source._extent(guard)
     documents = {name: source.document(guard, name) or "" for name in source.documents(guard)}
     entries = _slices(source, guard, count, "move")
@@ -269,7 +268,7 @@ def _restore(source: Ledger, target: Ledger, guard: str) -> None:
 
 
 def _chained(entries: Iterable[Entry], location: str, guard: str, parameters: str, checkpoint: str) -> Iterator[Entry]:
-    """Give entries, and raise in the end when they do not lead to the checkpoint."""
+    """Yield entries, and raise an error at the end if they do not lead to the checkpoint."""
     chain = Chain(guard, first_digest(guard, parameters), entries)
     for entry, _ in chain:
         yield entry
@@ -278,7 +277,7 @@ def _chained(entries: Iterable[Entry], location: str, guard: str, parameters: st
 
 
 def _slices(ledger: Ledger, guard: str, count: int, what: str) -> Iterator[Entry]:
-    """Give a guard's first entries, without holding all of them in memory."""
+    """Yield a guard's first entries without holding all of them in memory."""
     starts = range(1, count + 1, _SLICE)
     slices = (ledger.entries(guard, start, min(_SLICE, count + 1 - start)) for start in starts)
     entries = (entry for part in slices for entry in part)
@@ -286,7 +285,7 @@ def _slices(ledger: Ledger, guard: str, count: int, what: str) -> Iterator[Entry
 
 
 def _place(ledger: Ledger) -> str:
-    """Return a ledger's location, wherever somebody is who reads it."""
+    """Return a ledger's location, valid in every working folder."""
     return ledger.location if "://" in ledger.location else os.path.abspath(ledger.location)
 
 
