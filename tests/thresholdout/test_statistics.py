@@ -26,7 +26,7 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Bets, Counts, Hoeffding, WinBets
 from thresholdout.scoring import metrics, statistics
 from thresholdout.scoring.out_of_fold import out_of_fold
-from thresholdout.scoring.statistics.statistic_parts import matching_constant
+from thresholdout.scoring.statistics.areas import matching_constant
 
 Floats = NDArray[np.float64]
 
@@ -550,7 +550,7 @@ def test_the_matchings_constant_of_the_worst_labelling_is_no_smaller_than_that_o
                 p, q = (np.bincount(groups, side) / side.sum() for side in (chosen, ~chosen))
                 share = max(share, float((p + q).max()))
             constant = share / (1 - share / 2) if share < 2 else math.inf
-            assert matching_constant(positive, n - positive, np.array(sizes)) >= constant * (1 - 1e-12)
+            assert matching_constant(positive, n - positive, max(sizes)) >= constant * (1 - 1e-12)
 
 
 def test_a_metric_that_is_called_accuracy_and_has_other_values_is_no_count_of_wins() -> None:

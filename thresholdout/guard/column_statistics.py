@@ -1,22 +1,24 @@
-"""Statistics of columns that are no means: functions of counts of classes, and of means of squared errors."""
+"""Statistics of columns that are no means: functions of counts of classes or scores, and of mean squared errors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from thresholdout.data.parts.lazy_part import Wanted
 from thresholdout.data.parts.part_groups import distinct_values
+from thresholdout.data.parts.value_cells import cell_counts, common_values
 from thresholdout.data.values import check_bounds, record_rounding
 from thresholdout.errors import InputError
 from thresholdout.guard.query import Query
 from thresholdout.guard.query_engine import Read, Scan
 from thresholdout.limits.bets import Moments
 from thresholdout.mechanisms import Known
+from thresholdout.scoring.statistics.areas import Area, ScoreCounts
 from thresholdout.scoring.statistics.class_counts import ClassCounts
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ def statistic_query(
     part, train, label = queries.records.part, queries.train_frame(), queries.label
     if statistic.mean_share is not None:
         return _share_query(queries, column, statistic, statistic.mean_share, key, given)
+    if statistic.ranks:
+        return _area_query(queries, column, statistic, key, given)
     known = classes_of(statistic, train, label)
     classes = _labels_of(statistic, known)
     found = statistic.of_counts(class_counts(train, column, label, classes, check=True), known)
@@ -78,6 +82,8 @@ def _public(
 def wanted_of_statistic(queries: ColumnQueries, columns: Sequence[str], statistic: Statistic) -> list[Wanted]:
     """Return what is counted of the training part first."""
     train, label, share = queries.train_frame(), queries.label, statistic.mean_share
+    if statistic.ranks:
+        return []  # each column of scores has cells of its own
     if share is not None:
         return [_wanted_share(queries, train, column, share)[0] for column in columns]
     classes = _labels_of(statistic, classes_of(statistic, train, label))
@@ -116,6 +122,42 @@ def _share_query(
         return queries.engine.statistic((share.evidence_of_shares(sums, slack, queries.dependence),), query.known)
 
     return query, Scan(count, read)
+
+
+def _area_query(
+    queries: ColumnQueries, column: str, statistic: Statistic, key: str | None, given: float | None
+) -> Read:
+    """Return the query about an area under the curve: the records of both classes are counted in cells of scores."""
+    import narwhals as nw
+
+    part, train, label = queries.records.part, queries.train_frame(), queries.label
+    known = classes_of(statistic, train, label)
+    (area,) = statistic.parts(known)
+    assert isinstance(area, Area)
+    scores = part.compiled(column, "estimator")
+    if scores.kind not in ("boolean", "integer", "real"):
+        raise InputError("estimator", f"{scores.text}, a {scores.kind}", "a column of scores: numbers")
+    positive = nw.col(label) == nw.lit(_plain(known[1]))
+    score, truth = scores.as_real().expression, part.compiled(positive.cast(nw.Float64), "label").expression
+    ones, lost = train.totals_of([Wanted(positive, argument="label"), Wanted(nw.col(column).is_null())])
+    missing, ahead = lost.total >> lost.bits, ones.total >> ones.bits
+    check_predicted(replace(lost, missing=missing), "estimator", "scores of all of them")
+    values = common_values(train, score, truth, (train.n - ahead, ahead))
+    counts = _score_counts(cell_counts(train, score, truth, values))
+    estimate = statistic.combined((area.estimate_of_counts(counts, train.n),))
+    query = _public(queries, statistic, estimate, known, given, key)
+
+    def read(found: NDArray[np.int64]) -> Any:
+        evidence = area.evidence_of_counts(_score_counts(found), queries.dependence)
+        return queries.engine.statistic((evidence,), query.known)
+
+    return query, Scan(lambda: cell_counts(part, score, truth, values), read)
+
+
+def _score_counts(counts: NDArray[np.int64]) -> ScoreCounts:
+    """Return the cells with records; every second one has one score, or records of one class without a score."""
+    used = counts.any(axis=0)
+    return ScoreCounts(counts[1, used], counts[0, used], (np.arange(used.size) % 2 == 0)[used])
 
 
 _COARSE: Final = 1e-3
@@ -219,7 +261,8 @@ def classes_of(statistic: Statistic, train: LazyPart, label: str) -> NDArray[Any
     >>> classes_of(f1(), LazyPart(pl.LazyFrame({"y": ["b", "a", "b"]}), "train"), "y").tolist()
     ['a', 'b']
     """
-    statistic.counted_parts(np.arange(2))  # refuses others before anything is read
+    if not statistic.ranks:
+        statistic.counted_parts(np.arange(2))  # refuses others before anything is read
     found = distinct_values(train, label, _MOST + 1)
     if len(found) > _MOST:
         seen = f"more than {_MOST} classes in the column {label!r}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from thresholdout.errors import InputTypeError, ThresholdoutError
@@ -86,12 +87,16 @@ def collected(frame: nw.LazyFrame[Any]) -> dict[str, Any]:
 
 
 def map_batches(
-    frame: nw.LazyFrame[Any], columns: Sequence[str], function: Callable[[pa.RecordBatch], Result]
+    frame: nw.LazyFrame[Any],
+    columns: Sequence[str],
+    function: Callable[[pa.RecordBatch], Result],
+    merge: Callable[[Result, Result], Result] | None = None,
 ) -> Iterator[Result]:
     """Yield a function of each Arrow batch of some columns, in any order.
 
-    The workers of Dask and Spark import and apply the function, so that only its results reach this process. Other
-    engines pass one batch at a time. NaN of Dask, which has no other missing floats, is converted to missing values.
+    The workers of Dask and Spark import and apply the function, so that only its results reach this process; with
+    `merge` one result for each partition. Other engines pass one batch at a time. NaN of Dask, which has no other
+    missing floats, is converted to missing values.
     """
     import narwhals as nw
 
@@ -104,14 +109,24 @@ def map_batches(
         reader = native.to_arrow_reader if hasattr(native, "to_arrow_reader") else native.fetch_arrow_reader
         yield from map(function, reader(_BATCH))
     elif kind is nw.Implementation.DASK:
-        yield from _of_dask(native, function)
+        yield from _of_dask(native, function, merge)
     elif kind.is_spark_like():
-        yield from _of_spark(native, function)
+        yield from _of_spark(native, function, merge)
     else:
         raise InputTypeError("frame", f"an engine {kind}", _EXPECTED)
 
 
-def _of_dask(frame: Any, function: Callable[[pa.RecordBatch], Result]) -> Iterator[Result]:
+def _merged(results: Iterator[Result], merge: Callable[[Result, Result], Result] | None) -> Iterator[Result]:
+    """Return one result of a partition, where it is said how."""
+    if merge is None:
+        return results
+    first = next(results, None)
+    return iter(() if first is None else (reduce(merge, results, first),))
+
+
+def _of_dask(
+    frame: Any, function: Callable[[pa.RecordBatch], Result], merge: Callable[[Result, Result], Result] | None
+) -> Iterator[Result]:
     """Yield the results of a Dask frame, one task for each partition."""
     import dask
 
@@ -119,20 +134,22 @@ def _of_dask(frame: Any, function: Callable[[pa.RecordBatch], Result]) -> Iterat
         import pyarrow as pa
 
         table = pa.Table.from_pandas(partition, preserve_index=False)
-        return [function(batch) for batch in table.to_batches(max_chunksize=_BATCH)]
+        return list(_merged(map(function, table.to_batches(max_chunksize=_BATCH)), merge))
 
     for found in dask.compute(*(dask.delayed(results)(partition) for partition in frame.to_delayed())):
         yield from found
 
 
-def _of_spark(frame: Any, function: Callable[[pa.RecordBatch], Result]) -> Iterator[Result]:
+def _of_spark(
+    frame: Any, function: Callable[[pa.RecordBatch], Result], merge: Callable[[Result, Result], Result] | None
+) -> Iterator[Result]:
     """Yield the results of a Spark frame, which are pickled."""
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        for batch in batches:
-            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(function(batch))], pa.binary())], ["result"])
+        for result in _merged(map(function, batches), merge):
+            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], pa.binary())], ["result"])
 
     for row in frame.mapInArrow(results, "result binary").collect():
         yield pickle.loads(row["result"])

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found", Totals, GroupTotals)
 
-__all__ = ["LOGARITHM", "GridSum", "LazyPart", "Wanted", "counted", "to_grid"]
+__all__ = ["LOGARITHM", "PANIC", "GridSum", "LazyPart", "Wanted", "counted", "to_grid"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ def _steps(total: float, bits: int) -> int:
 
 
 _EXACT: Final = float(1 << 53)
-_PANIC: Final = "PanicException"
+PANIC: Final = "PanicException"
 """What engines written in Rust raise when something is wrong in themselves; it is no Exception."""
 
 _TOGETHER: Final = 256
@@ -484,7 +484,7 @@ class LazyPart:
             names = "size", *summands
             rows = {name: np.nan_to_num(np.asarray(table[name].to_numpy(), dtype=np.float64)) for name in names}
         except BaseException as error:
-            if isinstance(error, Exception) or type(error).__name__ == _PANIC:
+            if isinstance(error, Exception) or type(error).__name__ == PANIC:
                 reason = f"{type(error).__name__} while its groups were added up"
                 raise EngineFailed(self.name, reason) from error
             raise
@@ -585,7 +585,7 @@ class LazyPart:
         try:
             return collected(plan())
         except BaseException as error:
-            if isinstance(error, Exception) or type(error).__name__ == _PANIC:
+            if isinstance(error, Exception) or type(error).__name__ == PANIC:
                 reason = f"{type(error).__name__} while its records were counted"
                 raise EngineFailed(self.name, reason) from error
             raise

@@ -74,7 +74,7 @@ class AreaEvidence(Evidence):
     """The holdout's evidence about an area, or about one minus it if `upper`. Secret.
 
     `placements` are those of the a records, `others` is b, `effective` is N of relative entropy, and `misses` is the
-    mean square of one minus the others' placements.
+    mean square of one minus the others' placements. With `times`, each placement is that of so many records.
     """
 
     placements: NDArray[np.float64] = field(repr=False)
@@ -82,21 +82,28 @@ class AreaEvidence(Evidence):
     effective: float = field(repr=False)
     misses: float = field(repr=False)
     upper: bool = False
+    times: NDArray[np.int64] | None = field(repr=False, default=None)
 
     @property
     def value(self) -> float:  # type: ignore[override]
         """The area."""
-        return min(1.0, float(np.mean(self.placements)))
+        if self.times is None:
+            return min(1.0, float(np.mean(self.placements)))
+        return min(1.0, float(np.sum(self.placements * self.times)) / int(self.times.sum()))
 
     def against(self, end: float, bet: float) -> float:
         """Return the logarithm of the wealth, less the charge for the others; without a bet the divergence."""
         if bet == 0.0:
             return Entropy(self.value, self.effective).against(end, bet)
-        size, both, bet = self.placements.size, bet < 0.0, abs(bet)
+        both, bet = bet < 0.0, abs(bet)
+        size = self.placements.size if self.times is None else int(self.times.sum())
         if bet * end >= 1.0 - 1e-6 or bet * size > 500.0 * self.others:  # the charge's exponential stays finite
             return -math.inf
         terms = np.log1p(bet * (self.placements - end))
-        wealth = float(np.sum(terms)) - _SLACK - 2.0**-50 * size * float(np.max(np.abs(terms)))
+        if self.times is not None:
+            terms = terms * self.times
+        # NumPy adds up in pairs: each term is in fewer than 64 additions.
+        wealth = float(np.sum(terms)) - _SLACK - 2.0**-46 * float(np.sum(np.abs(terms)))
         if not both:
             return wealth - _penalty(bet * size, end, self.others)
 

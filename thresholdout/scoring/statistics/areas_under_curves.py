@@ -9,9 +9,10 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.scoring.metrics import remembered
+from thresholdout.scoring.statistics.areas import Area
 from thresholdout.scoring.statistics.label_checks import binary_labels, scores
 from thresholdout.scoring.statistics.statistic import Statistic
-from thresholdout.scoring.statistics.statistic_parts import Area, Judged
+from thresholdout.scoring.statistics.statistic_parts import Judged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -164,11 +164,16 @@ class Statistic:
         if not found or len(found) < len(parts):
             expected = (
                 "'precision', 'recall', 'f1', 'jaccard' (of a class, or macro), fbeta(...), 'matthews_corrcoef', "
-                "'balanced_accuracy', r2(clip=...), root_mean_squared_error(clip=...), or a mean over records; others "
-                "need single values"
+                "'balanced_accuracy', 'roc_auc', r2(clip=...), root_mean_squared_error(clip=...), or a mean over "
+                "records; others need single values"
             )
             raise InputError("metric", f"{self.name!r} of columns that are not in memory", expected)
         return found
+
+    @property
+    def ranks(self) -> bool:
+        """Whether it is a function of the order of scores of two classes."""
+        return "decision_function" in self.responses
 
     @property
     def mean_share(self) -> MeanShare | None:
@@ -222,7 +227,7 @@ class Statistic:
         return max(total * total, 1e-12)
 
     def _labelled(self) -> bool:
-        return self.classifies or "decision_function" in self.responses
+        return self.classifies or self.ranks
 
     def _judged(self, y: Any, output: Any, classes: Any | None, X: Any) -> Judged:
         labels = _column(y)

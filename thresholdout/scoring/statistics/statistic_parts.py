@@ -1,4 +1,4 @@
-"""Parts of statistics: ratios of sums over records, areas under the curve, and values that no record moves far.
+"""Parts of statistics: ratios of sums over records, and values that no record moves far.
 
 A part has a value in [0, 1], a truth that is fixed by the law of the records (or by it and their labels), and evidence
 against claims about it; see `thresholdout.mechanisms.claims.evidence`. What is public of it, comes from the training
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.mechanisms.claims.area_evidence import AreaEvidence, ExpectedArea
 from thresholdout.mechanisms.claims.evidence import (
     Bets,
     Counts,
@@ -26,7 +25,6 @@ from thresholdout.mechanisms.claims.evidence import (
     ExpectedBets,
     ExpectedCounts,
     ExpectedDependent,
-    ExpectedEntropy,
     ExpectedHoeffding,
     Hoeffding,
     MomentBets,
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from thresholdout.limits.bets import Moments
 
 __all__ = [
-    "Area",
+    "USUAL",
     "Concentrated",
     "Judged",
     "MeanShare",
@@ -49,15 +47,16 @@ __all__ = [
     "Ratio",
     "StatisticPart",
     "Tally",
+    "fewer",
     "groups_of",
-    "matching_constant",
     "moments_of",
     "ratio_estimate",
     "singles",
 ]
 
 _FEWER: Final = 1.5  # standard deviations by which a number of records is expected to be smaller
-_USUAL: Final = 0.5  # of a coin's variance
+USUAL: Final = 0.5
+"""Of a coin's variance."""
 _ALIKE: Final = 0.5  # correlation that is expected inside of groups
 
 
@@ -112,6 +111,8 @@ class PartEstimate:
         Mean square of one minus the placements of the more frequent class.
     pairs : tuple of float
         ``squares`` and ``wild`` of pairs of records, for agreement beyond chance.
+    lost : float
+        By how much cells of values make the evidence of either side smaller.
     """
 
     value: float
@@ -124,6 +125,7 @@ class PartEstimate:
     records: int = 1
     misses: float = 1.0
     pairs: tuple[float, float] = (0.0, 0.0)
+    lost: float = 0.0
 
 
 class StatisticPart(ABC):
@@ -154,7 +156,7 @@ class StatisticPart(ABC):
 
     def moved(self, found: PartEstimate, value: float) -> PartEstimate:
         """Return an estimate with another value, and no less variation than is usual there."""
-        return replace(found, value=value, variance=max(found.variance, _USUAL * value * (1.0 - value) / found.share))
+        return replace(found, value=value, variance=max(found.variance, USUAL * value * (1.0 - value) / found.share))
 
     def refusal(self, model: DependenceModel) -> str | None:
         """Return for which models something is proved, where it is not for this one."""
@@ -227,7 +229,7 @@ class Ratio(StatisticPart):
         """Return an estimate with another value: of shares their own variance there, of others at least half of it."""
         coin = value * (1.0 - value)
         if self.weight is None:
-            squares = max(found.squares, _USUAL * coin * found.share**2)
+            squares = max(found.squares, USUAL * coin * found.share**2)
             variance = squares / found.share**2
         else:
             wins = to_share(value, self.weight)
@@ -264,7 +266,7 @@ class Ratio(StatisticPart):
         """Return how many records will count, or how much their terms will vary."""
         n = model.n
         if self.weight is not None and singles(model):
-            return ExpectedCounts(_fewer(found.counted, n, found.records), self.weight, one_law)
+            return ExpectedCounts(fewer(found.counted, n, found.records), self.weight, one_law)
         groups = groups_of(model)
         if groups is None:
             most = self.weight or 1.0
@@ -322,83 +324,6 @@ class MeanShare(Ratio):
 
 
 @dataclass(frozen=True)
-class Area(StatisticPart):
-    """How often a record of one class scores above a record of another; ties count half.
-
-    Its truth is the mean over all pairs of the probability of this, given the labels; for independent records of one
-    law the population's.
-
-    Attributes
-    ----------
-    scores : callable
-        From `Judged` to the scores, and to which records are positive and which negative.
-    """
-
-    scores: Callable[[Judged], tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]]
-    one_law: bool = True
-
-    def estimate(self, judged: Judged) -> PartEstimate:
-        """Return the area, and its variance by the two classes' placements [DeLong et al. 1988]."""
-        ahead, behind = self._scores(judged)
-        n, few = judged.y.size, min(ahead.size, behind.size)
-        of_ahead, of_behind = _placements(ahead, behind), 1.0 - _placements(behind, ahead)
-        variance = float(np.var(of_ahead)) * n / ahead.size + float(np.var(of_behind)) * n / behind.size
-        floor = n / few**2 * (1.0 - 1.0 / (few + 1.0))
-        counted = (ahead.size + behind.size) / n
-        value = float(np.mean(of_ahead))
-        squares, wild = moments_of((of_ahead if ahead.size <= behind.size else of_behind) - value)
-        squares = max(squares, 1.0 / few**2)
-        misses = float(np.mean((1.0 - (of_behind if ahead.size <= behind.size else of_ahead)) ** 2))
-        return PartEstimate(value, max(variance, floor), few / n, counted, squares, wild, records=n, misses=misses)
-
-    def moved(self, found: PartEstimate, value: float) -> PartEstimate:
-        """Return an estimate with another value, and placements that vary at least as is usual there."""
-        squares = max(found.squares, _USUAL**2 * value * (1.0 - value))
-        variance = max(found.variance, squares / found.share)
-        misses = max(found.misses, (1.0 - value) ** 2 + squares)
-        return replace(
-            found, value=value, variance=variance, squares=squares, wild=max(found.wild, squares), misses=misses
-        )
-
-    def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> Evidence:
-        """Return the area, and how many pairs at once are independent."""
-        _, positive, negative = self.scores(judged)
-        ahead, behind = self._scores(judged)
-        groups = groups_of(model)
-        if groups is None:
-            sizes = model.independent_groups()
-            assert sizes is not None  # others are refused
-            constant = matching_constant(ahead.size, behind.size, sizes)
-        else:
-            p, q = (np.bincount(groups, weights=side) / side.sum() for side in (positive, negative))
-            constant = _constant(float((p + q).max()), bool(((p > 0) & (q > 0)).any()))
-        rare = ahead.size <= behind.size
-        of_ahead, of_behind = _placements(ahead, behind), 1.0 - _placements(behind, ahead)
-        placed, others = (of_ahead, of_behind) if rare else (of_behind, of_ahead)
-        return AreaEvidence(placed, others.size, max(1.0, 1.0 / constant), float(np.mean((1.0 - others) ** 2)))
-
-    def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> Expected:
-        """Return how many pairs at once will be independent."""
-        sizes = model.independent_groups()
-        assert sizes is not None
-        few = _fewer(found.share, model.n, found.records)
-        many = max(1, round(found.counted * model.n - few))
-        if int(sizes.max()) == 1:
-            return ExpectedArea(few, many, found.squares, found.wild, found.misses)
-        return ExpectedEntropy(max(1.0, 1.0 / matching_constant(max(1, round(few)), many, sizes)))
-
-    def refusal(self, model: DependenceModel) -> str | None:
-        """Nothing is proved for records without independent groups."""
-        return None if model.independent_groups() is not None else "independent records or independent groups"
-
-    def _scores(self, judged: Judged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        scores, positive, negative = self.scores(judged)
-        if not positive.any() or not negative.any():
-            raise InputError("y", "labels of one class", "records of both classes")
-        return scores[positive], scores[negative]
-
-
-@dataclass(frozen=True)
 class Concentrated(StatisticPart):
     """A value with ``ln E exp(u (value - truth)) <= u^2 spread^2 Lambda / (8 n)`` for every dependence model and u.
 
@@ -437,27 +362,6 @@ def ratio_estimate(value: float, moments: tuple[float, float], total: float, mos
     return PartEstimate(value, squares / share**2, share, 1.0, squares, moments[1], most, n)
 
 
-def matching_constant(positive: int, negative: int, sizes: NDArray[np.int64]) -> float:
-    """Return c of PROOFS.md, S4, for the worst labelling of independent groups of these sizes.
-
-    Examples
-    --------
-    >>> matching_constant(3, 5, np.ones(8, dtype=np.int64)) == 1 / 3
-    True
-    """
-    few, many, largest = min(positive, negative), max(positive, negative), int(sizes.max())
-    if largest == 1:
-        return 1.0 / few
-    return _constant(min(largest, few) / few + max(largest - few, 0) / many, True)
-
-
-def _constant(share: float, mixed: bool) -> float:
-    """Return c for the largest share of a group, and whether groups may have both classes."""
-    if not mixed:
-        return share
-    return share / (1.0 - share / 2.0) if share < 2.0 else math.inf
-
-
 def _tally(a: NDArray[np.float64], b: NDArray[np.float64]) -> Tally:
     """Count numerators that win, and denominators without one."""
     wins = int(np.count_nonzero(a))
@@ -476,13 +380,6 @@ def moments_of(values: NDArray[np.float64], times: NDArray[np.int64] | None = No
     return mean, math.sqrt(float(np.average((squares - mean) ** 2, weights=times)))
 
 
-def _placements(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each score of one class the share of the other's that is below it, ties half."""
-    ordered = np.sort(other)
-    twice = ordered.searchsorted(one, "left") + ordered.searchsorted(one, "right")
-    return twice / (2.0 * other.size)
-
-
 def groups_of(model: DependenceModel) -> NDArray[np.int64] | None:
     """Return the group of each record, for independent records and groups; ``None`` for other models."""
     from graphs import Groups, Independent
@@ -499,7 +396,7 @@ def singles(model: DependenceModel) -> bool:
     return isinstance(model, Independent) or (isinstance(model, Groups) and model.effective_records() == model.n)
 
 
-def _fewer(share: float, n: int, records: int) -> float:
+def fewer(share: float, n: int, records: int) -> float:
     """Return how many of n records a share is, less what it may be by chance."""
     number = n * share
     return max(1.0, number - _FEWER * math.sqrt(number * (1.0 + n / records)))

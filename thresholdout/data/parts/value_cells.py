@@ -1,0 +1,133 @@
+"""Numbers of records in cells of their values: one for each of some values, and one for what is between two of them.
+
+The values come from the training part, so which cell a record is in is a function of this record alone. They are all
+values that training records have, or 65,536 of more, of which one is the likelier the more records have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from thresholdout.data.hashed_entries import mixed
+from thresholdout.data.parts.engines import map_batches
+from thresholdout.data.parts.lazy_part import PANIC
+from thresholdout.errors import EngineFailed
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from thresholdout.data.parts.lazy_part import LazyPart
+
+__all__ = ["cell_counts", "common_values"]
+
+_MOST: Final = 1 << 16
+"""Values that have a cell, at most: two numbers of this and of the cell before it come back from each worker."""
+
+
+def common_values(part: LazyPart, value: nw.Expr, truth: nw.Expr, sizes: tuple[int, int]) -> NDArray[np.float64]:
+    """Return the values that records have, in order; of too many a sample, the same in every engine.
+
+    A value has the weight w of its records, and the word u of its bits, which is like a uniform number: those of
+    least u/w are kept. So each is the likelier in the sample the more records have it.
+
+    Parameters
+    ----------
+    part : LazyPart
+        Training records, all with a value.
+    value, truth : narwhals.Expr
+        A float for each record, and 0 or 1, which says its class.
+    sizes : tuple of int
+        Records of the classes 0 and 1. Both classes weigh the same.
+
+    Examples
+    --------
+    >>> import narwhals as nw, polars as pl
+    >>> from thresholdout.data.parts.lazy_part import LazyPart
+    >>> part = LazyPart(pl.LazyFrame({"p": [0.5, 0.25, 0.5], "y": [0.0, 1.0, 1.0]}), "train")
+    >>> common_values(part, nw.col("p"), nw.col("y"), (1, 2)).tolist()
+    [0.25, 0.5]
+    """
+    import narwhals as nw
+
+    def values() -> nw.LazyFrame[Any]:
+        groups = part.frame.select(value=value, truth=truth).group_by("value")
+        return groups.agg(nw.len().alias("records"), nw.col("truth").sum())
+
+    kept = np.zeros((2, 0))
+    for some in _mapped(part, values, partial(_ranked, sizes=sizes)):
+        kept = np.concatenate([kept, some], axis=1)
+        if kept.shape[1] > _MOST:
+            kept = kept[:, np.argpartition(kept[1], _MOST)[:_MOST]]
+    return np.unique(kept[0])
+
+
+def cell_counts(part: LazyPart, value: nw.Expr, truth: nw.Expr, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Count the records of two classes in each cell.
+
+    Returns
+    -------
+    ndarray of shape (2, 2 * len(values) + 3)
+        Records of class 0 and of class 1: first those of class 1 without a value; then those below the first of the
+        values, equal to it, between it and the second, and so on; and last those of class 0 without a value.
+
+    Examples
+    --------
+    >>> import narwhals as nw, polars as pl
+    >>> from thresholdout.data.parts.lazy_part import LazyPart
+    >>> part = LazyPart(pl.LazyFrame({"p": [0.5, 0.25, 0.6, None], "y": [0.0, 1.0, 1.0, 1.0]}), "holdout")
+    >>> cell_counts(part, nw.col("p"), nw.col("y"), np.array([0.5, 0.75])).tolist()
+    [[0, 0, 1, 0, 0, 0, 0], [1, 1, 0, 1, 0, 0, 0]]
+    """
+    counts = np.zeros((2, 2 * values.size + 3), dtype=np.int64)
+    records = lambda: part.frame.select(value=value, truth=truth)  # noqa: E731
+    for some in _mapped(part, records, partial(_counted, values=values), np.add):
+        counts += some
+    if counts.sum() != part.n:
+        raise EngineFailed(part.name, f"{counts.sum()} records where there were {part.n}")
+    return counts
+
+
+def _mapped(
+    part: LazyPart,
+    plan: Callable[[], nw.LazyFrame[Any]],
+    function: Callable[[pa.RecordBatch], NDArray[Any]],
+    merge: Callable[[Any, Any], Any] | None = None,
+) -> Iterator[NDArray[Any]]:
+    """Yield a function of the batches of a frame that is made of a part."""
+    try:
+        frame = plan()
+        yield from map_batches(frame, frame.collect_schema().names(), function, merge)
+    except BaseException as error:
+        if isinstance(error, Exception) or type(error).__name__ == PANIC:
+            raise EngineFailed(part.name, f"{type(error).__name__} while its values were counted") from error
+        raise
+
+
+def _floats(batch: pa.RecordBatch) -> list[NDArray[np.float64]]:
+    """Return the columns of a batch; what is missing is no number."""
+    return [column.to_numpy(zero_copy_only=False).astype(np.float64) for column in batch.columns]
+
+
+def _ranked(batch: pa.RecordBatch, sizes: tuple[int, int]) -> NDArray[np.float64]:
+    """Return different values, and the ranks by which they are kept."""
+    values, records, ones = _floats(batch)
+    values += 0.0  # no negative zeros
+    words = values.view(np.uint64).copy()
+    shares = (records - ones) / max(1, sizes[0]) + ones / max(1, sizes[1])
+    return np.stack([values, mixed(words, np.empty_like(words)) / shares])
+
+
+def _counted(batch: pa.RecordBatch, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the numbers of records of a batch in each cell."""
+    own, truth = _floats(batch)
+    place, ones, number = values.searchsorted(own), truth == 1.0, 2 * values.size + 3
+    cell = 2 * place + 1 + (values[np.minimum(place, values.size - 1)] == own)
+    cell[own != own] = number - 1
+    cell[(own != own) & ones] = 0
+    return np.bincount(cell + number * ones, minlength=2 * number).reshape(2, number)
