@@ -27,7 +27,7 @@ from thresholdout.scoring.statistics import (
     matthews_corrcoef,
     precision,
     recall,
-    roc_auc,
+    roc_auc_ovr,
     sliced,
 )
 
@@ -187,8 +187,8 @@ def test_what_is_missing_is_of_no_class(engine: Engine, table: pd.DataFrame) -> 
 @for_each(
     ("metric", "message"),
     [
-        ("roc_auc", "'roc_auc' of columns that are not in memory"),
-        (roc_auc(), "others need single values"),
+        ("roc_auc_ovr", "'roc_auc_ovr' of columns that are not in memory"),
+        (roc_auc_ovr(), "others need single values"),
         (sliced("accuracy", ("g", 3)), "of columns that are not in memory"),
         (bounded_difference("own", lambda y, said: 0.5, difference=1.0), "'own' of columns"),
         (precision("bee"), "values of one type"),

@@ -126,7 +126,7 @@ class Area(StatisticPart):
         """Return the same of counts; scores in one cell are taken for equal."""
         of_ahead, of_behind = sides = counts.placements(ties=True)
         ahead, behind = (int(times.sum()) for _, times in sides)
-        few, value = min(ahead, behind), _mean(of_ahead)
+        few, value = min(ahead, behind), min(1.0, _mean(of_ahead))
         variance = sum(_mean(of_class, value) * n / size for of_class, size in ((of_ahead, ahead), (of_behind, behind)))
         floor = n / few**2 * (1.0 - 1.0 / (few + 1.0))
         rare, others = sides if ahead <= behind else sides[::-1]
