@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 
@@ -49,7 +50,13 @@ class Module:
     @cached_property
     def nodes(self) -> list[tuple[ast.AST, bool]]:
         """What the module carries out, and whether that is at load."""
-        return list(nodes(self.tree))
+        return list(nodes(self.tree, ast.AST))
+
+    @cached_property
+    def imports(self) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
+        """The statements that import, which stand in no expression, and whether they are carried out at load."""
+        found = nodes(self.tree, ast.stmt | ast.ExceptHandler | ast.match_case)
+        return [(node, loaded) for node, loaded in found if isinstance(node, ast.Import | ast.ImportFrom)]
 
     @property
     def lines(self) -> int:
@@ -98,20 +105,23 @@ def read_modules(root: Path, packages: Iterable[str] = PACKAGES) -> dict[str, Mo
     return found
 
 
-def nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield what a module carries out, and whether that is at load; branches for type checkers are left out."""
-    waiting = [(node, True) for node in ast.iter_child_nodes(tree)]
+def nodes(tree: ast.AST, kinds: Any) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield nodes of some kinds, below nodes of these kinds, and whether they are carried out at load.
+
+    Branches for type checkers are left out.
+    """
+    waiting = [(node, True) for node in ast.iter_child_nodes(tree) if isinstance(node, kinds)]
     while waiting:
         node, loaded = waiting.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in (
             getattr(node.test, "id", ""),
             getattr(node.test, "attr", ""),
         ):
-            waiting += [(other, loaded) for other in node.orelse]
+            waiting += [(other, loaded) for other in node.orelse if isinstance(other, kinds)]
             continue
         yield node, loaded
         inside = loaded and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        waiting += [(below, inside) for below in ast.iter_child_nodes(node)]
+        waiting += [(below, inside) for below in ast.iter_child_nodes(node) if isinstance(below, kinds)]
 
 
 def _existing(name: str, modules: Mapping[str, Module]) -> str | None:
@@ -146,6 +156,8 @@ def called(node: ast.AST) -> str:
 
 def imports_by_string(module: Module, modules: Mapping[str, Module], root: Path) -> Iterator[str]:
     """Yield modules that a module with lazy imports names in its strings, in full or relative to its package."""
+    if not any(name in module.text for name in LAZY):
+        return
     calls = {called(node) for node, _ in module.nodes}
     if not calls & LAZY:
         return
@@ -171,9 +183,8 @@ def read_imports(modules: Mapping[str, Module], root: Path) -> list[Import]:
     """Return every import of one of the modules by another, once for each statement or string."""
     found = []
     for module in modules.values():
-        for node, loaded in module.nodes:
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                found += [Import(module.name, name, loaded) for name in _targets(node, module, modules)]
+        for node, loaded in module.imports:
+            found += [Import(module.name, name, loaded) for name in _targets(node, module, modules)]
         found += [Import(module.name, name, False) for name in imports_by_string(module, modules, root)]
     return [one for one in found if one.importer != one.imported]
 

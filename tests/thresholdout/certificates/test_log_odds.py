@@ -48,7 +48,7 @@ def outside(beliefs: LogOdds, expected: float, truth: float) -> bool:
     return not beliefs.lowest(expected) <= truth <= beliefs.highest(expected)
 
 
-@sizes("models", 300, 1000)
+@sizes("models", 160, 1000)
 def test_exact_posteriors_of_small_models(models: int) -> None:
     """Queries about small models, dependent ones too; 95 % of the leakage, or its mean for all, is not enough."""
     rng = np.random.default_rng(8)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+from tests.sizes import corners
 from tests.thresholdout.guard.lazy_guards import ENGINES, Engine, N, lazy_guard
 from thresholdout import Claims, Thresholdout
 from thresholdout.data.parts.lazy_part import LOGARITHM
@@ -38,7 +39,11 @@ class Probable:
         return np.stack([1.0 - one, one], axis=1)
 
 
-@pytest.mark.parametrize(("groups", "clip"), [(None, 5.0), ("g", 20.0)])
+@pytest.mark.parametrize(
+    ("engine", "groups", "clip"),
+    corners([(engine, *case) for engine in ("polars", "duckdb") for case in ((None, 5.0), ("g", 20.0))], 0),
+    indirect=["engine"],
+)
 def test_answers_are_those_of_arrays(engine: Engine, table: pd.DataFrame, clip: float, groups: Any) -> None:
     top, rest = table[:N], table[N:]
     metric, declared = log_loss(clip), {"mechanism": Claims(noise=0.0), "groups": groups}

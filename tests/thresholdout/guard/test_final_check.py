@@ -17,7 +17,7 @@ from scipy.stats import beta, binom
 
 from graphs import Groups
 from tests.cases import for_each
-from tests.sizes import corners
+from tests.sizes import corners, sizes
 from thresholdout import BudgetExhausted, Claims, InputError, SeededNoise, Thresholdout
 from thresholdout.errors import InputTypeError, LedgerMismatch
 from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, FinalCheck, Known
@@ -108,9 +108,10 @@ def worst_session(truth: float, depth: int, reset: bool) -> float:
     return worst(start.to_text(), range(n + 1), depth)
 
 
-def test_sessions_with_a_final_check_are_covered_by_enumeration() -> None:
+@sizes("laws", 5, 13)
+def test_sessions_with_a_final_check_are_covered_by_enumeration(laws: int) -> None:
     """All analysts with two queries and a final check at 1 - 0.7; the twin gives the final check all of the risk."""
-    truths = np.linspace(0.05, 0.95, 13)
+    truths = np.linspace(0.05, 0.95, laws)
     assert 0.15 < max(worst_session(truth, 2, reset=False) for truth in truths) <= 0.3
     assert max(worst_session(truth, 2, reset=True) for truth in truths) > 0.3
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from tests.cases import for_each
-from tests.sizes import corners
+from tests.sizes import corners, sizes
 from thresholdout import BudgetExhausted, Claims, InputError, SeededNoise, Thresholdout
 from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known
 
@@ -231,9 +231,10 @@ def test_what_is_left_after_a_list_never_sums_to_more_than_was_kept() -> None:
     assert 0.1 * reserve < left <= reserve
 
 
-def test_what_intervals_by_bets_leave_never_sums_to_more_than_was_kept() -> None:
-    """A list of one query about values of 0, 1/2 and 1: over all intervals that 40 records can show."""
-    n, reserve, noise = 40, 0.25, SeededNoise(0)
+@sizes("n", 16, 40)
+def test_what_intervals_by_bets_leave_never_sums_to_more_than_was_kept(n: int) -> None:
+    """A list of one query about values of 0, 1/2 and 1: over all intervals that n records can show."""
+    reserve, noise = 0.25, SeededNoise(0)
     mechanism = ClaimsMechanism(ClaimsParameters(), n)
     start = mechanism.start(noise)
     outcomes = {}
@@ -244,7 +245,7 @@ def test_what_intervals_by_bets_leave_never_sums_to_more_than_was_kept() -> None
         reading = mechanism.read(values, n, (0.0, 1.0), "values", Known(variance=0.05))
         state, (outcome,) = mechanism.step_all(start, [(0.6, reading)], noise, reserve)
         outcomes[outcome.interval] = math.exp(state.log_error_budget - start.log_error_budget)
-    assert len(outcomes) > 100
+    assert len(outcomes) > 2.5 * n
     assert sum(outcomes.values()) <= reserve
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.dummy import DummyClassifier
 
 from graphs import Groups, Independent
 from graphs.models.out_of_fold import OutOfFold
-from tests.cases import for_each
+from tests.sizes import corners
 from thresholdout import KFoldGuard
 from thresholdout.certificates.change_of_measure import smallest_nats
 from thresholdout.errors import InputError
@@ -46,8 +47,7 @@ def broken(mechanism: Any, release: BlackBox | None, told: float) -> float:
     return missed
 
 
-@for_each("delta", [0.0, 1e-7])
-@for_each("kind", ["ladder", "ladder of folds", "folds"])
+@pytest.mark.parametrize(("delta", "kind"), corners(product([0.0, 1e-7], ["ladder", "ladder of folds", "folds"]), 0, 5))
 def test_the_reconstructed_table_stays_within_its_interval(kind: str, delta: float) -> None:
     epsilon, confidence = 0.3, 0.9
     mechanism: Any = Ladder(LadderParameters(confidence), RECORDS)
@@ -67,8 +67,10 @@ def cross_validation(**settings: Any) -> KFoldGuard:
     return KFoldGuard((rng.random((2000, 1)), rng.integers(0, 2, 2000), groups), cv=2, **settings)
 
 
-@for_each("mechanism", ["claims", LadderParameters(queries=3)])
-@for_each("release", [BlackBox(0.01), GaussianAnswer(500.0)])
+@pytest.mark.parametrize(
+    ("mechanism", "release"),
+    corners(product(["claims", LadderParameters(queries=3)], [BlackBox(0.01), GaussianAnswer(500.0)]), 1),
+)
 def test_a_look_is_paid_from_the_risk_of_a_cross_validation(mechanism: Any, release: Any) -> None:
     queries = 3 if mechanism == "claims" else None
     guard, other = (cross_validation(mechanism=mechanism, queries=queries) for _ in range(2))

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from tests.cases import for_each
-from tests.sizes import corners
+from tests.sizes import corners, sizes
 from tests.thresholdout.model_selection.digits import (
     DEPTHS,
     HOLDOUT,
@@ -254,10 +254,11 @@ def weights() -> tuple[Any, Any]:
     return rng.uniform(0.5, 2.0, 900), rng.uniform(0.5, 2.0, 897)
 
 
-def test_declared_weights_weigh_the_query() -> None:
+@sizes("n_jobs", 1, 2)
+def test_declared_weights_weigh_the_query(n_jobs: int) -> None:
     guard, given = make(), weights()
     search = GridSearchCV(
-        tree(), DEPTHS, scoring=guard.scorer(sample_weight=given, cv="training"), cv=guard.split(), n_jobs=2
+        tree(), DEPTHS, scoring=guard.scorer(sample_weight=given, cv="training"), cv=guard.split(), n_jobs=n_jobs
     ).fit(*TRAIN)
     fitted = [tree(max_depth=d).fit(*TRAIN) for d in (1, 3, 5)]
     expected = [np.average(model.predict(TRAIN[0]) == TRAIN[1], weights=given[0]) for model in fitted]

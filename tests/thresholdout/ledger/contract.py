@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.sizes import sizes
 from tests.thresholdout.ledger.contract_of_clients import ClientsContract
 from tests.thresholdout.ledger.contract_of_documents import DocumentsContract
 from tests.thresholdout.ledger.contract_of_lists import ListsContract
@@ -297,7 +298,8 @@ class LedgerContract(ThreadsContract, ListsContract, ClientsContract, DocumentsC
         assert not repeated
         assert_consistent(ledger)
 
-    def test_an_interrupt_at_any_moment_stores_all_or_nothing(self, ledger: Ledger) -> None:
+    @sizes("attempts", 60, 400)
+    def test_an_interrupt_at_any_moment_stores_all_or_nothing(self, ledger: Ledger, attempts: int) -> None:
         class Interrupt(BaseException):
             pass
 
@@ -309,7 +311,7 @@ class LedgerContract(ThreadsContract, ListsContract, ClientsContract, DocumentsC
         handler = signal.signal(signal.SIGALRM, interrupt)
         gc.disable()  # an interrupt in a callback of the collector would be swallowed
         try:
-            for attempt in range(400):
+            for attempt in range(attempts):
                 answers: list[Entry] = []
                 try:
                     signal.setitimer(signal.ITIMER_REAL, moments.uniform(1e-6, 4e-4))
@@ -323,7 +325,7 @@ class LedgerContract(ThreadsContract, ListsContract, ClientsContract, DocumentsC
             gc.enable()
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, handler)
-        assert interrupts == 400
+        assert interrupts == attempts
         assert_consistent(ledger)
 
     @pytest.mark.parametrize("change", WRONG)

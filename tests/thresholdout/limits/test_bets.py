@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.cases import for_each
-from tests.sizes import corners
+from tests.sizes import corners, sizes
 from thresholdout.limits.bets import best_bet, bet_lower, log_wealth, placed_bet
 
 
@@ -42,11 +42,12 @@ def test_the_mean_of_the_wealth_is_at_most_one_for_different_laws() -> None:
         assert np.prod(1 + bet * (p - mean)) <= 1 + 1e-12
 
 
-def test_bets_that_change_along_the_records_break_the_level() -> None:
+@sizes("sessions", 40, 200)
+def test_bets_that_change_along_the_records_break_the_level(sessions: int) -> None:
     """A bet set by the records before it refutes the mean of expectations 0.65 then 0.35, which is 0.5."""
     rng = np.random.default_rng(2)
     n, refuted = 400, 0
-    for _ in range(200):
+    for _ in range(sessions):
         x = (rng.random(n) < np.repeat([0.65, 0.35], n // 2)).astype(float)
         wealth = best = 0.0
         for i in range(n):
@@ -54,7 +55,7 @@ def test_bets_that_change_along_the_records_break_the_level() -> None:
             wealth += math.log1p(bet * (x[i] - 0.5))
             best = max(best, wealth)
         refuted += best >= math.log(20)
-    assert refuted / 200 > 0.5
+    assert refuted / sessions > 0.5
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from scipy.special import betaincinv
 
 from tests.cases import for_each
 from tests.oracles.counts import binomial_tail, count_law, tail
+from tests.sizes import corners
 from thresholdout.limits.binomial import binomial_lower, binomial_upper, log_binomial_tail
 from thresholdout.limits.entropy import entropy_lower
 
@@ -47,7 +48,7 @@ def _miss(limit: float, n: int, k: int, rng: np.random.Generator, count: int = 4
     return max(float(tail(count_law(v.tolist()), k)) for v in vectors)
 
 
-@for_each("n", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("n", corners([1, 2, 3, 4, 5, 6], 0, 1, 2, 3))
 @for_each("log_level", _LEVELS)
 def test_no_laws_with_a_mean_of_at_most_the_limit_reach_the_count_more_often(n: int, log_level: float) -> None:
     rng = np.random.default_rng([n, 7])

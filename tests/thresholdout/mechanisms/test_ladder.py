@@ -19,7 +19,7 @@ from scipy.stats import binom
 from graphs import Groups, Independent, MarkovChain
 from graphs.models.out_of_fold import OutOfFold
 from tests.cases import for_each
-from tests.sizes import corners
+from tests.sizes import corners, sizes
 from thresholdout import Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
@@ -90,10 +90,11 @@ def claim_of(state: LadderState, after: LadderState) -> tuple[float, float]:
     return low, after.high
 
 
+@sizes("rounds", 2, 3)
 @for_each("random_estimands", [False, True])
 @for_each(("n", "queries"), [(12, None), (40, 3)])
-def test_every_outcome_is_paid_for(n: int, queries: int | None, random_estimands: bool) -> None:
-    """The hypotheses of Theorem B at every node of three rounds, by scipy's binomial law.
+def test_every_outcome_is_paid_for(n: int, queries: int | None, random_estimands: bool, rounds: int) -> None:
+    """The hypotheses of Theorem B at every node of some rounds, by scipy's binomial law.
 
     An outcome's claim is false on one side, and has at most what is left after it as probability there; the sum over
     the outcomes is at most what was left before. Where truths are random, the claims' sides are paid for beside the
@@ -103,7 +104,7 @@ def test_every_outcome_is_paid_for(n: int, queries: int | None, random_estimands
     mechanism = Ladder(parameters, n)
     states = {mechanism.start(SeededNoise(0))}
     spent = []
-    for _ in range(3):
+    for _ in range(rounds):
         following = set()
         for state in states:
             bare = LadderState(state.log_error_budget, state.asked, 0, state.releases, state.best, 0.0, 0.0)
@@ -136,8 +137,11 @@ def clopper_pearson(n: int) -> Limit:
     return lower
 
 
+@sizes("points", 5, 21)
 @for_each("one_law", [False, True])
-def test_labels_given_features_have_laws_of_their_own(monkeypatch: pytest.MonkeyPatch, one_law: bool) -> None:
+def test_labels_given_features_have_laws_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, one_law: bool, points: int
+) -> None:
     """(1) of Theorem B for all averages of two kinds of records, exactly; limits for one law do not have it."""
     n = 12
     if one_law:
@@ -149,7 +153,7 @@ def test_labels_given_features_have_laws_of_their_own(monkeypatch: pytest.Monkey
         for after, counts in outcomes(mechanism, bare, n, 0.1).items():
             low, high = claim_of(bare, after)
             near = (n * low * (1 - 1e-9), 1 - n * (1 - high) * (1 - 1e-9))  # all of it in one record
-            own = [p for p in (*near, *np.linspace(0.0, 1.0, 21)) if 0.0 <= p <= 1.0]
+            own = [p for p in (*near, *np.linspace(0.0, 1.0, points)) if 0.0 <= p <= 1.0]
             for few, p, q in itertools.product((1, 6), own, (0.0, 0.5, 1.0)):
                 mass = np.convolve(binom.pmf(np.arange(few + 1), few, p), binom.pmf(np.arange(n - few + 1), n - few, q))
                 truth = (few * p + (n - few) * q) / n
@@ -177,10 +181,14 @@ def chernoff_of_one_p(steps: int, sizes: GroupSizes) -> Limit:
     return lower
 
 
+@pytest.mark.parametrize(
+    ("singles", "large", "points"), [(25, 10, 4), pytest.param(100, 40, 21, marks=pytest.mark.slow)]
+)
 @for_each("twin", [False, True])
-def test_groups_of_unequal_sizes_have_laws_of_their_own(monkeypatch: pytest.MonkeyPatch, twin: bool) -> None:
+def test_groups_of_unequal_sizes_have_laws_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, twin: bool, singles: int, large: int, points: int
+) -> None:
     """(1) of Theorem B, exactly, for one large group that is right or wrong as one beside single records."""
-    singles, large = 100, 40
     n = singles + large
     if twin:
         monkeypatch.setattr(ladder_module, "own_sizes", chernoff_of_one_p)
@@ -194,7 +202,7 @@ def test_groups_of_unequal_sizes_have_laws_of_their_own(monkeypatch: pytest.Monk
         bare = LadderState(state.log_error_budget, state.asked, 0, state.releases, state.best, 0.0, 0.0)
         for after, counts in outcomes(mechanism, bare, n, 0.1).items():
             low, high = claim_of(bare, after)
-            for truth, p in itertools.product((low * (1 - 1e-9), high * (1 + 1e-9)), np.linspace(0.0, 1.0, 21)):
+            for truth, p in itertools.product((low * (1 - 1e-9), high * (1 + 1e-9)), np.linspace(0.0, 1.0, points)):
                 q = (n * truth - large * p) / singles
                 if low <= truth <= high or not 0.0 <= q <= 1.0:
                     continue
@@ -405,7 +413,8 @@ def _widest(mechanism: Ladder, queries: int) -> float:
 @for_each("random_estimands", [False, True])
 @for_each("direction", ["maximize", "minimize"])
 @pytest.mark.parametrize(
-    ("n", "queries", "confidence"), corners([(60, 2, 0.5), (60, 1, 0.95), (100, 2, 0.9), (30, 3, 0.05)], 1, 3)
+    ("n", "queries", "confidence"),
+    corners([(60, 2, 0.5), (60, 1, 0.95), (100, 2, 0.9), (30, 3, 0.05), (20, 2, 0.5)], 1, 4),
 )
 def test_no_session_exceeds_the_tolerance(
     n: int, queries: int, confidence: float, direction: Literal["maximize", "minimize"], random_estimands: bool

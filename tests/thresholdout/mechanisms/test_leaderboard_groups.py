@@ -11,7 +11,7 @@ from scipy.stats import binom, multinomial
 
 from graphs import Groups
 from tests.cases import for_each
-from tests.sizes import sizes
+from tests.sizes import corners, sizes
 from thresholdout.limits.group_sums import GroupSizes
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.base import Grouped
@@ -94,7 +94,9 @@ def most_false(guess: float, correlation: float) -> tuple[float, int]:
     return most, len(set(outcomes.values()))
 
 
-@for_each(("guess", "correlation"), [(0.5, 0.0), (0.8, 0.0), (0.8, 0.3), (0.95, 0.0), (0.5, 1.0)])
+@pytest.mark.parametrize(
+    ("guess", "correlation"), corners([(0.5, 0.0), (0.8, 0.0), (0.8, 0.3), (0.95, 0.0), (0.5, 1.0)], 2)
+)
 def test_no_outcome_with_a_false_claim_is_more_likely_than_its_share(guess: float, correlation: float) -> None:
     """(1) of the theorem, exactly, for groups of two laws; also where a client's training values say nothing true."""
     most, outcomes = most_false(guess, correlation)

@@ -113,14 +113,15 @@ def comonotone(sizes: Sequence[int], chances: Sequence[float]) -> tuple[list[np.
     return [np.repeat(each, sizes) for each in outcomes], np.array(weights)
 
 
+@pytest.mark.parametrize("points", [4, pytest.param(6, marks=pytest.mark.slow)])
 @for_each("sizes", [(2, 2, 2, 2, 2), (1, 1, 2, 3, 3), (1, 2, 2, 9), (1, 1, 1, 1, 1, 7)])
-def test_bets_on_groups_hold_whatever_is_inside_of_them(sizes: tuple[int, ...]) -> None:
+def test_bets_on_groups_hold_whatever_is_inside_of_them(sizes: tuple[int, ...], points: int) -> None:
     """Exact, over laws of groups that win or lose as one, with a mean chance to win of at most a half."""
     index, n = np.repeat(np.arange(len(sizes)), sizes), sum(sizes)
     outcomes, _ = comonotone(sizes, [0.5] * len(sizes))
     found = np.array([log_p(GroupBetting(n, index), z) for z in outcomes])
     split = np.array([log_p(GroupBetting(n, np.arange(n)), z) for z in outcomes])
-    grid, worst, twin = np.linspace(0.0, 1.0, 6), 0.0, 0.0
+    grid, worst, twin = np.linspace(0.0, 1.0, points), 0.0, 0.0
     for some in itertools.product(grid, repeat=len(sizes) - 1):
         last = (0.5 * n - float(np.dot(some, sizes[:-1]))) / sizes[-1]
         if 0.0 <= last <= 1.0:

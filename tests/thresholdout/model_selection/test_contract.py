@@ -86,6 +86,7 @@ def test_a_clone_keeps_the_identity() -> None:
     assert clone(search).scoring.guard is guard
 
 
+@pytest.mark.slow
 def test_a_lock_inside_is_no_obstacle() -> None:
     naive, guard = Naive(), make()
     naive.lock = threading.Lock()  # type: ignore[attr-defined]

@@ -107,7 +107,7 @@ class TestWithKFoldGuard:
         assert not any(name.startswith(("mean_", "split")) for name in guarded.cv_results_)
         assert guarded.best_estimator_.tree_.n_node_samples[0] == 1797
         assert guarded.best_score_ == max(answer.value for answer in guarded.answers_)
-        again = GuardedSearchCV(grid(n_jobs=2), guard).fit(X, Y)
+        again = GuardedSearchCV(grid(), guard).fit(X, Y)
         assert again.n_queries_ == 0
         assert again.best_params_ == guarded.best_params_
 

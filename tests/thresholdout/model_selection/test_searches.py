@@ -219,9 +219,9 @@ def test_refit_may_be_a_function_or_left_out() -> None:
         return int(np.flatnonzero(good)[0])
 
     guard = make()
-    search = GridSearchCV(
-        tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split(), refit=cheapest, n_jobs=2
-    ).fit(*TRAIN)
+    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split(), refit=cheapest).fit(
+        *TRAIN
+    )
     assert search.best_params_ == {"max_depth": 3}
     assert not hasattr(search, "best_score_")
     left_out = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split(), refit=False).fit(

@@ -47,6 +47,7 @@ def test_the_page_is_complete(shown: "Page") -> None:
     assert shown.evaluate("document.scripts.length") == 0
 
 
+@pytest.mark.slow
 def test_every_bar_is_drawn(shown: "Page") -> None:
     sizes = shown.evaluate(
         "[...document.querySelectorAll('table.bars rect')].map(r => r.getBoundingClientRect().width)"
@@ -55,6 +56,7 @@ def test_every_bar_is_drawn(shown: "Page") -> None:
     assert all(width > 5 for width in sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
 def test_colours_follow_the_reader(chrome: "Browser", saved: Path, scheme: Any, dark: bool) -> None:
     page = chrome.new_page(color_scheme=scheme)
@@ -89,6 +91,7 @@ def test_nothing_is_wider_than_the_window(chrome: "Browser", saved: Path, width:
     assert reach <= width
 
 
+@pytest.mark.slow
 def test_it_prints_on_a_few_pages(shown: "Page") -> None:
     pdf = shown.pdf(print_background=False, prefer_css_page_size=True)
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 
 from tests.cases import for_each
+from tests.sizes import corners
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.guard.guard_state import GuardState
 from thresholdout.guard.query_engine import LabelsCorrected
@@ -372,8 +374,9 @@ def false_intervals(rule: Rule, guess: float) -> float:
     return total
 
 
-@for_each("rule", [where_the_leader_is_wrong, first_half_looked_at])
-@for_each("guess", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize(
+    ("rule", "guess"), corners(product([where_the_leader_is_wrong, first_half_looked_at], [0.3, 0.6, 0.9]), 2)
+)
 def test_rules_that_judge_each_record_by_itself_keep_the_promise(rule: Rule, guess: float) -> None:
     assert false_intervals(rule, guess) <= 0.4
 

@@ -254,6 +254,7 @@ def test_idle_connections_of_one_address_leave_room_for_others(monkeypatch: pyte
             connection.close()
 
 
+@pytest.mark.slow
 def test_pages_and_tools_are_served_beside_the_api(small: Process) -> None:
     page = httpx.get(f"{small.address}/", timeout=PATIENCE)
     assert page.headers["content-type"].startswith("text/html")

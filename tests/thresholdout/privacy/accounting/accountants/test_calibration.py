@@ -159,9 +159,8 @@ def test_an_accountant_that_is_far_behind_is_asked_twice_near_the_target() -> No
     assert found == calibrate(make, 1.0, 1e-6, accountants=(DistributionAccountant,))
 
 
-@pytest.mark.parametrize(
-    "sampling", ["poisson", pytest.param("wor", marks=pytest.mark.slow), pytest.param("wr", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("sampling", ["poisson", "wor", "wr"])
 def test_tiny_batches_are_calibrated_closely(sampling: str) -> None:
     """Rough accuracies serve the search alone: lower bounds show that a little less noise costs more."""
     sizes: dict[str, Any] = {"batch_size": 10, "dataset_size": 50_000}

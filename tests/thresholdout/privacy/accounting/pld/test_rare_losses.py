@@ -49,7 +49,7 @@ def enumerated(lattices: Sequence[Lattice], counts: Sequence[int], epsilon: floa
     return mp.fsum(p * -mp.expm1(-gap) for p, gap in gaps if gap > 0) + 1 - finite
 
 
-@for_each("tilt", [0.0, 2.0, 20.0])
+@pytest.mark.parametrize("tilt", corners([0.0, 2.0, 20.0], 1))
 @for_each(
     ("lattices", "counts"),
     [
@@ -120,6 +120,7 @@ def test_steps_without_rare_losses_do_not_hide_those_of_others(
             assert 0.99 * exact <= lower <= exact
 
 
+@pytest.mark.slow
 def test_more_steps_never_leak_less() -> None:
     """34 steps whose losses are all small beside 5,018 of rare, large ones once brought epsilon down to 0."""
     large, small = GaussianMixture((1.25,), (1.6e-4,)), GaussianMixture((0.26,), (1.3e-4,))

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.cases import for_each
+from tests.sizes import corners
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.dpem import record_statistics
 from thresholdout.privacy.learning.dpem.record_statistics import (
@@ -145,7 +146,7 @@ def largest(d: int, kind: CovarianceType, shares: tuple[float, float, float]) ->
 
 
 @for_each("kind", COVARIANCE_TYPES)
-@for_each("shares", SHARES)
+@pytest.mark.parametrize("shares", corners([pytest.param(shares) for shares in SHARES], 0))
 def test_a_replaced_record_moves_sums_by_the_sensitivity_at_most(
     kind: CovarianceType, shares: tuple[float, float, float]
 ) -> None:
