@@ -110,7 +110,7 @@ def compose_kov(eps: Any, delta: Any, dt: float, T: int | None = None) -> Compos
     found, dt = steps(eps, delta, T), open_unit(dt, "dt")
     three = candidates(found, dt)
     literal = any_of(found, dt)
-    delta_total = any_of(found) if three.active == "e1" else literal
+    delta_total = any_of(found) if three.active == "e1" else literal  # basic composition needs no dt
     details = {**three._asdict(), "active": three.active, "literal_delta": literal, "steps": found.total}
     return Composition(min(three), delta_total, "kov", True, details)
 
@@ -159,7 +159,9 @@ def compose_chernoff(eps: float, delta: float, T: int, dt: float) -> Composition
     three = candidates(found, dt)
     if three.e3 >= three.e1:
         return Composition(three.e1, any_of(found), "chernoff", True, {"active": "e1", "tail": 0.0})
-    tail = min(dt, chernoff_delta(eps, T, three.e3))
+    tail = min(
+        dt, chernoff_delta(eps, T, three.e3)
+    )  # Hoeffding, which gives e3, is weaker: the minimum is for rounding
     total = any_of(found, tail)
     return Composition(three.e3, total, "chernoff", True, {"active": "e3", "tail": tail})
 
@@ -184,7 +186,9 @@ def _delta(mu: float, eps: float) -> float:
     if mu == 0.0:  # the ratio is below the smallest float
         return TINY
     near = eps / mu - mu / 2
-    if not math.isfinite(near):
+    if near < -40.0:  # the normal law has less than the smallest float there; squares of a larger mu would overflow
+        return 1.0
+    if near == math.inf:
         return TINY
     far = near + mu
     # e^eps times the tail at `far` is the density at `near` times a Mills ratio. `near` itself is rounded, and the
@@ -232,6 +236,7 @@ def subsample(eps: float, delta: float, q: float, formula: str = "corrected") ->
     """
     eps, delta, q = positive(eps, "eps", zero=True), probability(delta, "delta"), unit(q, "q")
     formula = chosen(formula, "formula", FORMULAS)
+    # q delta is rounded up, and never above delta itself.
     smaller = 0.0 if q == 0 or delta == 0 else min(delta, math.nextafter(q * delta, math.inf))
     exact = amplified(eps, q)
     if formula == "corrected":

@@ -92,6 +92,13 @@ def test_the_smallest_epsilon_may_be_nothing() -> None:
     assert gaussian_delta(1.0, 1e-100, 1.0) == 1
 
 
+@pytest.mark.parametrize(("sensitivity", "noise"), [(1e154, 1.0), (1e160, 1.0), (1e200, 1e-100), (1e300, 1e-300)])
+def test_a_step_whose_ratio_overflows_protects_nothing(sensitivity: float, noise: float) -> None:
+    """The divergence tends to 1 as the noise goes to 0, also where squares and the ratio itself are no floats."""
+    assert gaussian_delta(sensitivity, noise, 1.0) == 1
+    assert gaussian_delta(sensitivity, noise, 1e100) == 1
+
+
 def test_d9_the_published_step_is_too_small() -> None:
     paper = sgld_step(1, 1, 2, 1e-5, "paper")
     assert exact_delta(1.0, paper) == pytest.approx(2.08e-3, rel=1e-2)
