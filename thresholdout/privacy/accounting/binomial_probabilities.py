@@ -27,6 +27,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 _SMALL_STIRLING = 16  # below, the error of Stirling's formula comes from a table
+# Stirling's series after 1/12, from the highest power on; from 16 on the first term left out is below 1e-17.
 _STIRLING = (43867 / 244188, -3617 / 122400, 1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360)
 _REACH = 375.0  # Hoeffding: outside of sqrt(375 T) around the mean there is at most 2 exp(-750) < 1e-325
 
@@ -70,16 +71,7 @@ def _stirling_error(n: Floats) -> Floats:
     """Return ``log n! - log(sqrt(2 pi n) (n/e)^n)``; n at least 1."""
     inverse = 1.0 / (n * n)
     series = np.zeros_like(n)
-    for coefficient in (
-        43867 / 244188,
-        -3617 / 122400,
-        1 / 156,
-        -691 / 360360,
-        1 / 1188,
-        -1 / 1680,
-        1 / 1260,
-        -1 / 360,
-    ):
+    for coefficient in _STIRLING:
         series = (series + coefficient) * inverse
     large = (series + 1.0 / 12.0) / n
     small = np.minimum(n, _SMALL_STIRLING).astype(np.int64)
@@ -107,7 +99,7 @@ class Window(NamedTuple):
 
 def window(trials: int, success: float, failure: float) -> Window:
     """Return the binomial probabilities within Hoeffding's reach of the mean."""
-    reach = math.sqrt(_REACH * trials) + 2.0
+    reach = math.sqrt(_REACH * trials) + 2.0  # two more, for the rounding of the mean to whole numbers
     first = max(0, math.floor(trials * success - reach))
     last = min(trials, math.ceil(trials * success + reach))
     k = np.arange(first, last + 1, dtype=np.float64)
@@ -117,6 +109,7 @@ def window(trials: int, success: float, failure: float) -> Window:
         return Window(first, (k == (0 if success == 0.0 else trials)).astype(np.float64), complete)
     inner = (k > 0) & (rest > 0)
     a, b = np.where(inner, k, 1.0), np.where(inner, rest, 1.0)
+    # Loader's saddle-point form: the exponent is small near the mean and has no cancellation (PROOFS.md, A2).
     exponent = -deviance(k, trials * success) - deviance(rest, trials * failure)
     size = np.array([float(trials)])
     exponent += np.where(inner, _stirling_error(size)[0] - _stirling_error(a) - _stirling_error(b), 0.0)
@@ -155,7 +148,7 @@ def clopper_pearson_upper(k: int, n: int, alpha: float) -> float:
     if events == trials:
         return 1.0
     guess = float(special.betainccinv(events + 1.0, float(trials - events), level))
-    move = 1e-14
+    move = 1e-14  # doubled until the tail is proved small: the accuracy of the guess does not matter
     found = guess
     while found < 1.0 and _at_most(events, trials, found) > level:
         found = max(math.nextafter(found, 1.0), guess * (1.0 + move))

@@ -142,7 +142,7 @@ def high_probability_bound(
     if not enough:
         if on_small_n == "raise":
             raise SampleSizeError(n, required)
-        delta = max(delta, smallest_delta(eps, n), TINY)
+        delta = max(delta, smallest_delta(eps, n), TINY)  # a learner is also private with any larger delta
     applicable = delta < 1
     failure = min(1.0, doubled * _failure(eps, delta)) if applicable else 1.0
     vacuous = failure >= 1

@@ -113,6 +113,7 @@ def federated_privacy(
         return _published(step, delta, q, T, dt, "federated")
     if neighbours == "replace":
         return _composed(step, subsample(step, delta, q), T, dt, method, "federated")
+    # Both are valid for "zero_out": "replace" with amplification, and no amplification of epsilon (PROOFS.md, S3).
     params = subsample(federated_step(tau, sigma, delta), delta, q)
     if params.eps >= step:
         params = PrivacyParams(step, params.delta)

@@ -119,7 +119,7 @@ class EverySum:
             relative += tail_slack(trials)
         order = np.argsort(-losses)
         self._below, self._masses = -losses[order], masses[order]
-        self._relative = relative + 1e-14
+        self._relative = relative + 1e-14  # products and the sum of up to `_MOST_SUMS` terms
         self.largest = sum_up(eps.tolist(), counts.tolist())
         self._shift = (eps.size + 4) * ULP * self.largest  # at least the rounding error of a sum of losses
 
@@ -130,6 +130,7 @@ class EverySum:
 
     def lower(self, e: float) -> float:
         """Return a lower bound on the divergence at e."""
+        # The divergence falls in e, so a larger e gives a lower bound, a smaller one an upper bound.
         return down_relative(self._divergence(e + self._shift + abs(e) * ULP), self._relative)
 
     def upper(self, e: float) -> float:
@@ -179,7 +180,7 @@ def _above(value: Callable[[float], float], target: float, top: float) -> float:
 
 def _below(value: Callable[[float], float], target: float, high: float) -> float:
     """Return about the largest number below `high` at which a lower bound is above the target, or 0."""
-    upper, step = high, 1e-13 * high
+    upper, step = high, 1e-13 * high  # the two bounds are about this close
     lower = max(0.0, high - step)
     while lower > 0 and value(lower) <= target:
         upper, step = lower, 4.0 * step
@@ -230,7 +231,7 @@ def optimal_epsilon_bounds(eps: Any, delta: Any, delta_total: float, T: int | No
 
 def _smallest_epsilon(found: Steps, delta_total: float) -> tuple[float, _Divergence]:
     delta_total = open_unit(delta_total, "delta_total")
-    leak = any_of(found)
+    leak = any_of(found)  # no epsilon has a smaller delta (PROOFS.md, C2)
     if delta_total < leak:
         raise InputError("delta_total", repr(delta_total), f"at least {leak}, the probability that some step fails")
     divergence = _divergence_of(found)

@@ -37,6 +37,7 @@ class EpsilonGoal:
 
     def order(self, fp: Floats, fn: Floats) -> Floats:
         """Return the larger ratio, 0 if it is negative; it never rises with a rate, in floating point too."""
+        # Single IEEE operations are monotone in each argument, so the order is exactly monotone (PROOFS.md, L3).
         most = math.nextafter(1.0 - self.delta, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             one, other = _below(most - fp) / fn, _below(most - fn) / fp
@@ -46,7 +47,7 @@ class EpsilonGoal:
         """Return epsilon from the ratio, at least 0 and rounded down."""
         if order <= 1.0:
             return 0.0
-        return max(0.0, math.log(order) * (1.0 - 1e-14) - 1e-15)
+        return max(0.0, math.log(order) * (1.0 - 1e-14) - 1e-15)  # more than the rounding of ratio and logarithm
 
 
 @dataclass(frozen=True)

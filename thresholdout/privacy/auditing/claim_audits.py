@@ -149,7 +149,7 @@ class GaussianBound:
 
 def lower_curve(events: Sequence[Errors], epsilons: Any, confidence: float) -> Floats:
     """Return the bounds on delta that the errors of some events imply at every epsilon at once (PROOFS.md, L2)."""
-    share = (1.0 - confidence) / (2.0 * len(events))  # for each rate of each event
+    share = (1.0 - confidence) / (2.0 * len(events))  # for each rate of each event: all limits hold together
     rates = [
         (clopper_pearson_upper(fp, n_fp, share), clopper_pearson_upper(fn, n_fn, share))
         for fp, n_fp, fn, n_fn in events
@@ -261,6 +261,7 @@ def audit_claim(
         if by_ranks > event.evidence - _FLATTERED:
             test = "ranks"
             found = float(_signed_rank(_differences(first[:pairs], second[:pairs]), rng.random(pairs)))
+            # One more than counted: draws and the statistic are exchangeable under the claim (PROOFS.md, L9).
             refuted = (1.0 + float((law >= found).sum())) / (1.0 + law.size) <= alpha
     return ClaimAudit(refuted, event.point, epsilon, delta, confidence, test, curve, counted)
 
@@ -281,6 +282,7 @@ def gaussian_bound(first: Floats, second: Floats, confidence: float, rng: np.ran
     alpha = 1.0 - confidence
     seen = float(_signed_rank(_differences(first[:pairs], second[:pairs]), rng.random(pairs)))
     draws = int(np.clip(_SIMULATED // (4 * pairs), max(199.0, math.ceil(10.0 / alpha)), _DRAWS))
+    # The same noise for every mu, so that the p-value falls with mu.
     noise = math.sqrt(2.0) * rng.standard_normal((draws, pairs))
     coins = np.broadcast_to(rng.random(pairs), noise.shape)
 

@@ -63,6 +63,7 @@ class ClaimedCurve:
     def _lines(self) -> tuple[Floats, Floats]:
         """Slopes and intercepts of ``F``, the largest power at a false-positive rate, as a minimum of lines."""
         factors, deltas = np.exp(self.epsilons) * (1.0 + _WIDER), self.deltas * (1.0 + _WIDER) + _WIDER * 1e-3
+        # Each point gives a line for both orders of the data sets; no power is above 1.
         slopes = np.concatenate([factors, 1.0 / factors, [0.0]])
         return slopes, np.concatenate([deltas, 1.0 - (1.0 - deltas) / factors, [1.0]])
 

@@ -74,8 +74,9 @@ class _Extreme:
         self.n_fp, self.n_fn, self.alpha = n_fp, n_fn, alpha
         self._ways = [_log_ways(n) for n in (n_fp, n_fn)]
         size = max(n_fp, n_fn)
+        # Logarithms of binomial masses have sizes up to n ln(n + 1), and errors of some units of that.
         self._slack = 1e-9 + 2.0**-47 * size * math.log(size + 1.0)
-        self._reach = math.log(4.0 / (_LEFT_OUT * alpha))
+        self._reach = math.log(4.0 / (_LEFT_OUT * alpha))  # each of four tails gets a quarter of the share
 
     def _window(self, which: int, n: int, rate: float) -> tuple[int, Floats]:
         """Return the probabilities of the numbers of events that matter, and the first of these numbers."""
@@ -98,7 +99,7 @@ class _Extreme:
         frontier, masses = at
         first, others = self._window(1, self.n_fn, fn_rate)
         below = np.concatenate([[0.0], np.cumsum(others)])
-        below[-1] = 1.0
+        below[-1] = 1.0  # beyond the window all outcomes count, which is an upper bound
         found = masses @ below[np.clip(frontier - first + 1, 0, others.size)]
         return float(found) * (1.0 + self._slack) + _LEFT_OUT * self.alpha
 
@@ -118,7 +119,7 @@ class _Extreme:
             return high
         start = low if excess(low) > 0.0 else 0.0
         found = float(optimize.brentq(excess, start, high, xtol=1e-300, rtol=1e-4))
-        move = 1e-4
+        move = 1e-4  # doubled until the excess is not positive: only there the bound is proved
         while found < high and excess(found) > 0.0:
             found = min(high, found * (1.0 + move))
             move *= 2.0

@@ -83,6 +83,7 @@ class CanaryAudit:
 def _reached(chance: float, correct: int, guesses: int, canaries: int, least_rate: Rate) -> bool:
     """Return whether so many correct guesses, or more, can have this probability (PROOFS.md, O3)."""
     total = mass = chance
+    # alpha_j and beta_j of PROOFS.md, O2; each mass below is the smallest that the inequalities allow.
     right, wrong = correct * mass / canaries, (guesses - correct) * mass / canaries
     for k in range(correct, 0, -1):
         needed = least_rate(min(1.0, right) * (1.0 - _SLACK)) - wrong

@@ -156,6 +156,7 @@ class DistributionAccountant(Accountant):
     def _ways(self, choose: Callable[[Event, Adjacency], Both | None]) -> Ways:
         """Return the losses from data sets to their neighbours, and back if these differ."""
         ways: tuple[dict[DominatingPair, int], dict[DominatingPair, int]] = ({}, {})
+        # Sorted, so that sums in floating point do not depend on the order of events.
         for event, times in sorted(self.counts.items(), key=lambda item: repr(item[0])):
             for way, pair in zip(ways, choose(event, self.adjacency) or (), strict=False):
                 way[pair] = way.get(pair, 0) + times
@@ -169,7 +170,7 @@ class DistributionAccountant(Accountant):
             return super().epsilon(found)
         equal = self._equal_responses()
         if equal is not None and found > 0.0:
-            leak = any_of(equal)
+            leak = any_of(equal)  # no epsilon has a delta below it
             return compose_optimal_epsilon(equal, None, found) if found >= leak else math.inf
         ways = self._ways(pairs_of)
         if self._silent(found) or not ways:
@@ -187,7 +188,7 @@ class DistributionAccountant(Accountant):
         ways = self._ways(pairs_of)
         if self.total > _MOST or not ways:
             return 1.0 if self.total > _MOST else 0.0
-        return guaranteed_delta(ways, found, max(self._accuracy, 1e-3))
+        return guaranteed_delta(ways, found, max(self._accuracy, 1e-3))  # relative: closer deltas are of little use
 
     def _equal_responses(self) -> Steps | None:
         """Return the parameters of equal black boxes, whose loss is a scaled binomial and needs no lattice."""
@@ -241,6 +242,7 @@ def _one_gaussian(steps: dict[DominatingPair, int]) -> dict[DominatingPair, int]
     shifts = [(pair.shifts[0], times) for pair, times in steps.items() if _is_gaussian(pair)]
     if len(shifts) < 2 and not any(times > 1 for _, times in shifts):
         return steps
+    # Rounded up by more than the square, the sum and the root lose; a larger shift dominates.
     total = math.sqrt(math.fsum(times * shift**2 for shift, times in shifts)) * (1.0 + 1e-15)
     return {gaussian(total): 1, **{pair: times for pair, times in steps.items() if not _is_gaussian(pair)}}
 

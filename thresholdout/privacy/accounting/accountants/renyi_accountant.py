@@ -239,7 +239,7 @@ class RenyiAccountant(Accountant):
         with np.errstate(over="ignore"):
             rows = np.stack([self._curve(event, orders) * float(times) for event, times in counted])
         totals = np.array([math.fsum(column) if np.isfinite(column).all() else math.inf for column in rows.T])
-        return totals * (1 + 1e-15)
+        return totals * (1 + 1e-15)  # the products and the sum are rounded once each
 
     def _curve(self, event: Event, orders: Floats) -> Floats:
         """Return one event's divergences, each computed once."""

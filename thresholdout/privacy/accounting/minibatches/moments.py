@@ -158,6 +158,7 @@ def _log_odd(shift: float, k: int, side: int) -> float:
     logs = k * _log_abs(exponent) - 0.5 * nodes**2
     peak = float(logs.max())
     sizes = np.exp(logs - peak)
+    # Odd moments may cancel: the rounding error is bounded by the sum of moduli.
     drift = ULP * float((sizes * (40 + k * (8 + 2 * np.abs(exponent)) + np.abs(logs))).sum())
     total = math.fsum((np.sign(exponent) * sizes).tolist()) + side * drift
     if total <= 0.0:
@@ -203,7 +204,7 @@ def _cumulant(n: int, sigma: float, q: float) -> float:
     moments = Moments(sigma)
     j = np.arange(2, n + 1)
     squares = moments.shift**2 / 2 * j * (j - 1.0)
-    even = j % 2 == 0
+    even = j % 2 == 0  # positive parts suffice for odd powers; even ones need both signs (PROOFS.md, F9)
     plain = squares + np.where(even, math.log(2), 0.0)
     least = np.minimum(plain, moments.log_bounds(n)[2:] + np.where(even, math.log(4), math.log(3)))
     least[0] = moments.log_bounds(2)[2]

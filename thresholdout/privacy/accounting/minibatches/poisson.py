@@ -65,7 +65,7 @@ def _divergence(power: float, a: float, q: float) -> float:
 def _rule(power: float, a: float, rough: float) -> tuple[float, float, float]:
     """Return a step, and the logarithms of e and C such that its error is at most ``e (C (1 + excess) + 2 p - 1)``."""
     heights = np.linspace(0.0, 0.95, 200)[1:] * min(40.0, math.pi / a)
-    growth = -(power - 1) * np.log(np.cos(0.5 * a * heights))
+    growth = -(power - 1) * np.log(np.cos(0.5 * a * heights))  # log C of PROOFS.md, F11: the strip has |Im t| < pi/a
     large = np.logaddexp(growth + np.logaddexp(0.0, rough), math.log(2 * power))
     wanted = 0.5 * heights**2 + large - rough - math.log(_ACCURACY / 4)
     best = int(np.argmax(heights / wanted))
@@ -86,9 +86,11 @@ def _excess(power: float, a: float, q: float, step: float, low: float, high: flo
     near = np.abs(x) < _FAR
     inside = np.where(near, x, 0.0)
     second = (1.0 - q) + q * np.exp(-inside - 0.5 * a * a)
+    # R1 - R2 has the closed form of a sinh, so w keeps its digits near 0.
     w = 2.0 * q * math.exp(-0.5 * a * a) * np.sinh(inside) / second
     log = np.where(near & (np.abs(w) < 0.5), np.log1p(np.clip(w, -0.5, 0.5)), one - other)
     w = np.where(near, w, np.where(x > 0, np.inf, -1.0))
+    # Rounding errors of w and of its logarithm, and the drift that follows, for both signs of w (F11, rounding).
     slack = ULP * (64.0 + 8.0 * (np.abs(x) + a * a - rest + abs(drawn)))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         logs = other + log_power_excess(power, w, log) - 0.5 * nodes**2

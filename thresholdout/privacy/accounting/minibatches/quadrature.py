@@ -142,6 +142,8 @@ def log_excess(mixture: Mixture, powers: Floats) -> list[Excess]:
     """
     a = mixture.shift
     up = bool(powers[0] > 1)
+    # The height is chosen for the largest step whose error is small beside a guess of the value (PROOFS.md, F2); a
+    # wrong guess only makes the added error bound larger.
     touched = max(mixture.touched, 1e-120)  # a smaller weight may get a looser bound
     scale = np.min(np.abs(powers * (powers - 1))) * touched**2 * min(a * a, 1.0) / 4
     wanted = 40.0 + max(0.0, math.log((2 + 2 * float(np.max(np.abs(powers)))) / scale))
@@ -247,6 +249,7 @@ class _Rule:
             ratio = self.ratio(low, high)
             t = self._nodes(low, high)
             moved = np.abs(np.expm1(-ratio.log))  # |w| / (1 + w)
+            # Each logarithm moves by its own rounding error: the elasticity of g_p in w, and cancellation (F3).
             drift = (
                 ULP * (200.0 + np.abs(power * ratio.log) + t * t) + (abs(power) * moved + 2 * moved + 4) * ratio.slack
             )
@@ -256,6 +259,7 @@ class _Rule:
         factor = math.log(self.step) - _HALF_LOG_2PI
         upper = log_sum(np.array([*highs, left_out])) + factor
         lower = log_sum(np.array(lows)) + factor
+        # The rule's error is relative to the integral of moduli on the strip's borders (F2).
         error = self.log_error + float(
             np.logaddexp(upper if power > 1 else -math.inf, self._flat(power) + math.log(4.0))
         )

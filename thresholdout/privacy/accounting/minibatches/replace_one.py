@@ -175,11 +175,11 @@ class TaylorSeries:
         """Return the logarithm of the second-order term."""
         s = self.shift**2 / 4  # 1 / sigma**2 of the moments
         if self.poisson:
-            log = _log_difference(4 * s, -4 * s)
+            log = _log_difference(4 * s, -4 * s)  # largest for opposite shifts (PROOFS.md, F7)
         elif leading == "paper":
-            log = _log_difference(4 * s, 2 * s)
+            log = _log_difference(4 * s, 2 * s)  # needs three points of a ball at mutual distance 2
         else:
-            log = _log_difference(4 * s, 0.0) - math.log(2.0)
+            log = _log_difference(4 * s, 0.0) - math.log(2.0)  # the largest possible second derivative (F5)
         value: Floats = 2 * math.log(q) + np.log(alpha * (alpha - 1)) + log
         return value + 1e-14 + 4 * ULP * np.abs(value)
 

@@ -73,6 +73,7 @@ class Draws:
         w = less @ weights - left
         error = np.abs(less) @ (weights * (known + 4 * ULP)) + (ratio * noise) @ weights + 64 * ULP * left
         error += self.top * math.exp(-_OMITTED) * (ratio @ weights)
+        # |w| is at least its own error, so that the relative error below is at most 1.
         w = np.where(w >= 0, np.maximum(w, error), np.minimum(w, -error))
         share = error / np.abs(w)
         slack = np.where(share < 0.4, -np.log1p(-np.minimum(share, 0.4)), np.log1p(share))
@@ -141,7 +142,7 @@ def rdp_fswr(
     if direction != "add":
         value = from_log(np.array([each.upper for each in log_excess(mixture, found)]), found)
     ceiling = -draws * math.log1p(-1.0 / records) * (1 + 8 * ULP)  # the ratio is at least the weight of no draw
-    todo = value < ceiling
+    todo = value < ceiling  # elsewhere the direction "add" cannot be the larger one
     if direction != "remove" and todo.any():
         logs = np.array([each.upper for each in log_excess(mixture, 1.0 - found[todo])])
         value[todo] = np.maximum(value[todo], np.minimum(from_log(logs, found[todo]), ceiling))

@@ -118,7 +118,7 @@ class Composed:
 
     def _distance(self, total: float, sizes: float, eta: float) -> float:
         """Return that distance from a moment's logarithm, and the sum of the sizes of those of all steps."""
-        # The rounding of the two moments, whose sums have some units for each step.
+        # The rounding of the two moments, whose sums have some units for each step (PROOFS.md, C2).
         doubt = 4.0 * self._growth + (64.0 * float(self._counts.sum()) + 8.0 * sizes) * UNIT
         return (total + doubt + OUTSIDE) / abs(eta) - math.copysign(1.0, eta) * self.centre
 
@@ -171,6 +171,7 @@ class Composed:
             self._rest += 2.02 * float(errors.sum())
             self._back(product)
             return
+        # Frequencies come in conjugate pairs, but for 0 and n/2.
         twice = np.where((np.arange(errors.size) % (n // 2)) == 0, 1.0, 2.0)
         self._product, self._errors = product * twice, errors * twice
         self._roots = np.exp(2j * math.pi / n * np.arange(n))
@@ -180,6 +181,7 @@ class Composed:
         """Find the masses of the window from the product of spectra."""
         circle = np.fft.irfft(product, self.size)
         self._mass = np.roll(circle, -(self._base % self.size))
+        # The error of a transform is relative to the 2-norm, and enters by Cauchy-Schwarz (C3).
         norm = math.sqrt(float((circle * circle).sum())) * (1.0 + 1e-12) + 1e-300
         self._transform = FFT * math.log2(self.size) * norm
 
@@ -247,19 +249,20 @@ class Composed:
         tilt, n = self.tilt, self.size
         shifted = epsilon - self.offset
         exponent = self.log_scale - tilt * shifted
-        if exponent > 690.0:
+        if exponent > 690.0:  # Chernoff's factor would overflow, and says nothing
             return certain, 1.0
         start = max(math.floor(shifted / self.step) + 1, self._base)
         cells = max(self._base + n - start, 0)
         gap = max(start * self.step - shifted, 0.0)
-        heaviest = 1.0 / (1.0 + tilt)
+        heaviest = 1.0 / (1.0 + tilt)  # a bound on all weights (PROOFS.md, C1)
         value = error = 0.0
         if cells:
             most = min(-math.expm1(-(gap + cells * self.step)), heaviest)
             room = min(cells * most, 1.0 / -math.expm1(-max(tilt * self.step, 1e-300)))
             value, error = self._value(start, cells, gap, room * most)
             error += min(self._rest * room / n, self._norm * math.sqrt(room * most)) + self.rounding * most
-        error += 3.0 * math.exp(-OUTSIDE) * heaviest
+        error += 3.0 * math.exp(-OUTSIDE) * heaviest  # sums outside of the window (C2)
+        # Rounded positions move weights by |dw/de| <= tilt w + 1; 1e-290 is for underflow (C4).
         error += 16 * UNIT * (abs(epsilon) + abs(shifted) + self._offsets) + 1e-290
         relative = 1e-12 + 16 * UNIT * (
             self._log_scales + (1.0 + tilt) * (abs(epsilon) + abs(shifted) + self._offsets + abs(self.centre))
@@ -267,6 +270,7 @@ class Composed:
         factor = math.exp(exponent)
         error += abs(value) * relative
         low = factor * (value - error)
+        # The total of the tilted masses bounds delta without any transform; a window that is too small uses it alone.
         chernoff = heaviest * self._total * (1.0 + 1e-12)
         high = factor * chernoff if self.wide else factor * min(value + error, chernoff)
         return (0.0 if self.wide else max(0.0, low)) + certain, min(1.0, high * (1.0 + relative) + possible)
@@ -282,6 +286,7 @@ class Composed:
             value = float((self._product.real * both.real - self._product.imag * both.imag).sum()) / n
             return value, (1.01 * float((self._errors * np.abs(both)).sum()) + rounded) / n
         index = start - self._base
+        # Weights are below e^-45 beyond, and the rest below e^-40 / (1 + tilt) (C3).
         far = index + (cells if self.tilt == 0 else min(cells, math.ceil(45.0 / (self.tilt * self.step)) + 1))
         x = gap + self.step * np.arange(far - index)
         with np.errstate(under="ignore"):

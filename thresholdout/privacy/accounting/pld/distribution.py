@@ -164,6 +164,7 @@ class PrivacyLossDistribution:
         search = Search(self._steps, 1e-30 / self.count, wanted)
         tilt = search.rough.tilt_of_epsilon(target)
         likely = search.rough.log_delta(tilt)
+        # Tails are charged in full, so they have to be small beside delta: e^-14 of it, over all steps.
         tail = math.exp(max(min(likely, 0.0) - 14.0 - math.log(self.count) + math.log(wanted), math.log(_TINY)))
         slope = max(tilt, 1.0 / max(search.rough.moments(tilt)[2], 1e-300))
         search = Search(self._steps, tail, min(wanted / (slope * max(target, 1.0 / slope)), wanted))
@@ -205,7 +206,7 @@ def closest_interval(search: Callable[[float], Interval], wanted: float) -> Inte
 
 def _finer(ratio: float) -> float:
     """Return the factor by which a lattice has to be finer for bounds that are closer by a ratio."""
-    return min(max(1.15 * math.sqrt(ratio), 1.3), 12.0)
+    return min(max(1.15 * math.sqrt(ratio), 1.3), 12.0)  # errors go with the square of the width; a little finer yet
 
 
 def _why(gap: float, high: float, wanted: float, sums: list[Composed], sharp: bool) -> str:

@@ -98,6 +98,7 @@ def _grid(least: float, most: float, wanted: float) -> Floats:
     found = [most]
     while found[-1] > least:
         shift = found[-1]
+        # The error of a mixture grows with the square of the distance of levels, more steeply for large shifts.
         square = min(shift**2, 50.0)
         steep = (1.0 + 2.0 * square) * (square / -math.expm1(-square) if square > 0 else 1.0)
         found.append(shift * (1.0 - min(math.sqrt(1.5 * wanted / steep), 0.2)))
@@ -133,6 +134,7 @@ def _share(low: float, middle: float, high: float) -> float:
     """Return at least the weight of `high` with which the mean of ``Phi(shift / 2)`` is that of `middle`."""
     if high > _FARTHEST:
         return 1.0
+    # Phi(s / 2) is the integral of exp(-x^2/8) up to a constant; a larger weight only raises the mixture.
     part, whole = _mass(low, middle), _mass(low, high)
     return min(1.0, part / whole * (1.0 + 1e-12)) if whole > 0 else 1.0
 

@@ -45,6 +45,7 @@ class Piece:
         if not self.gaussian:
             return np.full_like(t, UNIT * (32.0 + 2.0 * max(abs(self.low), abs(self.high))))
         far = np.abs(t) + self.centre + 1.0
+        # The ellipse of the quadrature reaches 1/4 into the complex plane; no density is above 0 beyond 39 (L3).
         with np.errstate(under="ignore"):
             quadrature = np.exp(np.minimum(far, 200.0) / 4.0)
         found: Floats = UNIT * (48.0 + 10.0 * self.terms + 4.0 * far**2) + 1e-16 * quadrature
@@ -108,6 +109,7 @@ def log_ratio(t: Floats, shifts: Floats, weights: Floats) -> Floats:
         exponent = shift * t - 0.5 * shift**2
         np.maximum(largest, exponent, out=largest)
         total += weight * np.expm1(np.minimum(exponent, _LARGE))
+    # Directly, the sum of expm1 keeps small losses accurate; near -1 or with huge terms logarithms do.
     direct = (largest <= _LARGE) & (total > -0.5)
     found: Floats = np.log1p(np.where(direct, total, 0.0))
     if not direct.all():

@@ -254,10 +254,9 @@ class Search:
 
     def tilt(self, slope: float, epsilon: float, delta: float) -> float:
         """Return a tilt for compositions at which errors stay small beside the wanted accuracy, and ranges short."""
-        room = math.log(
-            max(0.02 * self._wanted * min(1.0, slope * epsilon + 1e-300), 5e-324)
-        )  # the product may underflow
-        errors = math.log(5e-12 + 2e-15 * self.count)
+        # The share of delta that errors may have; the product may underflow.
+        room = math.log(max(0.02 * self._wanted * min(1.0, slope * epsilon + 1e-300), 5e-324))
+        errors = math.log(5e-12 + 2e-15 * self.count)  # about the rounding errors of a composition
         beyond = max(self.rough.chernoff(slope, epsilon) - math.log(delta), 0.0)
         return self.rough.calmer(slope, room - errors - 2.0 - beyond)
 
@@ -411,11 +410,12 @@ def _root(excess: Callable[[float], float], composed: Composed, guess: float) ->
             high, at_high = low, at_low
             low, move = max(0.0, low - move), 3.0 * move
             at_low = excess(low)
-    close = 1e-7 * composed.spread + 1e-13 * high
+    close = 1e-7 * composed.spread + 1e-13 * high  # far below the width of any lattice
     side = 0
     for trial in range(60):
         if high - low <= close:
             break
+        # False position that halves the value at an end kept twice (Illinois), and halving if that is slow.
         share = min(max(at_low / (at_low - at_high), 0.02), 0.98) if trial < 30 else 0.5
         middle = low + (high - low) * share
         value = excess(middle)

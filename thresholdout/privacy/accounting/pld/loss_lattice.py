@@ -45,16 +45,19 @@ def exchanged(mass: Floats, gain: Floats, step: float) -> Floats:
     mass, gain, needed = _lowered(mass, gain, step)
     cost = _next_higher(-_from_above(mass, gain, step))
     able = (gain > 0) & (cost > 0)
+    # Shares drawn of the lower bin are rounded down, of the higher one up: both keep the gain at least 0.
     wanted = np.where(able, gain / np.where(able, cost, 1.0), 0.0) * (1.0 - _SURE)
     most = _LEFT * _next_higher(1.0 - _next_higher(needed))
     down, up = needed, np.minimum(most, wanted)  # upper bounds of the shares drawn of the next higher and lower bins
+    # The rest of a bin falls with the shares drawn of it: two passes turn upper bounds of shares into lower bounds of
+    # the rest, and back into closer upper bounds.
     for _ in range(_ROUNDS):
         left = _left(down, up)
         left = _left(needed * left, np.minimum(most, wanted * left))
         down, up = needed * left, np.minimum(most, wanted * left)
     up = np.minimum(most, wanted * _left(down, up))
     found: Floats = _left(down, up) * mass + up * _next_higher(mass) + down * _next_lower(mass)
-    return found * (1.0 - 16.0 * UNIT)
+    return found * (1.0 - 16.0 * UNIT)  # the shares of one bin may add up to 1 and some units
 
 
 def _left(down: Floats, up: Floats) -> Floats:
@@ -248,7 +251,7 @@ def _extremes(loss: Loss) -> tuple[float, float]:
 
 def _spread(mass: Floats, first: int, step: float, losses: Floats, masses: Floats, noise: Floats) -> float:
     """Add masses at any losses, split between neighbouring points of the lattice, or a little higher."""
-    raised = losses + noise
+    raised = losses + noise  # larger losses are upper bounds (PROOFS.md, L1)
     index = np.floor(raised / step)
     share = np.clip(np.expm1(index * step - raised) / math.expm1(-step), 0.0, 1.0)
     above = index - first > mass.size - 2
@@ -284,6 +287,7 @@ def pessimistic(loss: Loss, step: float) -> Lattice:
         worst = np.maximum(unsure[1:], unsure[:-1])
         with np.errstate(divide="ignore", invalid="ignore"):
             up = (gain + worst * cells) / -np.expm1(-gap)
+        # Where the gap of a cell is within its rounding error, all of its mass goes to the higher end.
         up = np.where(gap > 4.0 * worst, np.clip(up, 0.0, cells), cells)
         growth = 1.0 + 2.0 * np.maximum(noise[1:], noise[:-1])
         at = np.zeros(edges.size)

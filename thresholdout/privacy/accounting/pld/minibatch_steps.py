@@ -81,8 +81,9 @@ def profile(shifts: Floats, weights: Floats, outcomes: Floats) -> tuple[Floats, 
     >>> float(gaps[0]), float(bounds[0].round(9))  # 1/2 the distance of N(1, 1) and N(0, 1)
     (0.0, 0.191462461)
     """
-    never = max(0.0, 1.0 - math.fsum(weights.tolist()) - 4.0 * UNIT)
+    never = max(0.0, 1.0 - math.fsum(weights.tolist()) - 4.0 * UNIT)  # a_0 of PROOFS.md, P9, rounded down
     excess = np.expm1(shifts * (outcomes[:, None] - 0.5 * shifts))
+    # e_K(t) for each K: its largest value is the g - 1 for which t is the crossing.
     means = np.cumsum(weights * excess, axis=1) / (never + np.cumsum(weights))
     gaps = np.maximum(means.max(axis=1), 0.0)
     hidden = np.arange(shifts.size) <= np.where(gaps > 0, means.argmax(axis=1), -1)[:, None]
@@ -113,7 +114,7 @@ def _masses(pair: ReplacedDraws, tail: float) -> tuple[tuple[tuple[float, float]
     certain = 1.0 - pair.omitted
     shifts, weights = np.array(pair.shifts), np.array(pair.weights) / certain * (1.0 + 8 * UNIT)
     gaps, bounds = profile(shifts, weights, _outcomes(shifts, weights, tail))
-    held = _hull(gaps, bounds)
+    held = _hull(gaps, bounds)  # the divergence is convex in g, so it is below the hull of upper bounds
     gaps, bounds = gaps[held], bounds[held]
     rest = float(bounds[-1])
     # Changes of slope times 1 + gap, which are masses under P: those under Q may be too small for floats.
@@ -131,6 +132,7 @@ def _masses(pair: ReplacedDraws, tail: float) -> tuple[tuple[tuple[float, float]
     atoms = []
     for gap, chance in zip(gaps[1:].tolist(), (least * masses).tolist(), strict=True):
         size = math.log1p(gap) * (1.0 + 8 * UNIT)
+        # The mirror image makes a pair of the profile; its losses are raised too, so they are closer to 0.
         atoms += [(size, chance * (1.0 + 8 * UNIT)), (-size * (1.0 - 16 * UNIT), chance / (1.0 + gap))]
     rest *= least * (1.0 + 8 * UNIT)
     left = max(0.0, 1.0 - rest - math.fsum(chance for _, chance in atoms)) + 8 * UNIT
@@ -166,7 +168,7 @@ def fswor_pairs(sigma: float, q: float, adjacency: str = "add_remove") -> tuple[
 
     Add/remove is exact, replace-one an upper bound that a single step attains (PROOFS.md, P2 and P5).
     """
-    shift, share = _up(2.0 / sigma_of(sigma)), rate(q, None, None)
+    shift, share = _up(2.0 / sigma_of(sigma)), rate(q, None, None)  # a fixed size: a record replaces another
     if chosen(adjacency, "adjacency", ADJACENCIES) == "replace_one":
         return (Symmetrised((shift,), (1.0,), share),)
     return tuple(GaussianMixture((shift,), (share,), added) for added in (False, True))
@@ -177,7 +179,7 @@ def poisson_pairs(sigma: float, q: float, adjacency: str = "add_remove") -> tupl
 
     Both are attained, in all steps at once (PROOFS.md, P2 and P6).
     """
-    shift, share = _up(1.0 / sigma_of(sigma)), rate(q, None, None)
+    shift, share = _up(1.0 / sigma_of(sigma)), rate(q, None, None)  # a record is there or not: half of that
     if chosen(adjacency, "adjacency", ADJACENCIES) == "replace_one":
         return (OppositeShifts(shift, share),)
     return tuple(GaussianMixture((shift,), (share,), added) for added in (False, True))

@@ -31,7 +31,7 @@ class Laplace:
     def loss(self, tail: float) -> Loss:
         """Return the privacy loss; `tail` is the probability that may be left out at each end."""
         top = self.epsilon
-        low = max(-top, top + 2.0 * math.log(tail))
+        low = max(-top, top + 2.0 * math.log(tail))  # the density of the loss is exp((t - top)/2)/4
 
         def density(t: Floats) -> Floats:
             found: Floats = 0.25 * np.exp(0.5 * (t - top))
@@ -173,6 +173,7 @@ class GaussianMixture:
         if self.added:
             inverse = None if single is None else lambda value: -single(-value)
             piece = Piece(-far, far, lambda t: -ratio(-t), normal, most, scale, inverse, terms=terms)
+            # The true Q is at least (1 - omitted / zero) of this one, so losses are at most this much larger (P4).
             slack = -math.log1p(-self.omitted / zero) if self.omitted > 0 else 0.0
             return Loss((piece,), below=((piece.raised(-far), tail),), infinite=tail, slack=slack * (1.0 + 1e-12))
         piece = Piece(-far, top, ratio, mixture, most, scale, single, terms=terms)

@@ -63,6 +63,7 @@ class WithRare(Composed):
         self._place(cut, few)
         lost = np.array([float(units[:k].sum()) for units, k in zip(self._units, cut, strict=True)])
         found = np.array([float(units[k:].sum()) for units, k in zip(self._units, cut, strict=True)])
+        # R is a polynomial without negative coefficients in S and B: relative errors of both add up (C5, 2).
         heads = float(counts @ (lost / np.maximum(usual, 1e-300))[own])
         tails = float((found / np.maximum(few, 1e-300))[own].max()) * (1.0 + 2.0 * float(counts @ few[own]))
         self._growth = 1.01 * (heads + tails)
@@ -93,6 +94,7 @@ class WithRare(Composed):
             whole.append(log_moment(lattice.losses, lattice.mass, tilt))
             few.append(log_moment(lattice.losses[above], lattice.mass[above], tilt))
         own, logs = self._columns[:, 0], np.array(whole)
+        # The moment of R is that of all sums times the probability of a rare loss at the tilt (C5, 1).
         shares = np.minimum(np.exp(np.array(few) - logs) * (1.0 + 1e-9), 1.0 - UNIT)
         any_rare = max(-math.expm1(float(self._counts @ np.log1p(-shares)[own])), 1e-300)
         total = float(self._counts @ (logs[own] - self._steps)) + math.log(any_rare) - math.log(self._rho)
@@ -170,9 +172,10 @@ class WithRare(Composed):
             length = np.abs(ratio)
             logs.real += 0.5 * count * np.log1p(2.0 * ratio.real + length**2)
             logs.imag += count * np.arctan2(ratio.imag, 1.0 + ratio.real)
+            # The errors of quotient, log1p and expm1 (C5, 4).
             doubt += count * length * (260.0 + 4.0 * counts.size + 4.0 / np.where(close, size, 1.0))
             far |= ~close
-            least = np.maximum(size, 1e-3)
+            least = np.maximum(size, 1e-3)  # the bound grows with the size, so a larger one is valid (C5, 3)
             top += count * np.log(least)
             gain += count * np.log1p(np.abs(few[i]) / least)
             moved += count * np.log1p(given[i] / least)

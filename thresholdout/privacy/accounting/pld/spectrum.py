@@ -47,6 +47,7 @@ def _folded(mass: Floats, first: int, n: int) -> tuple[Floats, float, float]:
 
 def low_frequencies(masses: Sequence[Floats], firsts: Sequence[int], n: int, kept: int) -> tuple[Spectrum, Floats]:
     """Return the spectra at the lowest frequencies by direct sums, which are accurate relative to ``w E|j|``."""
+    # In blocks: e^(-iw(b + r)) - 1 = E_b E_r + E_b + E_r with E = e^(-iw.) - 1, about sqrt(size) values each (C3).
     frequency = 2.0 * math.pi / n * np.arange(kept)
     longest = max(mass.size for mass in masses)
     width = 1 << max(4, math.ceil(math.log2(longest) / 2))
@@ -69,6 +70,7 @@ def low_frequencies(masses: Sequence[Floats], firsts: Sequence[int], n: int, kep
         values[row].imag = (far + part[0] * far + part[1] * near).sum(axis=0) + sums @ part[1]
         constant = math.fsum([-1.0, *mass.tolist()])
         values[row] += constant
+        # Errors of the angles and of the sums, relative to w E|j|, and of the constant (C3, direct sums).
         indices = np.abs((block + first + np.arange(rows)) * width)
         span = float(sums @ indices) + 2.0 * width
         turn = frequency * span
@@ -102,9 +104,11 @@ def powers(
             x, given = minus_one[one] + (first - 1.0), errors[one]
             own = 2.0 * UNIT * np.abs(minus_one[one])
         size = np.maximum(np.hypot(1.0 + x.real, x.imag), 1e-300)
+        # Near 1 the logarithm comes from |1 + x|^2 - 1, which keeps the digits that a large power needs.
         square = np.where(size > 0.5, 2.0 * x.real + x.real**2 + x.imag**2, 0.0)
         log = np.where(size > 0.5, 0.5 * np.log1p(square), np.log(size))
         angle = np.arctan2(x.imag, 1.0 + x.real)
+        # Phases and logarithms are off by some units of themselves; the count enters by the power (C3, phase).
         own = own + 8.0 * UNIT * (np.abs(angle) + np.abs(log) + np.minimum(8.0 * np.abs(x), 1.0)) * size
         logs += (count * log).sum(axis=0)
         upper += (count * _log_above(size, log, given + own)).sum(axis=0)
