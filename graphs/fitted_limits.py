@@ -19,7 +19,7 @@ class FittedLimits:
 
     def __post_init__(self) -> None:
         if not isinstance(self.failure, float) or not 0.0 <= self.failure <= 1.0:
-            raise ArgumentError("failure", repr(self.failure), "a probability, from 0 to 1")
+            raise ArgumentError("failure", repr(self.failure), "a probability from 0 to 1")
 
     @property
     def words(self) -> str:

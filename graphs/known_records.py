@@ -144,7 +144,7 @@ def named(known: Any, labels: Sequence[Hashable] | None, n: int) -> tuple[list[i
         raise ArgumentError("known", repr(known), expected) from None
     places = places_of("known", names, labels, n)
     if len(set(places)) != len(places):
-        raise ArgumentError("known", "a record that is named twice", "each known record once")
+        raise ArgumentError("known", "a record that is named twice", "different records")
     return places, states
 
 
@@ -161,5 +161,5 @@ def coded(values: Mapping[int, Any], names: Iterable[Any] | None) -> dict[int, i
     number = {name: k for k, name in enumerate(names)}
     for record, value in values.items():
         if value not in number:
-            raise ArgumentError("known", f"record {record} in state {value!r}", f"a state among {tuple(number)}")
+            raise ArgumentError("known", f"record {record} in state {value!r}", f"states among {tuple(number)}")
     return {record: number[value] for record, value in values.items()}

@@ -132,7 +132,8 @@ class MarkovStructure:
         sizes = np.bincount(parts).astype(np.int64)
         count = int((sizes * (sizes - 1)).sum()) // 2
         if count > MOST_EDGES:
-            raise ArgumentError("model", f"{count} pairs of records that may depend on each other", f"{MOST_EDGES}")
+            seen = f"one with {count} pairs of records that may depend on each other"
+            raise ArgumentError("model", seen, f"a model with at most {MOST_EDGES} such pairs")
         graph.add_nodes_from(self._label_of(k) for k in range(self.n))
         for part in np.flatnonzero(sizes > 1).tolist():
             inside = [self._label_of(k) for k in np.flatnonzero(parts == part).tolist()]
@@ -177,7 +178,7 @@ class MarkovStructure:
         )
         if len({*place, *quilt, *known}) < len(place) + len(quilt) + len(known):
             raise ArgumentError(
-                "others", "a record that is named twice", "record, others and given without a common one"
+                "others", "a record that is named twice", "records other than record and given, each once"
             )
         near = set(self._dependants(place[0]).tolist())
         if not near.intersection(quilt) and not known:

@@ -112,7 +112,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
             When the model does not state a law, or has too many joint states.
         """
         seen = f"{self.describe()}, whose law is not stated"
-        raise ArgumentError("model", seen, "a model with a law (a Markov chain), or a table of joint probabilities")
+        raise ArgumentError("model", seen, "a model with a stated law, or a table of joint probabilities")
 
     def effective_records(self) -> float | None:
         """Return the effective sample size, in the sense of relative entropy.
@@ -400,9 +400,9 @@ class Given(DependenceModel):
             model = inner._model
         if values and len(values) != len(records):
             seen = f"states of {len(values)} of {len(records)} records"
-            raise ArgumentError("known", seen, "states of all or of none")
+            raise ArgumentError("known", seen, "a mapping with states of all records or of none")
         if len(records) == model.n:
-            raise ArgumentError("known", f"all {model.n} records", "at least one record that is not known")
+            raise ArgumentError("known", f"all {model.n} records", "fewer than all records")
         super().__init__(model.n - len(records))
         self._model: DependenceModel = model
         self._known: IntArray = records
@@ -570,7 +570,8 @@ class Given(DependenceModel):
         table = self._model.joint()
         for record, code in codes.items():
             if code >= table.shape[record]:
-                raise ArgumentError("known", f"state {code} of record {record}", f"below {table.shape[record]}")
+                expected = f"states below {table.shape[record]}"
+                raise ArgumentError("known", f"state {code} of record {record}", expected)
         part = table[tuple(codes.get(record, slice(None)) for record in range(table.ndim))]
         if not part.sum() > 0:
             raise ArgumentError("known", "states that cannot occur together", "states of positive probability")

@@ -44,7 +44,8 @@ def plot_graph(graph: nx.Graph[Any], leakage: Any, ax: Any = None, *, seed: int 
     expected = "one number for each node"
     values = real_array("leakage", by_label("leakage", leakage, list(graph.nodes), expected), expected)
     if len(values) > MOST_NODES:
-        raise ArgumentError("graph", f"{len(values)} nodes", f"at most {MOST_NODES}: draw a part (graph.subgraph)")
+        expected = f"a graph of at most {MOST_NODES} nodes"
+        raise ArgumentError("graph", f"{len(values)} nodes", expected, "Draw graph.subgraph(nodes).")
     ax = _axes(ax, (7.0, 5.0))
     places = nx.spring_layout(graph, seed=seed)
     at = np.array([places[node] for node in graph.nodes])
@@ -144,6 +145,6 @@ def _figure(size: tuple[float, float]) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        expected = "an installed matplotlib: pip install 'thresholdout[plot]'"
-        raise ArgumentError("ax", "no matplotlib", expected) from None
+        advice = "Run pip install 'thresholdout[plot]'."
+        raise ArgumentError("ax", "no matplotlib", "axes of an installed matplotlib", advice) from None
     return Figure(figsize=size, dpi=150, layout="constrained")

@@ -52,7 +52,7 @@ INFLATIONS: Mapping[str, InflationRoute] = MappingProxyType(
         "copula": InflationRoute(
             False, "diagonal matrix above the correlations of Gaussians [Chen, Dafnis, Paouris 2015]"
         ),
-        "smoothing": InflationRoute(True, "McDiarmid, and Gaussian concentration of what noise leaves smooth"),
+        "smoothing": InflationRoute(True, "McDiarmid, and Gaussian concentration of the smoothed statistic"),
         "elimination": InflationRoute(
             True, "Azuma along an elimination order of the dependency graph [Zhang, Liu, Wang, Wang 2019]"
         ),
@@ -66,7 +66,7 @@ INFLATIONS: Mapping[str, InflationRoute] = MappingProxyType(
         "coupling": InflationRoute(True, "Dobrushin coefficients of all powers, maximal coupling [Griffeath 1975]"),
         "evidence": InflationRoute(True, "kernels between known records, maximal couplings"),
         "influences": InflationRoute(False, "pairwise influences under every field, total variation"),
-        "emission": InflationRoute(True, "records independent given their states, and what the states move"),
+        "emission": InflationRoute(True, "records independent given their states, and the effect of the states"),
         "emission-spectral": InflationRoute(False, "the same, with the spectral number of the states"),
     }
 )

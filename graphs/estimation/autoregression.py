@@ -130,8 +130,8 @@ class _Spectrum:
         first = first - float(first.mean())
         found = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.zeros(0)]
         if len(found[0]) < 2:
-            expected = "units with more records in sequence, or a common mean"
-            raise ArgumentError("values", f"{len(found[0])} differences beside the means", expected)
+            seen = f"values with {len(found[0])} differences beside the means"
+            raise ArgumentError("values", seen, "longer series", 'Pass longer units, or means="common".')
         return cls(found[0], found[1], found[2], float(first @ first), len(first) - 1)
 
     def largest(self, sign: float, share: float) -> float:

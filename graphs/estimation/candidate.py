@@ -46,7 +46,8 @@ def read_places(coordinates: Any, n: int, values: Any) -> FloatArray:
     expected = f"a number or d finite numbers for each of {n} records"
     own, other = (getattr(each, "index", None) if hasattr(each, "iloc") else None for each in (coordinates, values))
     if own is not None and other is not None and not own.equals(other):
-        raise ArgumentError("coordinates", "another index than that of the values", "coordinates.loc[values.index]")
+        expected = "a table with the index of the values"
+        raise ArgumentError("coordinates", "another index", expected, "Pass coordinates.loc[values.index].")
     places = real_array("coordinates", coordinates, expected)
     places = places[:, None] if places.ndim == 1 else places
     if places.ndim != 2 or len(places) != n or not places.shape[1]:
@@ -54,7 +55,8 @@ def read_places(coordinates: Any, n: int, values: Any) -> FloatArray:
     if not np.isfinite(places).all():
         raise ArgumentError("coordinates", "a missing or infinite number", expected)
     if n > MOST_PLACES:
-        raise ArgumentError("coordinates", f"{n:,} places", f"at most {MOST_PLACES:,}: diagnose some of the records")
+        advice = "Diagnose some of the records."
+        raise ArgumentError("coordinates", f"{n:,} places", f"at most {MOST_PLACES:,} places", advice)
     return places
 
 

@@ -62,7 +62,7 @@ class BudgetInterval:
         return (
             f"budget {self.budget:.4g} for a leakage of {self.epsilon:g} nats ({level} {self.low:.4g} to "
             f"{self.high:.4g}),\nvariance inflation {self.inflation:.4g} ({self.inflation_low:.4g} to "
-            f"{self.inflation_high:.4g}). The model is an estimate: what is computed from it holds for the fitted "
+            f"{self.inflation_high:.4g}). The model is an estimate: numbers computed from it hold for the fitted "
             "law,\nand for the unknown one only as far as the two agree and the model is of the right kind."
         )
 

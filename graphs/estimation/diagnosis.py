@@ -264,7 +264,8 @@ def diagnose(
     if graph is not None:
         edges, names = graph_edges(graph), list(graph.nodes)
     if coordinates is not None and graph is not None:
-        raise ArgumentError("coordinates", "given beside a graph", "one of them, and the other in a second diagnosis")
+        advice = "Pass one of them, and the other in a second diagnosis."
+        raise ArgumentError("coordinates", "coordinates", "None beside a graph", advice)
     index = values
     values, groups, order = _aligned(values, groups, order, names)
     columns, codes, numbers = _features(values)
@@ -278,7 +279,9 @@ def diagnose(
         tests.append(autocorrelation(columns[along], permutations, rng, lags))
         found.append(of_order(codes[along], None if numbers is None else numbers[along], lags, seed))
     elif season is not None:
-        raise ArgumentError("season", repr(season), "an order as well")
+        raise ArgumentError(
+            "season", repr(season), "None without an order", "Pass order=True, or the keys of the order."
+        )
     if groups is not None:
         model = Groups(groups)
         tests.append(intraclass_correlation(columns, model._index, permutations, rng))
@@ -291,7 +294,7 @@ def diagnose(
         tests.append(morans_i(columns, edges, permutations, rng, "coordinates: Moran's I of near neighbours"))
         found.append(of_places(places, edges, codes, numbers, seed))
     if not tests:
-        raise ArgumentError("graph, groups, order, coordinates", "none of them", "at least one structure to look along")
+        raise ArgumentError("order", "nothing", "order=, groups=, graph= or coordinates=", "Tests need a structure.")
     adjusted = holm(np.array([test.p_value for test in tests]))
     alone = Candidate("independent", Independent(n))
     chosen = [c for some, p in zip(found, adjusted, strict=True) if p <= level for c in some if c.preferred]
@@ -307,7 +310,7 @@ def _lags(season: int | None, n: int) -> int:
         return max(min(SEASON, n // 4), 1)
     count = check_count("season", season)
     if count > n // 2:
-        raise ArgumentError("season", f"{count} for {n} records", f"at most {n // 2}, half of the records")
+        raise ArgumentError("season", f"{count} for {n} records", f"at most half of the records ({n // 2})")
     return count
 
 
@@ -347,7 +350,7 @@ def _features(items: list[Any]) -> tuple[FloatArray, IntArray, FloatArray | None
     numbers = array.astype(np.float64)
     if not np.isfinite(numbers).all():
         where = int(np.flatnonzero(~np.isfinite(numbers))[0])
-        raise ArgumentError("values", f"record {where} is {numbers[where]}", "finite numbers")
+        raise ArgumentError("values", f"record {where}, which is {numbers[where]}", "finite numbers")
     different, codes = np.unique(numbers, return_inverse=True)
     if len(different) <= MOST_CATEGORIES:
         return numbers[:, None], codes.astype(np.int64), None

@@ -184,9 +184,10 @@ def fit_components(
     """
     factors = list(labels)
     if not 1 <= len(factors) <= 2:
-        raise ArgumentError("labels", f"{len(factors)} factors", "one, or two that are crossed")
+        raise ArgumentError("labels", f"{len(factors)} factors", "a mapping of one factor, or of two crossed factors")
     if set(records) != set(factors):
-        raise ArgumentError("records", f"the factors {sorted(map(str, records))}", f"{sorted(map(str, factors))}")
+        expected = f"a mapping of the factors of labels, {sorted(map(str, factors))}"
+        raise ArgumentError("records", f"the factors {sorted(map(str, records))}", expected)
     given = [labels[factor] for factor in factors]
     if len(factors) == 1:
         limits = [intraclass_limit(values, given[0], fit_failure)]
@@ -241,7 +242,8 @@ def fit_kernel(values: Any, coordinates: Any, records: Any, *, fit_failure: floa
     limit = range_limit(values, coordinates, fit_failure)
     if limit == math.inf:
         seen = f"values that exclude no range (with an error of {fit_failure:g})"
-        raise ArgumentError("values", seen, "more values, or values over a larger region")
+        advice = "Pass more values, or values from a larger region."
+        raise ArgumentError("values", seen, "values that exclude some range", advice)
     family = (
         f"{_RECORDS} jointly normal with one mean, one variance and correlations exp(-d/l) at the distance d, "
         f"l at most {limit:.6g}"
@@ -254,7 +256,8 @@ def fit_kernel(values: Any, coordinates: Any, records: Any, *, fit_failure: floa
 def _check_root(limit: float, fit_failure: float) -> None:
     if not limit <= _LARGEST:
         seen = f"values that do not exclude a unit root (with an error of {fit_failure:g})"
-        raise ArgumentError("values", seen, "more values, or changes from one record to the next")
+        advice = "Pass more values, or the differences between neighbouring records."
+        raise ArgumentError("values", seen, "values that exclude a unit root", advice)
 
 
 def _check_rest(shares: list[float], fit_failure: float) -> None:
@@ -262,4 +265,5 @@ def _check_rest(shares: list[float], fit_failure: float) -> None:
         seen = (
             f"limits {', '.join(f'{share:.3g}' for share in shares)} of the shares (with an error of {fit_failure:g})"
         )
-        raise ArgumentError("values", seen, "a sum below 1: more levels of each effect; or Groups")
+        advice = "Pass values with more levels of each effect, or use Groups."
+        raise ArgumentError("values", seen, "values whose limits sum to less than 1", advice)

@@ -100,7 +100,7 @@ def aligned_values(values: Any, least: int, **labels: Any) -> tuple[FloatArray, 
     found = align(columns)
     numbers = _numbers(found[0], expected)
     if len(numbers) < least:
-        raise ArgumentError("values", f"{len(numbers)} values", f"at least {least}")
+        raise ArgumentError("values", f"{len(numbers)} values", f"at least {least} values")
     centred = numbers - float(numbers.mean())
     largest = float(np.abs(centred).max())
     if not largest > 0.0:
@@ -133,5 +133,5 @@ def _numbers(items: list[Any], expected: str) -> FloatArray:
     numbers: FloatArray = array.astype(np.float64)
     if not np.isfinite(numbers).all():
         where = int(np.flatnonzero(~np.isfinite(numbers))[0])
-        raise ArgumentError("values", f"record {where} is {numbers[where]}", "finite numbers")
+        raise ArgumentError("values", f"record {where}, which is {numbers[where]}", "finite numbers")
     return numbers

@@ -46,7 +46,7 @@ def autocorrelation(columns: FloatArray, permutations: int, rng: np.random.Gener
     """Test for autocorrelation in a series by the largest absolute autocorrelation over several lags."""
     count = check_count("lags", lags)
     if count >= len(columns):
-        raise ArgumentError("lags", f"{count} for {len(columns)} records", "fewer lags than records")
+        raise ArgumentError("lags", f"{count} for {len(columns)} records", "less than the number of records")
     scaled = centred(columns)
     lag = 1 + int(np.argmax(np.abs(autocorrelations(scaled, count))))
 
@@ -77,7 +77,7 @@ def morans_i(
 ) -> PermutationTest:
     """Test whether neighbours in a graph are correlated: Moran's I, two-sided [Moran 1950]."""
     if not len(edges):
-        raise ArgumentError("graph", "a graph without edges", "at least one edge")
+        raise ArgumentError("graph", "a graph without edges", "a graph with at least one edge")
     scale = len(columns) / len(edges)
     left, right = edges[:, 0], edges[:, 1]
     return _tested(

@@ -65,7 +65,7 @@ def fit_ising(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
 
     codes, names = node_labels(graph, labels)
     if len(names) != 2:
-        raise ArgumentError("labels", f"{len(names)} different labels", "two; see fit_potts for more")
+        raise ArgumentError("labels", f"{len(names)} of them", "two different labels", "Use fit_potts for more.")
     left, right = graph_edges(graph).T
     spins = 2.0 * codes - 1.0
     around = np.bincount(left, spins[right], len(codes)) + np.bincount(right, spins[left], len(codes))
@@ -111,7 +111,7 @@ def fit_potts(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
     codes, names = node_labels(graph, labels)
     count = len(names)
     if count < 2:
-        raise ArgumentError("labels", "one label for all nodes", "at least two different ones")
+        raise ArgumentError("labels", "one label for all nodes", "at least two different labels")
     left, right = graph_edges(graph).T
     shown = np.eye(count)[codes]
     around = np.zeros((len(codes), count))
@@ -133,14 +133,14 @@ def graph_edges(graph: nx.Graph[Any]) -> IntArray:
         raise ArgumentError("graph", repr(graph), "a networkx Graph")
     if graph.is_directed() or graph.is_multigraph():
         kind = "a directed graph" if graph.is_directed() else "a multigraph"
-        raise ArgumentError("graph", kind, "a networkx Graph (see to_undirected, or networkx.Graph(graph))")
+        raise ArgumentError("graph", kind, "a networkx Graph", "Pass networkx.Graph(graph).")
     number = {node: k for k, node in enumerate(graph.nodes)}
     edges = np.array([(number[u], number[v]) for u, v in graph.edges], dtype=np.int64).reshape(-1, 2)
     if not len(edges):
-        raise ArgumentError("graph", "a graph without edges", "at least one edge")
+        raise ArgumentError("graph", "a graph without edges", "a graph with at least one edge")
     if (edges[:, 0] == edges[:, 1]).any():
         node = list(graph.nodes)[int(edges[edges[:, 0] == edges[:, 1]][0, 0])]
-        raise ArgumentError("graph", f"an edge from {node!r} to itself", "edges between different nodes")
+        raise ArgumentError("graph", f"an edge from {node!r} to itself", "a graph without self-loops")
     return edges
 
 
@@ -168,7 +168,7 @@ def numbered(values: list[Any]) -> tuple[IntArray, tuple[Hashable, ...]]:
         raise ArgumentError("labels", "labels that cannot be hashed", "hashable labels") from None
     for value in seen:
         if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
-            raise ArgumentError("labels", f"a missing label ({value!r})", "a label for each record")
+            raise ArgumentError("labels", f"a missing label ({value!r})", "one label for each record")
     try:
         names: tuple[Hashable, ...] = tuple(sorted(seen))
     except TypeError:

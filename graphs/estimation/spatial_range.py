@@ -106,7 +106,8 @@ class _Contrasts:
         if not others.min() > 0.0:
             raise ArgumentError("coordinates", "two records at one place", "places that differ")
         if not others.max() < math.sqrt(np.finfo(np.float64).max):
-            raise ArgumentError("coordinates", f"a distance of {others.max():.3g}", "places in other units, nearer")
+            seen = f"a distance of {others.max():.3g}"
+            raise ArgumentError("coordinates", seen, "places at smaller distances", "Use other units.")
         steps = np.arange(1.0, count)
         basis = np.triu(np.ones((count, count - 1))) - np.eye(count, count - 1, -1) * steps  # Helmert's contrasts
         basis /= np.sqrt(steps * (steps + 1.0))
@@ -151,7 +152,7 @@ class _Contrasts:
         spectrum = np.linalg.eigvalsh(covariance)
         if not spectrum[0] > _CONDITION * spectrum[-1]:
             seen = f"distances from {self.nearest:.3g} to {self.farthest:.3g}, too unequal for exact eigenvalues"
-            raise ArgumentError("coordinates", seen, "places that are not almost the same")
+            raise ArgumentError("coordinates", seen, "places that are not almost the same", "Keep one record of each.")
 
     def _form(self, covariance: FloatArray) -> float:
         from scipy.linalg import solve
@@ -168,5 +169,6 @@ def _places(coordinates: Any, count: int) -> FloatArray:
     if not np.isfinite(places).all():
         raise ArgumentError("coordinates", "a missing or infinite number", expected)
     if count > _MOST_RECORDS:
-        raise ArgumentError("coordinates", f"{count:,} places", f"at most {_MOST_RECORDS:,}: fit some of the records")
+        expected = f"at most {_MOST_RECORDS:,} places"
+        raise ArgumentError("coordinates", f"{count:,} places", expected, "Fit some of the records.")
     return places

@@ -251,7 +251,7 @@ def _adjusted(name: str, values: FloatArray, levels: IntArray, others: IntArray,
     """Return the limit for one effect, after the other has been fitted."""
     rows, columns = int(levels.max()) + 1, int(others.max()) + 1
     if rows > _LEVELS:
-        raise ArgumentError(name, f"{rows:,} levels", f"at most {_LEVELS:,}")
+        raise ArgumentError(name, f"{rows:,} levels", f"an effect of at most {_LEVELS:,} levels")
     table = np.zeros((rows, columns))
     np.add.at(table, (levels, others), 1.0)
     sizes = table.sum(axis=0)
@@ -261,13 +261,13 @@ def _adjusted(name: str, values: FloatArray, levels: IntArray, others: IntArray,
     found, vectors = np.linalg.eigh(information)
     largest = float(table.sum(axis=1).max())
     if ((found > _ZERO * largest) & (found < _CLEAR * largest)).any():
-        raise ArgumentError(name, "levels that are hardly connected", "a design whose rank is clear")
+        raise ArgumentError(name, "levels that are hardly connected", "the effects of a design whose rank is clear")
     kept = found > _CLEAR * largest
     eigenvalues, rank = found[kept], int(kept.sum())
     degrees = len(values) - columns - rank
     if not rank or degrees < 1:
         seen = "an effect that the other one explains" if not rank else "no records beside those that the effects take"
-        raise ArgumentError(name, seen, "records that tell both effects and the rest apart")
+        raise ArgumentError(name, seen, "levels that distinguish both effects and the noise", "Pass more records.")
     sums = vectors[:, kept].T @ np.bincount(levels, weights=left, minlength=rows)
     squares = sums**2 / eigenvalues
     effects = vectors[:, kept] @ (sums / eigenvalues)

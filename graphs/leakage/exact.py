@@ -86,7 +86,7 @@ def exact_leakage(model: ModelWithLaw | FloatArray, epsilon: Any, record: Any, k
     (record,) = places_of("record", [record], labels, n)
     fixed = sorted(set(places_of("known", known, labels, n)))
     if record in fixed:
-        raise ArgumentError("known", f"record {asked!r} itself", "other records")
+        raise ArgumentError("known", f"record {asked!r} itself", "records other than `record`")
     free = [j for j in range(n) if j not in (record, *fixed)]
     arranged = table.transpose(*fixed, record, *free)
     slices = arranged.reshape(-1, *arranged.shape[len(fixed) :])
@@ -108,9 +108,12 @@ def _joint_table(model: ModelWithLaw | FloatArray) -> FloatArray:
     expected = "a model, or a table of joint probabilities with one axis per record"
     table = real_array("model", model, expected)
     if table.ndim == 0 or table.size == 0 or table.size > MOST_STATES:
-        raise ArgumentError("model", f"a table of shape {table.shape}", f"{expected}, at most {MOST_STATES} entries")
+        advice = f"The table may have at most {MOST_STATES} entries."
+        raise ArgumentError("model", f"a table of shape {table.shape}", expected, advice)
     if not np.isfinite(table).all() or (table < 0).any() or abs(table.sum() - 1) > SUM_TOLERANCE:
-        raise ArgumentError("model", f"entries that sum to {table.sum():.10g}", "probabilities that sum to 1")
+        raise ArgumentError(
+            "model", f"entries that sum to {table.sum():.10g}", "a table of probabilities that sum to 1"
+        )
     return table
 
 

@@ -55,7 +55,7 @@ def projective_diameter(potential: FloatArray, relative_error: float = 0.0) -> f
     expected = "a matrix of finite numbers that are not negative"
     weights = real_array("potential", potential, expected)
     if weights.ndim != 2 or not np.isfinite(weights).all() or (weights < 0).any():
-        raise ArgumentError("potential", f"an array of shape {weights.shape} with such entries", expected)
+        raise ArgumentError("potential", f"an array of shape {weights.shape} with other entries", expected)
     weights = weights[(weights > 0).any(axis=1)]
     weights = weights[:, (weights > 0).any(axis=0)]
     if weights.size == 0 or min(weights.shape) == 1:

@@ -174,7 +174,8 @@ def published_quilts(epsilon: float, gap: float, rarest: float, share: float) ->
         raise ArgumentError("share", repr(share), "a number between 0 and 1/6")
     far, near = _distance(share * epsilon, gap, rarest), _distance(epsilon / 6, gap, rarest)
     if not math.isfinite(far + near):
-        raise ArgumentError("epsilon", repr(epsilon), "a larger target: this one asks for infinite distances")
+        expected = "a target whose quilts have finite distances"
+        raise ArgumentError("epsilon", repr(epsilon), expected, "Pass a larger one.")
     d, s = math.ceil(far), math.floor(near)
     return d, s, min((1 - 6 * share) * epsilon / (2 * d - 1), (1 / 3 - 2 * share) * epsilon / (d + s))
 

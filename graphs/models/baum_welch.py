@@ -110,7 +110,7 @@ def baum_welch(
     starts = check_count("restarts", restarts)
     steps = check_count("iterations", iterations)
     if not sequences:
-        raise ArgumentError("sequences", "none", "at least one sequence of records")
+        raise ArgumentError("sequences", "nothing", "at least one sequence of records")
     check_word("emission", emission, ("gaussian", "categorical"))
     for sequence in sequences:
         refuse_unordered("sequences", sequence, "a sequence of records")
@@ -121,7 +121,7 @@ def baum_welch(
     else:
         laws = _Table(sequences, k, starts, rng)
     if min(laws.lengths) < 2:
-        raise ArgumentError("sequences", "one with fewer than two records", "sequences of two records and more")
+        raise ArgumentError("sequences", "one with fewer than two records", "sequences of two records or more")
     transition = rng.dirichlet(np.ones(k), size=(starts, k)) * 0.5 + np.eye(k) * 0.5
     initial = np.full((starts, k), 1.0 / k)
     total = sum(laws.lengths)
@@ -159,7 +159,8 @@ def state_probabilities(transition: FloatArray, initial: FloatArray, logs: Float
     """Return P(state | all records), shape (T, k), given ln p(record | state) of one sequence."""
     found = _expectations(transition[None], initial[None], logs[None], [len(logs)])
     if not np.isfinite(found.log_likelihood[0]):
-        raise ArgumentError("records", "a sequence that is impossible under the model", "records that it can produce")
+        expected = "records of positive probability"
+        raise ArgumentError("records", "a sequence that is impossible under the model", expected)
     probabilities: FloatArray = found.states[0]
     return probabilities
 
@@ -317,5 +318,5 @@ class _Table:
 
 def _check_variety(different: int, k: int) -> None:
     if different < k:
-        expected = f"at most {different}, the number of different values among the records"
+        expected = f"at most the number of different values among the records ({different})"
         raise ArgumentError("states", k, expected)

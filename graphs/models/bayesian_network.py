@@ -80,10 +80,11 @@ def pedigree(
     for child, couple in trios.items():
         if not isinstance(couple, tuple | list) or len(couple) != 2:
             raise ArgumentError(
-                "trios", f"{couple!r} as parents of {child!r}", "a pair (father, mother), None if unknown"
+                "trios", f"{couple!r} as parents of {child!r}", "pairs (father, mother), None if unknown"
             )
         if couple[0] == couple[1] and couple[0] is not None:
-            raise ArgumentError("trios", f"{couple[0]!r} as father and mother of {child!r}", "two different people")
+            seen = f"{couple[0]!r} as father and mother of {child!r}"
+            raise ArgumentError("trios", seen, "pairs of two different people")
         known[child] = (couple[0], couple[1])
         for parent in couple:
             if parent is not None:
@@ -177,7 +178,7 @@ class BayesianNetwork(FactorGraph):
         self._order = _topological(parents)
         unknown = [name for name in cpds if name not in parents]
         if unknown:
-            raise ArgumentError("cpds", f"a table for {unknown[0]!r}", "nodes of the graph")
+            raise ArgumentError("cpds", f"a table for {unknown[0]!r}", "tables of nodes of the graph")
         tables = {name: _conditional(name, cpds, above) for name, above in parents.items()}
         sizes = {name: table.shape[-1] for name, (_, table) in tables.items()}
         for name, (above, table) in tables.items():
@@ -186,7 +187,7 @@ class BayesianNetwork(FactorGraph):
                 raise ArgumentError(
                     "cpds",
                     f"a table of shape {table.shape} for {name!r}",
-                    f"shape {shape}: parents {list(above)!r}, then the node",
+                    f"tables with axes for the parents {list(above)!r}, then the node: here of shape {shape}",
                 )
         factors = [((*above, name), table) for name, (above, table) in tables.items()]
         super().__init__(sizes, factors, latent=latent)
@@ -288,10 +289,13 @@ def _parents(digraph: Any) -> dict[Hashable, tuple[Hashable, ...]]:
         raise ArgumentError("digraph", f"a {type(digraph).__name__}", "a networkx.DiGraph")
     if digraph.is_multigraph() and any(digraph.number_of_edges(u, v) > 1 for u, v in digraph.edges()):
         raise ArgumentError(
-            "digraph", "parallel edges", "one edge from a parent to its child: networkx.DiGraph(digraph)"
+            "digraph",
+            "parallel edges",
+            "a graph with one edge from a parent to its child",
+            "Pass networkx.DiGraph(digraph).",
         )
     if not len(digraph):
-        raise ArgumentError("digraph", "a graph without nodes", "at least one node")
+        raise ArgumentError("digraph", "a graph without nodes", "a graph with at least one node")
     return {node: tuple(digraph.predecessors(node)) for node in digraph}
 
 
@@ -319,7 +323,7 @@ def _tables(digraph: Any, cpds: Any) -> Mapping[Any, Any]:
     expected = "a mapping of nodes to tables, or a list of pgmpy.TabularCPD"
     if cpds is None:
         if not hasattr(digraph, "get_cpds"):
-            raise ArgumentError("cpds", "no tables", f"{expected}; a pgmpy network has its own")
+            raise ArgumentError("cpds", "nothing", expected, "Only a pgmpy network has tables of its own.")
         cpds = digraph.get_cpds()
     if isinstance(cpds, str):
         return {node: data[cpds] for node, data in digraph.nodes(data=True) if cpds in data}
@@ -329,7 +333,7 @@ def _tables(digraph: Any, cpds: Any) -> Mapping[Any, Any]:
         found: dict[Any, Any] = {}
         for table in cpds:
             if table.variable in found:
-                raise ArgumentError("cpds", f"two tables for {table.variable!r}", "one for each node")
+                raise ArgumentError("cpds", f"two tables for {table.variable!r}", "one table for each node")
             found[table.variable] = table
         cpds = found
     tables: Mapping[Any, Any] = cpds
@@ -344,7 +348,7 @@ def _check_states(tables: Sequence[Any]) -> None:
         for node, states in (getattr(table, "state_names", None) or {}).items():
             if orders.setdefault(node, list(states)) != list(states):
                 seen = f"the states of {node!r} as {orders[node]!r} and as {list(states)!r}"
-                raise ArgumentError("cpds", seen, "one order of the states of a node in all tables")
+                raise ArgumentError("cpds", seen, "tables with one order of the states of a node")
 
 
 def _of_pgmpy(value: Any) -> bool:
@@ -356,7 +360,7 @@ def _conditional(
 ) -> tuple[tuple[Hashable, ...], FloatArray]:
     """Return the parents of a node in the order of the axes of its table, and the table, normalised."""
     if name not in cpds:
-        raise ArgumentError("cpds", f"no table for {name!r}", "one for each node")
+        raise ArgumentError("cpds", f"no table for {name!r}", "one table for each node")
     value, above = cpds[name], parents
     if _of_pgmpy(value):
         value = (tuple(value.variables[1:]), np.moveaxis(np.asarray(value.values), 0, -1))
@@ -366,14 +370,14 @@ def _conditional(
             above, value = stated, value[1]
         elif not _is_number(value[0]):
             seen = f"the parents {list(stated)!r} for {name!r}"
-            raise ArgumentError("cpds", seen, f"those of the graph, {list(parents)!r}, in any order")
+            raise ArgumentError("cpds", seen, f"tables with the parents of the graph, {list(parents)!r}, in any order")
     expected = f"conditional probabilities of {name!r}: axes for the parents {list(above)!r}, then the node"
     table = real_array("cpds", value, expected)
     if table.ndim == 2 and above and len(table) > 1 and (abs(table.sum(axis=0) - 1) <= SUM_TOLERANCE).all():
         rows = table.ndim == len(above) + 1 and (abs(table.sum(axis=1) - 1) <= SUM_TOLERANCE).all()
         if not rows:
             seen = f"a table for {name!r} whose columns sum to 1, with the node first as in pgmpy"
-            raise ArgumentError("cpds", seen, f"{expected}; or the pgmpy.TabularCPD itself, which names its axes")
+            raise ArgumentError("cpds", seen, expected, "Pass the pgmpy.TabularCPD itself, which names its axes.")
     if table.ndim != len(above) + 1 or table.size == 0:
         raise ArgumentError("cpds", f"a table of shape {table.shape} for {name!r}", expected)
     if not np.isfinite(table).all() or (table < 0).any():
@@ -383,7 +387,7 @@ def _conditional(
     off = np.abs(sums - 1) > sum_tolerance(value, table.shape[-1])
     if off.any():
         seen = f"entries that sum to {float(sums[off][0]):.10g} for {name!r}"
-        raise ArgumentError("cpds", seen, "a sum of 1 along the last axis, for every state of the parents")
+        raise ArgumentError("cpds", seen, "probabilities that sum to 1 along the last axis")
     return above, table / sums
 
 

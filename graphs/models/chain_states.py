@@ -102,7 +102,7 @@ def transition_counts(
     if added is None or not 0 <= added < math.inf:
         raise ArgumentError("smoothing", repr(smoothing), "a finite number that is not negative")
     if not sequences:
-        raise ArgumentError("sequences", "none", "at least one sequence of states")
+        raise ArgumentError("sequences", "nothing", "at least one sequence of states")
     paths = [_states_of(sequence, number) for number, sequence in enumerate(sequences)]
     states = _ordered({state: None for path in paths for state in path})
     number = {state: k for k, state in enumerate(states)}
@@ -112,28 +112,28 @@ def transition_counts(
         np.add.at(counts, (steps[:-1], steps[1:]), 1.0)
     stuck = np.flatnonzero(counts.sum(axis=1) == 0)
     if len(stuck):
-        seen = f"state {states[stuck[0]]!r} is never followed by another record"
-        raise ArgumentError("sequences", seen, "every state left at least once, or smoothing above 0")
+        seen = f"the state {states[stuck[0]]!r}, which is never followed by another record"
+        raise ArgumentError("sequences", seen, "sequences that leave every state", "Or pass smoothing above 0.")
     return counts, states, max(len(path) for path in paths)
 
 
 def _states_of(sequence: Iterable[Hashable], number: int) -> list[Any]:
-    expected = "a sequence of hashable states, at least two records long"
+    expected = "sequences of hashable states, each at least two records long"
     refuse_unordered("sequences", sequence, expected)
     try:
         path: list[Any] = sequence.tolist() if hasattr(sequence, "tolist") else list(sequence)
     except TypeError:
-        raise ArgumentError("sequences", f"sequence {number} is {sequence!r}", expected) from None
+        raise ArgumentError("sequences", f"{sequence!r} as sequence {number}", expected) from None
     if not isinstance(path, list) or len(path) < 2:
-        raise ArgumentError("sequences", f"sequence {number} has fewer than two records", expected)
+        raise ArgumentError("sequences", f"sequence {number} with fewer than two records", expected)
     for position, state in enumerate(path):
         where = f"record {position} of sequence {number}"
         try:
             hash(state)
         except TypeError:
-            raise ArgumentError("sequences", f"{where} is of type {type(state).__name__}", expected) from None
+            raise ArgumentError("sequences", f"{where} of type {type(state).__name__}", expected) from None
         if state is None or type(state).__name__ in ("NAType", "NaTType") or state != state:
-            raise ArgumentError("sequences", f"{where} is missing ({state!r})", expected)
+            raise ArgumentError("sequences", f"{where}, which is missing ({state!r})", expected)
     return path
 
 
@@ -188,7 +188,7 @@ def read_states_graph(graph: Any, weight: str) -> tuple[FloatArray, tuple[Hashab
     sums = weights.sum(axis=1)
     if not sums.all():
         seen = f"the state {states[int(np.flatnonzero(sums == 0)[0])]!r} without a step out of it"
-        raise ArgumentError("graph", seen, "a step from every state, if to itself")
+        raise ArgumentError("graph", seen, "a graph with a step from every state", "A step to itself suffices.")
     return weights / sums[:, None], states
 
 
@@ -196,7 +196,7 @@ def path_length(graph: Any, n: int | None) -> int:
     """Return the number of nodes of a graph that is a path, the records of a chain."""
     import networkx as nx
 
-    expected = "an undirected path, each record with an edge to the next, where a transition is given"
+    expected = "an undirected path in the order of the records, beside transition="
     if not isinstance(graph, nx.Graph) or graph.is_directed() or not len(graph):
         raise ArgumentError("graph", f"a {type(graph).__name__}", expected)
     degrees = [degree for _, degree in graph.degree()]
@@ -205,9 +205,9 @@ def path_length(graph: Any, n: int | None) -> int:
     apart = [(a, b) for a, b in itertools.pairwise(graph) if not graph.has_edge(a, b)]
     if apart:
         seen = f"{apart[0][1]!r} after {apart[0][0]!r} in the order of its nodes, without an edge between them"
-        raise ArgumentError("graph", seen, f"{expected}: nodes in the order of the records")
+        raise ArgumentError("graph", seen, expected)
     if n is not None and check_count("n", n) != len(graph):
-        raise ArgumentError("n", repr(n), f"nothing, or the {len(graph)} nodes of the path")
+        raise ArgumentError("n", repr(n), f"None, or the number of nodes of the path ({len(graph)})")
     return len(graph)
 
 
@@ -215,7 +215,8 @@ def chain_table(initial: FloatArray, transition: FloatArray, places: list[int]) 
     """Return the joint law of some records of a chain, and the relative error of its entries in units."""
     states, order = len(initial), sorted(places)
     if states ** len(order) > MOST_ENTRIES:
-        raise ArgumentError("others", f"a table of {states}^{len(order)} entries", f"at most {MOST_ENTRIES}")
+        expected = f"records whose joint law has at most {MOST_ENTRIES} entries"
+        raise ArgumentError("others", f"a table of {states}^{len(order)} entries", expected)
     table = initial @ np.linalg.matrix_power(transition, order[0])
     for before, after in itertools.pairwise(order):
         table = table[..., None] * np.linalg.matrix_power(transition, after - before)

@@ -84,10 +84,11 @@ class Communities(LatentModel):
         if between is None:
             between = Independent(len(names))
         elif prior is not None:
-            raise ArgumentError("prior", "given beside `between`", "one of them (`between` has a law of its own)")
+            raise ArgumentError("prior", "a prior", "None beside between=", "`between` has a law of its own.")
         if between.n != len(names):
             seen = f"a model of {between.n} states for {len(names)} communities"
-            raise ArgumentError("between", seen, "one state for each community (name empty ones in `communities`)")
+            expected = "a model with one state for each community"
+            raise ArgumentError("between", seen, expected, "Name empty communities in `communities`.")
         law = as_emission(emission, None)
         self._prior = None
         if isinstance(between, Independent) and law.states is not None:
@@ -95,7 +96,8 @@ class Communities(LatentModel):
         if prior is not None:
             self._prior = check_probabilities("prior", prior, 1)
             if law.states not in (None, len(self._prior)):
-                raise ArgumentError("prior", f"{len(self._prior)} probabilities", f"{law.states}, one for each state")
+                expected = f"{law.states} probabilities, one for each state"
+                raise ArgumentError("prior", f"{len(self._prior)} of them", expected)
         self._names = names
         super().__init__(between, law, index)
 
@@ -146,15 +148,17 @@ class Communities(LatentModel):
             If the emission is no table, the states have no stated law, or there are more than a million entries.
         """
         if not isinstance(self._emission, CategoricalEmission):
-            raise ArgumentError("model", self._emission.describe(), "an emission that is a table of probabilities")
+            expected = "a model whose emission is a table of probabilities"
+            raise ArgumentError("model", self._emission.describe(), expected)
         assert self._assignment is not None
         matrix = self._emission.matrix
         states = self._joint_of_states()
         if states.size * matrix.shape[1] ** self.n > MOST_STATES:
-            raise ArgumentError("model", f"{matrix.shape[1]}^{self.n} joint values", f"at most {MOST_STATES}")
+            seen = f"one with {matrix.shape[1]}^{self.n} joint values"
+            raise ArgumentError("model", seen, f"a model with at most {MOST_STATES} joint values")
         if states.ndim != self._of_states.n or set(states.shape) != {len(matrix)}:
             seen = f"states with a table of shape {states.shape}"
-            raise ArgumentError("between", seen, f"{len(matrix)} states for each community, as in the emission")
+            raise ArgumentError("between", seen, f"a model with {len(matrix)} states, as in the emission")
         table = states
         for community in self._assignment:
             weights = matrix.reshape([len(matrix) if axis == community else 1 for axis in range(states.ndim)] + [-1])
@@ -184,7 +188,7 @@ class Communities(LatentModel):
         number = {name: k for k, name in enumerate(names)}
         if any(value not in number for value in drawn.tolist()) or len(names) != self._emission.states:
             seen = f"states {sorted(set(drawn.tolist()))!r}"
-            raise ArgumentError("between", seen, f"{self._emission.states} states, as in the emission")
+            raise ArgumentError("between", seen, f"a model with {self._emission.states} states, as in the emission")
         return np.array([number[value] for value in drawn.tolist()], dtype=np.int64)
 
     def _inflation(self, method: str) -> float:
@@ -232,8 +236,10 @@ class Communities(LatentModel):
 def _numbered(labels: list[Any], names: tuple[Hashable, ...]) -> IntArray:
     number = {name: k for k, name in enumerate(names)}
     if len(number) != len(names):
-        raise ArgumentError("communities", f"{len(names)} names, {len(number)} different", "each community once")
+        seen = f"{len(names)} names, {len(number)} of them different"
+        raise ArgumentError("communities", seen, "different names")
     for record, label in enumerate(labels):
         if label not in number:
-            raise ArgumentError("communities", f"no {label!r}, the community of record {record}", "all communities")
+            seen = f"names without {label!r}, the community of record {record}"
+            raise ArgumentError("communities", seen, "the names of all communities")
     return np.array([number[label] for label in labels], dtype=np.int64)

@@ -409,13 +409,14 @@ class Crossed(SharedRecords):
         else:
             raise ArgumentError("factors", repr(factors), "a mapping from names to labels, or a data frame")
         if not names:
-            raise ArgumentError("factors", "no factor", "at least one, with one label for each record")
+            raise ArgumentError("factors", "no factor", "a mapping of at least one factor")
         if len(set(names)) != len(names):
-            raise ArgumentError("factors", "two columns of one name", "each factor once")
+            raise ArgumentError("factors", "two columns of one name", "a table with different names")
         given = effects if isinstance(effects, Mapping) else dict.fromkeys(names, effects)
         for name in (*given, *names):
             if name not in names or name not in given:
-                raise ArgumentError("effects", f"no factor and effect for {name!r}", f"one number for each of {names}")
+                seen = f"no factor and effect for {name!r}"
+                raise ArgumentError("effects", seen, f"one number for each of {names}")
         sizes = [_size("effects", given[name]) for name in names]
         model = cls.__new__(cls)
         shown = tuple(str(name) for name in names)
@@ -461,7 +462,7 @@ def _size(argument: str, value: object) -> float:
     """Return the size of an effect."""
     size = as_real(value)
     if size is None or not 0.0 <= size <= 1.0:
-        raise ArgumentError(argument, repr(value), "a total variation distance, a number in [0, 1]")
+        raise ArgumentError(argument, repr(value), "a total variation distance in [0, 1]")
     return size
 
 
@@ -473,5 +474,5 @@ def _levels(names: tuple[str, ...], columns: Iterable[Any]) -> list[IntArray]:
         listed.append(read(name, labels, _EXPECTED))
         if len(listed[0].items) != len(listed[-1].items):
             seen = f"{len(listed[-1].items)} labels"
-            raise ArgumentError(name, seen, f"{len(listed[0].items)}, as many as {names[0]}: one for each record")
+            raise ArgumentError(name, seen, f"{len(listed[0].items)} labels, one for each record, as {names[0]}")
     return [numbered_labels(name, items)[0] for name, items in zip(names, align(listed), strict=True)]

@@ -205,7 +205,8 @@ class DependencyGraph(DependenceModel):
         layout = read_graph(graph, (), records, "multiply")
         if len(layout.records) < layout.size:
             missing = next(iter(set(range(layout.size)).difference(layout.records.tolist())))
-            raise ArgumentError("records", f"all but {layout.labels[missing]!r}", "every node: none of them is latent")
+            seen = f"all but {layout.labels[missing]!r}"
+            raise ArgumentError("records", seen, "all nodes of the graph", "A dependency graph has no latent nodes.")
         labels = tuple(layout.labels[k] for k in layout.records.tolist())
         place = np.empty(layout.size, dtype=np.int64)
         place[layout.records] = np.arange(layout.size)
@@ -249,7 +250,7 @@ class DependencyGraph(DependenceModel):
         missing = [label for label in records if label not in known]
         if missing or len(place) < len(records) or not records:
             seen = f"no record {missing[0]!r}" if missing else "a record twice, or none"
-            raise ArgumentError("records", seen, "some labels of the records, each once")
+            raise ArgumentError("records", seen, "labels of some records, each once")
         new = np.array([place.get(label, -1) for label in self._labels], dtype=np.int64)[self._edges].reshape(-1, 2)
         kept = np.sort(new[(new >= 0).all(axis=1)], axis=1)
         found = object.__new__(DependencyGraph)

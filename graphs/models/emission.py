@@ -71,7 +71,8 @@ class UnknownEmission(Emission):
 
     def log_likelihood(self, records: Iterable[Any]) -> FloatArray:
         """Refuse: there is no law."""
-        raise ArgumentError("emission", "left out", "a law of the records given the states, for a likelihood")
+        expected = "a law of the records given the states"
+        raise ArgumentError("emission", "nothing", expected, "A likelihood needs one.")
 
     def content(self) -> Mapping[str, Any]:
         """Return nothing."""
@@ -190,7 +191,7 @@ class GaussianEmission(Emission):
         self.deviations = real_array("deviations", deviations, expected)
         for name, array in (("means", self.means), ("deviations", self.deviations)):
             if array.ndim != 1 or not array.size or not np.isfinite(array).all() or array.shape != self.means.shape:
-                raise ArgumentError(name, f"an array of shape {array.shape}: {array.tolist()}", expected)
+                raise ArgumentError(name, f"{array.tolist()} of shape {array.shape}", expected)
             array.flags.writeable = False
         if (self.deviations <= 0).any():
             raise ArgumentError("deviations", repr(float(self.deviations.min())), "positive standard deviations")
@@ -237,7 +238,7 @@ def as_emission(value: Any, states: int | None) -> Emission:
         return UnknownEmission()
     emission = value if isinstance(value, Emission) else CategoricalEmission(value)
     if states is not None and emission.states not in (None, states):
-        raise ArgumentError("emission", f"laws for {emission.states} states", f"one law for each of {states} states")
+        raise ArgumentError("emission", f"laws for {emission.states} states", f"laws for {states} states")
     return emission
 
 
@@ -250,7 +251,7 @@ def real_values(records: Any) -> FloatArray:
         raise ArgumentError("records", f"an array of shape {values.shape}", expected)
     if not np.isfinite(values).all():
         where = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise ArgumentError("records", f"record {where} is {values[where]}", expected)
+        raise ArgumentError("records", f"record {where}, which is {values[where]}", expected)
     return values
 
 

@@ -55,7 +55,8 @@ class Sampler:
             return
         if any(not table.values.all() for table in tables):
             seen = f"factors with zeros, in a network that needs a table of {largest} entries for exact draws"
-            raise ArgumentError("factors", seen, f"at most {EXACT} entries, or no zeros")
+            expected = f"tables without zeros, or a network whose tables have at most {EXACT} entries"
+            raise ArgumentError("factors", seen, expected)
         for v, held in enumerate(potentials.factors_of):
             self._remember(v, [tables[f] for f in held])
 
@@ -167,7 +168,7 @@ class FactorGraph(NetworkModel):
         self._records = np.array([k for k, name in enumerate(self._nodes) if name not in hidden], dtype=np.int64)
         if not len(self._records):
             seen = f"{len(self._nodes)} nodes, {len(hidden)} of them latent"
-            raise ArgumentError("cardinalities", seen, "at least one node that is a record")
+            raise ArgumentError("cardinalities", seen, "the states of at least one node that is a record")
         super().__init__(len(self._records))
         self._sizes = tuple(sizes.values())
         self._factors = [_table(k, factor, self._place, self._sizes) for k, factor in enumerate(factors)]
@@ -231,7 +232,8 @@ class FactorGraph(NetworkModel):
         chosen = [self._node("nodes", name) for name in nodes]
         known = {self._node("given", name): state for name, state in (given or {}).items()}
         if len(set(chosen)) < len(chosen) or known.keys() & set(chosen):
-            raise ArgumentError("nodes", f"{list(nodes)!r} given {dict(given or {})!r}", "each node at most once")
+            seen = f"{list(nodes)!r} given {dict(given or {})!r}"
+            raise ArgumentError("nodes", seen, "different nodes, none of them known")
         p = self._potentials
         slots: dict[int, int] = {}
         for v, state in known.items():
@@ -239,13 +241,13 @@ class FactorGraph(NetworkModel):
             found = np.flatnonzero(p.states[v] == state)
             if not len(found):
                 seen = f"{self._nodes[v]!r} in state {state!r}"
-                raise ArgumentError("given", seen, f"a possible state below {self._sizes[v]}")
+                raise ArgumentError("given", seen, f"possible states, here below {self._sizes[v]}")
             slots[v] = int(found[0])
         tables = [_slice(table, slots) for table in p.tables]
         values = eliminate(tables, chosen, p.sizes, limit).values
         total = float(values.sum())
         if total == 0:
-            raise ArgumentError("given", repr(dict(given or {})), "states of positive probability")
+            raise ArgumentError("given", f"{dict(given or {})!r}, which has none", "states of positive probability")
         law = np.zeros([self._sizes[v] for v in chosen])
         law[np.ix_(*(p.states[v] for v in chosen))] = values / total
         return law
@@ -271,7 +273,7 @@ class FactorGraph(NetworkModel):
         """
         states = math.prod(self._sizes[v] for v in self._records.tolist())
         if states > MOST_STATES:
-            raise ArgumentError("model", f"{states} joint states", f"at most {MOST_STATES}")
+            raise ArgumentError("model", f"one with {states}", f"a model with at most {MOST_STATES} joint states")
         return self.marginal(self.records)
 
     def sample(self, rng: np.random.Generator) -> IntArray:
@@ -499,21 +501,25 @@ def _table(position: int, factor: Factor, place: Mapping[Hashable, int], sizes: 
         names, values = factor
         members = tuple(place[name] for name in names)
     except KeyError as error:
-        raise ArgumentError("factors", f"{where} has the member {error.args[0]!r}", "names of nodes") from None
+        raise ArgumentError(
+            "factors", f"the member {error.args[0]!r} of {where}", "names of nodes and tables"
+        ) from None
     except (TypeError, ValueError):
-        raise ArgumentError("factors", f"{where} is {factor!r:.60}", "pairs of members and a table") from None
+        raise ArgumentError("factors", f"{factor!r:.60} as {where}", "pairs of members and a table") from None
     if len(set(members)) < len(members) or not members:
-        raise ArgumentError("factors", f"{where} has the members {list(names)!r}", "one or more names, none twice")
+        raise ArgumentError("factors", f"the members {list(names)!r} of {where}", "over one or more names, none twice")
     shape = tuple(sizes[v] for v in members)
     array = real_array("factors", values, f"a table of shape {shape} in {where}")
     if array.shape != shape:
         raise ArgumentError(
-            "factors", f"{where} has a table of shape {array.shape}", f"shape {shape} for {list(names)!r}"
+            "factors", f"a table of shape {array.shape} in {where}", f"of shape {shape} for {list(names)!r}"
         )
     if not np.isfinite(array).all() or (array < 0).any():
-        raise ArgumentError("factors", f"{where} has a negative, missing or infinite entry", "weights of at least 0")
+        raise ArgumentError(
+            "factors", f"a negative, missing or infinite entry in {where}", "tables of finite weights >= 0"
+        )
     if not array.any():
-        raise ArgumentError("factors", f"{where} is zero throughout", "a possible state")
+        raise ArgumentError("factors", f"{where}, which is zero throughout", "tables with a possible state")
     return Table.of(members, array)
 
 

@@ -238,7 +238,8 @@ def _log_sum(values: FloatArray) -> FloatArray:
 def _choose(logits: FloatArray, rng: np.random.Generator) -> IntArray:
     """Draw one state per row with probabilities proportional to exp(logits)."""
     if np.isneginf(logits).all(axis=-1).any():
-        raise ArgumentError("potentials", "a node that is left without a possible state", "weights that do not clash")
+        seen = "a node without a possible state"
+        raise ArgumentError("potentials", seen, "weights that allow a state of every node")
     chosen: IntArray = np.argmax(logits + rng.gumbel(size=logits.shape), axis=-1)
     return chosen
 

@@ -232,7 +232,7 @@ class GaussianField(_Copula):
         bad = ~np.isfinite(places).all(axis=1)
         if bad.any():
             seen = f"record {int(np.flatnonzero(bad)[0])} without coordinates"
-            raise ArgumentError("coordinates", seen, f"{expected}: leave out records whose place is missing")
+            raise ArgumentError("coordinates", seen, expected, "Leave out records whose place is missing.")
         if not callable(function):
             raise ArgumentError("function", repr(function), "a function of distances, such as lambda d: np.exp(-d / 2)")
         reach = None if support is None else as_real(support)
@@ -501,7 +501,8 @@ class RestOfField(_Copula):
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """Refuse: the values of the known records are part of the law."""
-        raise ArgumentError("model", self.describe(), "the field itself: what is left is not sampled")
+        advice = "Sample the field itself."
+        raise ArgumentError("model", self.describe(), "a model without known records for sampling", advice)
 
     def describe(self) -> str:
         """Return one line of words about the model."""
@@ -519,7 +520,9 @@ def _read_correlation(value: Any) -> Correlation:
 def _unique(argument: str, labels: list[Hashable]) -> tuple[Hashable, ...] | None:
     """Return labels of records, None for the numbers of the records."""
     if len(set(labels)) < len(labels):
-        raise ArgumentError(argument, "an index with a label that occurs twice", "one label for each record")
+        raise ArgumentError(
+            argument, "an index with a label that occurs twice", "a table with one label for each record"
+        )
     return None if labels == list(range(len(labels))) else tuple(labels)
 
 
@@ -528,11 +531,12 @@ def _labels_of(argument: str, table: Any) -> tuple[Hashable, ...] | None:
     if not (hasattr(table, "columns") and hasattr(table, "index")):
         return None
     rows, columns = table.index.tolist(), table.columns.tolist()
-    expected = f"the same labels for rows and columns, in the same order, each once: {argument}.loc[names, names]"
+    expected = "a table with the same labels for rows and columns, in the same order, each once"
+    advice = f"Pass {argument}.loc[names, names]."
     if len(set(rows)) < len(rows):
-        raise ArgumentError(argument, "a label that occurs twice", expected)
+        raise ArgumentError(argument, "a label that occurs twice", expected, advice)
     if rows != columns:
         same = set(rows) == set(columns)
         seen = "columns in another order than rows" if same else "columns with other labels than rows"
-        raise ArgumentError(argument, seen, expected)
+        raise ArgumentError(argument, seen, expected, advice)
     return _unique(argument, rows)

@@ -181,7 +181,8 @@ class HiddenMarkov(LatentModel):
         found = baum_welch(*sequences, states=states, emission=emission, restarts=restarts, seed=seed)
         if n is None:
             if len(found.lengths) != 1:
-                raise ArgumentError("n", "left out with several sequences", "the number of records of the model")
+                expected = "the number of records of the model"
+                raise ArgumentError("n", "nothing", expected, "Several sequences have no common length.")
             n = found.lengths[0]
         return cls(found.transition, n, emission=found.emission)
 
@@ -285,10 +286,12 @@ class HiddenMarkov(LatentModel):
                [0.05, 0.45]])
         """
         if not isinstance(self._emission, CategoricalEmission):
-            raise ArgumentError("model", self._emission.describe(), "an emission that is a table of probabilities")
+            expected = "a model whose emission is a table of probabilities"
+            raise ArgumentError("model", self._emission.describe(), expected)
         values = self._emission.matrix.shape[1]
         if values**self.n * len(self.initial) > MOST_STATES:
-            raise ArgumentError("model", f"{values}^{self.n} joint values", f"at most {MOST_STATES}")
+            expected = f"a model with at most {MOST_STATES} joint values"
+            raise ArgumentError("model", f"one with {values}^{self.n} joint values", expected)
         table = self.initial[None, :] * self._emission.matrix.T
         for _ in range(self.n - 1):
             table = (table @ self.transition)[..., None, :] * self._emission.matrix.T

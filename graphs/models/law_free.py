@@ -30,11 +30,12 @@ class GroupSizes(DependenceModel):
     def __init__(self, sizes: Mapping[int, int]) -> None:
         if not isinstance(sizes, Mapping) or not sizes:
             seen = "no groups" if isinstance(sizes, Mapping) else f"a {type(sizes).__name__}"
-            raise ArgumentError("sizes", seen, "from each size to the number of groups that have it")
+            raise ArgumentError("sizes", seen, "a mapping from each size to its number of groups")
         for size, number in sizes.items():
             for value in (size, number):
                 if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                    raise ArgumentError("sizes", f"{number!r} groups of {size!r}", "positive whole numbers")
+                    seen = f"{number!r} groups of {size!r}"
+                    raise ArgumentError("sizes", seen, "a mapping of positive whole numbers")
         self._size: IntArray = np.array(sorted(map(int, sizes)), dtype=np.int64)
         self._number: IntArray = np.array([sizes[size] for size in self._size.tolist()], dtype=np.int64)
         super().__init__(sum(int(size) * int(number) for size, number in sizes.items()))

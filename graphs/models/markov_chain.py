@@ -117,17 +117,18 @@ class MarkovChain(DependenceModel):
         self._starts_stationary = False
         if initial is None:
             if self._period != 1:
-                seen = f"left out for a chain that is {self._no_law or f'periodic ({self._period})'}"
-                raise ArgumentError("initial", seen, "the law of the first record (there is no law it settles in)")
+                seen = f"None for a chain that is {self._no_law or f'periodic ({self._period})'}"
+                expected = "the law of the first record"
+                raise ArgumentError("initial", seen, expected, "Such a chain does not converge to a stationary law.")
             if law is None:
-                seen = f"left out for a chain with {self._no_law}"
-                raise ArgumentError("initial", seen, "the law of the first record, or a chain without such states")
+                seen = f"None for a chain with {self._no_law}"
+                raise ArgumentError("initial", seen, "the law of the first record", "Or remove such states.")
             self._initial, self._starts_stationary = law[0], True
         else:
             self._initial = check_probabilities("initial", initial, 1)
             if len(self._initial) != len(self._transition):
                 expected = f"{len(self._transition)} probabilities, one for each state"
-                raise ArgumentError("initial", f"{len(self._initial)} probabilities", expected)
+                raise ArgumentError("initial", f"{len(self._initial)} of them", expected)
             if law is not None and (np.abs(self._initial - law[0]) <= SAME_LAW * law[0]).all():
                 self._initial, self._starts_stationary = law[0], True
         for array in (self._transition, self._initial):
@@ -177,7 +178,8 @@ class MarkovChain(DependenceModel):
         counts, states, longest = chain_states.transition_counts(sequences, smoothing)
         if n is None:
             if len(sequences) != 1:
-                raise ArgumentError("n", "left out with several sequences", "the number of records of the model")
+                expected = "the number of records of the model"
+                raise ArgumentError("n", "nothing", expected, "Several sequences have no common length.")
             n = longest
         return cls(counts / counts.sum(axis=1, keepdims=True), n, initial, states=states)
 
@@ -260,7 +262,7 @@ class MarkovChain(DependenceModel):
         law = self._irreducible()[0]
         if self._period != 1 or not self.is_reversible:
             seen = f"a chain with period {self._period}" if self._period != 1 else "a chain that is not reversible"
-            raise ArgumentError("transition", seen, "an aperiodic, reversible chain, for a spectral gap")
+            raise ArgumentError("transition", seen, "an aperiodic, reversible chain for a spectral gap")
         return spectral_gap(self._transition, law)
 
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
@@ -307,13 +309,14 @@ class MarkovChain(DependenceModel):
         """
         states = len(self._states)
         if states**self.n > MOST_STATES:
-            raise ArgumentError("model", f"{states}^{self.n} joint states", f"at most {MOST_STATES}")
+            expected = f"a model with at most {MOST_STATES} joint states"
+            raise ArgumentError("model", f"one with {states}^{self.n} joint states", expected)
         table, possible = self._initial.copy(), self._initial > 0
         for _ in range(self.n - 1):
             table, possible = table[..., None] * self._transition, possible[..., None] & (self._transition > 0)
         if (table[possible] < LEAST).any():
             seen = "joint states that are possible with a probability below 1e-280"
-            raise ArgumentError("model", seen, "a chain without such rare transitions, for a table of floats")
+            raise ArgumentError("model", seen, "a chain whose joint probabilities floats represent")
         return table
 
     def describe(self) -> str:
@@ -483,7 +486,7 @@ class MarkovChain(DependenceModel):
     def _irreducible(self) -> tuple[FloatArray, float]:
         if self._stationary is None:
             seen = f"a chain with {self._no_law}" if self._period else "a reducible chain"
-            expected = "one without such rare states" if self._period else "an irreducible one, for a stationary law"
+            expected = "a chain without such rare states" if self._period else "an irreducible chain"
             raise ArgumentError("transition", seen, expected)
         return self._stationary
 

@@ -229,7 +229,8 @@ class MarkovField(NetworkModel):
         <FactorGraph: factor graph of 2 records with 1 factors>
         """
         if len(self._layout.edges) > MOST_TABLES:
-            raise ArgumentError("model", f"{len(self._layout.edges)} edges", f"at most {MOST_TABLES}")
+            seen = f"{len(self._layout.edges)} edges"
+            raise ArgumentError("model", seen, f"a field of at most {MOST_TABLES} edges")
         return self._factor_graph
 
     @cached_property
@@ -435,7 +436,8 @@ class MarkovField(NetworkModel):
         check_count("sweeps", sweeps, 4)
         check_count("chains", chains, 2)
         if not self._sampler.has_loops or self._interactions.has_zeros:
-            raise ArgumentError("model", "no loops, or zeros in the weights", "a field that is drawn by Gibbs sampling")
+            seen = "a field with no loops, or zeros in the weights"
+            raise ArgumentError("model", seen, "a field that is drawn by Gibbs sampling")
         return self._sampler.diagnostics(rng, sweeps, chains)
 
     @cached_property

@@ -79,7 +79,7 @@ class MixingSeries(DependenceModel):
             raise ArgumentError("phi", f"{values[outside][0]:.6g} at lag {int(np.argmax(outside)) + 1}", expected)
         factor = as_real(tail)
         if factor is None or not 0 <= factor < 1:
-            raise ArgumentError("tail", repr(tail), "a factor in [0, 1), from one coefficient to the next")
+            raise ArgumentError("tail", repr(tail), "a factor in [0, 1)")
         reach = int(np.count_nonzero(np.minimum.accumulate(values)))
         endless = factor > 0 and reach == len(values)
         self._declare(n, values, factor, None, None if endless else reach)
@@ -120,7 +120,7 @@ class MixingSeries(DependenceModel):
         """
         size = as_real(norm)
         if size is None or not 0 <= size <= 1:
-            raise ArgumentError("norm", repr(norm), "the norm of a kernel on functions with mean 0, a number in [0, 1]")
+            raise ArgumentError("norm", repr(norm), "the norm of a kernel, in [0, 1]")
         model = cls.__new__(cls)
         model._declare(n, np.zeros(0), 0.0, size, None if size else 0)
         return model
@@ -141,8 +141,8 @@ class MixingSeries(DependenceModel):
                 raise RouteUnavailable(method, "no two records are independent of each other", ("best",))
             return self._window._inflation("colouring")
         if (method == "spectral") != (self._norm is not None):
-            declared = "coefficients of uniform mixing are" if self._norm is None else "a contraction in L2 is"
-            raise RouteUnavailable(method, f"{declared} what was declared", ("best",))
+            declared = "coefficients of uniform mixing" if self._norm is None else "a contraction in L2"
+            raise RouteUnavailable(method, f"the series was declared by {declared}", ("best",))
         if self._norm is not None:
             return up((1 + self._norm) / (1 - self._norm), 4) if self._norm < 1 else math.inf
         return block_inflation(*self._steps(), self.n)

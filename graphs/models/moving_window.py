@@ -114,7 +114,7 @@ def reach_of_times(times: Any, length: Any) -> Reach:
 def _among_numbers(values: Any, length: Any, order: IntArray) -> IntArray:
     size = as_real(length)
     if size is None or not 0 <= size < math.inf:
-        raise ArgumentError("length", repr(length), "a finite number, not negative, since times are numbers")
+        raise ArgumentError("length", repr(length), "a finite number, not negative, as the times are numbers")
     numbers = values.astype(np.float64)
     if not np.isfinite(numbers).all():
         record = int(np.flatnonzero(~np.isfinite(numbers))[0])
@@ -132,7 +132,7 @@ def _among_numbers(values: Any, length: Any, order: IntArray) -> IntArray:
 def _among_instants(times: Any, length: Any, order: IntArray) -> IntArray:
     import pandas as pd
 
-    expected = "a time difference (datetime.timedelta, pandas.Timedelta), finite, not negative, since times are dates"
+    expected = "a time difference such as pandas.Timedelta, finite and not negative, as the times are dates"
     if not isinstance(length, datetime.timedelta | np.timedelta64):
         raise ArgumentError("length", repr(length), expected)
     try:
@@ -145,7 +145,8 @@ def _among_instants(times: Any, length: Any, order: IntArray) -> IntArray:
     if not isinstance(index, pd.DatetimeIndex | pd.TimedeltaIndex):
         if not isinstance(index[0], datetime.date):
             seen = f"times of type {type(index[0]).__name__}"
-            raise ArgumentError("times", seen, "numbers, dates or times (pandas.Period: times.to_timestamp())")
+            advice = "Pass times.to_timestamp() of a pandas.PeriodIndex."
+            raise ArgumentError("times", seen, "numbers, dates or times", advice)
         index = pd.DatetimeIndex(pd.to_datetime(list(index), utc=getattr(index[0], "tzinfo", None) is not None))
     unit = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[index.unit]
     places = np.asarray(index.asi8)[order]

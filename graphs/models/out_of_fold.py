@@ -46,13 +46,14 @@ class OutOfFold(DependenceModel):
             columns.append(read("groups", groups, expected))
             if len(columns[0].items) != len(columns[1].items):
                 seen = f"{len(columns[1].items)} labels"
-                raise ArgumentError("groups", seen, f"{len(columns[0].items)}, one for each record")
+                raise ArgumentError("groups", seen, f"{len(columns[0].items)} labels, one for each record")
         aligned = align(columns)
         parts = Groups(aligned[0])
         self._folds, self._sizes = parts.groups, parts.independent_groups()
         super().__init__(parts.n)
         if len(self._sizes) < 2:
-            raise ArgumentError("folds", "one fold", "at least two, so that every record has models fitted without it")
+            advice = "Every record needs a model that was fitted without it."
+            raise ArgumentError("folds", "one fold", "at least two folds", advice)
         self._groups = np.arange(self.n, dtype=np.int64)
         if groups is not None:
             self._groups = Groups(aligned[1]).groups
@@ -61,9 +62,8 @@ class OutOfFold(DependenceModel):
         astray = np.flatnonzero(homes[self._groups] != self._folds)
         if astray.size:
             seen = f"a group with records in two folds (record {int(astray[0])} is one of them)"
-            raise ArgumentError(
-                "groups", seen, "whole groups in one fold; sklearn.model_selection.GroupKFold makes such"
-            )
+            advice = "sklearn.model_selection.GroupKFold makes such folds."
+            raise ArgumentError("groups", seen, "groups that are whole in one fold", advice)
 
     @property
     def folds(self) -> IntArray:
@@ -102,7 +102,8 @@ class OutOfFold(DependenceModel):
 
     def given(self, known: Iterable[Hashable] | Mapping[Any, Any]) -> NoReturn:
         """Refuse: knowledge of a record is knowledge about every model."""
-        raise ArgumentError("known", "records of a cross-validation", "folds of the unknown records alone")
+        advice = "Make folds of the unknown records alone."
+        raise ArgumentError("known", "records of a cross-validation", "empty for out-of-fold values", advice)
 
     def sample(self, rng: np.random.Generator) -> IntArray:
         """Draw one fair coin (0 or 1) for each group: the records, not their out-of-fold values."""

@@ -78,7 +78,8 @@ class Panel(DependenceModel):
     def __init__(self, model: DependenceModel | Callable[[int], DependenceModel], units: int | Sequence[int]) -> None:
         if isinstance(model, DependenceModel):
             if model.n == 1:
-                raise ArgumentError("model", "units of one record", "at least two records (else `Independent(units)`)")
+                expected = "a model of at least two records"
+                raise ArgumentError("model", "units of one record", expected, "Use Independent(units) for one record.")
             self._kinds: list[DependenceModel] = [model]
             self._kind_of: IntArray = np.zeros(check_count("units", units), dtype=np.int64)
         else:
@@ -355,7 +356,8 @@ class Panel(DependenceModel):
         tables = [self._kinds[number].joint() for number in self._kind_of.tolist()]
         states = math.prod(float(table.size) for table in tables)
         if states > MOST_STATES:
-            raise ArgumentError("model", f"{states:.6g} joint states", f"at most {MOST_STATES}")
+            seen = f"one with {states:.6g} joint states"
+            raise ArgumentError("model", seen, f"a model with at most {MOST_STATES} joint states")
         return reduce(np.multiply.outer, tables)
 
     def describe(self) -> str:
@@ -392,10 +394,10 @@ class Panel(DependenceModel):
 def _kinds(family: Any, units: Any) -> tuple[list[DependenceModel], IntArray]:
     """Return the models of the different numbers of records, and which of them each unit has."""
     if not callable(family):
-        expected = "a dependence model of the records of one unit, or a function from their number to it"
+        expected = "a dependence model of one unit, or a function from the number of records to it"
         raise ArgumentError("model", repr(family), expected)
     if np.ndim(units) != 1 or not len(units):
-        raise ArgumentError("units", repr(units), "the number of records of each unit, where model is a function")
+        raise ArgumentError("units", repr(units), "the number of records of each unit, as model is a function")
     lengths = np.array([check_count("units", length) for length in units], dtype=np.int64)
     different, kind_of = np.unique(lengths, return_inverse=True)
     kinds = []

@@ -134,17 +134,18 @@ def check_probabilities(argument: str, value: Any, ndim: int) -> FloatArray:
     --------
     >>> check_probabilities("transition", [[0.5, 0.5], [0.97, 0.0]], 2)
     Traceback (most recent call last):
-    graphs.errors.ArgumentError: transition must be each row must sum to 1; got row 1 sums to 0.97.
+    graphs.errors.ArgumentError: transition must be a table whose rows sum to 1; got row 1, whose sum is 0.97.
     """
     shape = "a square matrix of probabilities" if ndim == 2 else "a vector of probabilities"
     if hasattr(value, "columns") and hasattr(value, "index"):
         rows, columns = list(value.index), list(value.columns)
         if rows != columns and set(rows) == set(columns):
             seen = "a table whose columns are in another order than its rows"
-            raise ArgumentError(argument, seen, f"{argument}[{argument}.index], the columns in the order of the rows")
+            expected = "a table whose columns are in the order of its rows"
+            raise ArgumentError(argument, seen, expected, f"Pass {argument}[{argument}.index].")
     elif hasattr(value, "iloc") and list(value.index) != list(range(len(value))):
-        expected = f"values in the order of the states, without labels: {argument}[states].to_numpy()"
-        raise ArgumentError(argument, "a series with labels of its own", expected)
+        expected, advice = "values in the order of the states, without labels", f"Pass {argument}[states].to_numpy()."
+        raise ArgumentError(argument, "a series with labels of its own", expected, advice)
     array = real_array(argument, value, shape)
     if array.ndim != ndim or array.size == 0 or (ndim == 2 and array.shape[0] != array.shape[1]):
         raise ArgumentError(argument, f"an array of shape {array.shape}", shape)
@@ -177,19 +178,22 @@ def _normalised(argument: str, array: FloatArray, tolerance: float) -> FloatArra
     bad = ~np.isfinite(array) | (array < 0)
     if bad.any():
         where = tuple(int(k) for k in np.argwhere(bad)[0])
-        place = f"entry {where[0] if ndim == 1 else where} is {array[where]:.6g}"
-        raise ArgumentError(argument, place, "finite entries that are not negative")
+        place = f"entry {where[0] if ndim == 1 else where}, which is {array[where]:.6g}"
+        raise ArgumentError(argument, place, "finite probabilities, none of them negative")
     faint = (array > 0) & (array < LEAST_PROBABILITY)
     if faint.any():
         where = tuple(int(k) for k in np.argwhere(faint)[0])
-        place = f"entry {where[0] if ndim == 1 else where} is {array[where]:.6g}"
-        raise ArgumentError(argument, place, "entries that are zero or at least 2.3e-308: write 0, or a larger one")
+        place = f"entry {where[0] if ndim == 1 else where}, which is {array[where]:.6g}"
+        raise ArgumentError(
+            argument, place, "probabilities that are 0 or at least 2.3e-308", "Write 0 for smaller ones."
+        )
     # an exact sum, so that a model is the same on every platform
     sums = np.array([[math.fsum(row)] for row in np.atleast_2d(array).tolist()]).reshape(*array.shape[:-1], 1)
     off = np.abs(sums - 1) > tolerance
     if off.any():
         row = int(np.argwhere(off)[0][0])
-        seen = f"row {row} sums to {float(sums[row, 0]):.10g}" if ndim == 2 else f"sums to {float(sums[0]):.10g}"
-        raise ArgumentError(argument, seen, "each row must sum to 1" if ndim == 2 else "a sum of 1")
+        seen = f"row {row}, whose sum is {float(sums[row, 0]):.10g}" if ndim == 2 else f"the sum {float(sums[0]):.10g}"
+        rows = "a table whose rows sum to 1" if ndim == 2 else "probabilities that sum to 1"
+        raise ArgumentError(argument, seen, rows)
     normalised: FloatArray = array / sums
     return normalised

@@ -222,7 +222,8 @@ def _check_smallness(bucket: list[Table], operands: list[Any], out: list[int], v
     positive = np.einsum(*patterns, out) > 0
     if (np.asarray(values)[positive] < SMALLEST).any():
         seen = f"positive entries whose products fall below {SMALLEST:g} of the largest"
-        raise ArgumentError("factors", seen, "tables whose entries differ less, or zeros in their place")
+        advice = "Write 0 for the smallest entries."
+        raise ArgumentError("factors", seen, "tables whose entries differ less", advice)
 
 
 def _least(values: FloatArray) -> float:

@@ -90,7 +90,7 @@ class Interactions:
             return self.given, self.node_given, 0.0
         if self.too_wide:
             seen = "weights that differ by a factor above exp(600)"
-            raise ArgumentError("potentials", seen, "weaker couplings, where tables are needed")
+            raise ArgumentError("potentials", seen, "weights that differ less, for a route that needs tables")
         largest = max(float(np.abs(logs).max(initial=0.0)) for logs in (self.logs, self.node_logs))
         weights = np.exp(self.logs - self.logs.max(axis=(1, 2), keepdims=True))
         node_weights = np.exp(self.node_logs - self.node_logs.max(axis=1, keepdims=True))
@@ -129,7 +129,7 @@ def _distinct(values: FloatArray, count: int) -> tuple[FloatArray, IntArray]:
 
 def _node_vectors(layout: Layout, argument: str, value: Any, states: int) -> tuple[FloatArray, IntArray]:
     """Return distinct vectors of log-weights, and the one of each node."""
-    expected = f"0, {states} numbers, an array of shape ({layout.size}, {states}), or the name of a node attribute"
+    expected = f"0, {states} finite numbers, ({layout.size}, {states}) of them, or the name of a node attribute"
     given = layout.node_attribute(argument, value) if isinstance(value, str) else layout.by_node(argument, value)
     array = real_array(argument, given, expected)
     if array.ndim == 0 and array == 0:
@@ -137,7 +137,7 @@ def _node_vectors(layout: Layout, argument: str, value: Any, states: int) -> tup
     if array.shape == (states,) and not isinstance(value, str) and not has_labels(value):
         array = array[None, :]
     if array.shape not in ((1, states), (layout.size, states)) or not np.isfinite(array).all():
-        raise ArgumentError(argument, f"an array of shape {array.shape}", f"{expected}, finite")
+        raise ArgumentError(argument, f"an array of shape {array.shape} with missing or infinite numbers", expected)
     kinds = np.arange(layout.size) if len(array) == layout.size else np.zeros(layout.size, dtype=np.int64)
     return array, kinds
 
@@ -170,7 +170,7 @@ def _matrices(layout: Layout, potentials: Any) -> tuple[list[FloatArray], IntArr
         return _shared(layout.edge_attribute("potentials", potentials), np.zeros(count, dtype=np.bool_))
     if isinstance(potentials, Mapping):
         return _shared(*_of_mapping(layout, potentials))
-    expected = "a matrix, one for each edge, a mapping of edges to matrices, or the name of an edge attribute"
+    expected = "a matrix, a matrix for each edge, or the name of an edge attribute"
     array = real_array("potentials", potentials, expected)
     if array.ndim == 2:
         return [_checked("potentials", array, 2)], np.zeros(count, dtype=np.int64)
@@ -181,7 +181,7 @@ def _matrices(layout: Layout, potentials: Any) -> tuple[list[FloatArray], IntArr
 
 def _of_mapping(layout: Layout, potentials: Mapping[Any, Any]) -> tuple[list[Any], Any]:
     """Return a matrix for each edge, and whether its rows belong to the edge's second node."""
-    expected = "one matrix for each edge, rows for the first node of the key"
+    expected = "one matrix for each edge"
     found, turned = [], []
     for first, second in layout.edges.tolist():
         names = layout.labels[first], layout.labels[second]
@@ -217,7 +217,7 @@ def _shared(values: list[Any], turned: Any) -> tuple[list[FloatArray], IntArray]
 
 def _vectors(layout: Layout, value: Any) -> tuple[list[FloatArray], IntArray | None]:
     """Return the distinct vectors of node weights and the one of each node; None for no weights at all."""
-    expected = "a vector, one for each node, a mapping of labels to vectors, or the name of a node attribute"
+    expected = "a vector, a vector for each node, or the name of a node attribute"
     if value is None:
         return [], None
     if has_labels(value):
@@ -267,12 +267,13 @@ def _sizes(
         if len(wrong):
             node = int(nodes[wrong[0]])
             seen = f"{numbers[wrong[0]]} and {sizes[node]} states for the node {layout.labels[node]!r}"
-            raise ArgumentError("potentials", seen, "the same number of states in all potentials of a node")
+            raise ArgumentError("potentials", seen, "tables with the same number of states of a node")
     known = sizes[sizes > 0]
     if (sizes == 0).any():
         common = states if states is not None else int(known[0]) if len(known) and np.ptp(known) == 0 else None
         if common is None:
             where = layout.labels[int(np.argmin(sizes))]
-            raise ArgumentError("states", f"nothing, for the node {where!r} without an edge", "its number of states")
+            seen = f"None for the node {where!r} without an edge"
+            raise ArgumentError("states", seen, "the number of states of a node without an edge")
         sizes[sizes == 0] = common
     return sizes

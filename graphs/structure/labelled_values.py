@@ -76,16 +76,16 @@ def refuse_unordered(argument: str, values: Any, expected: str) -> None:
     --------
     >>> refuse_unordered("labels", {"ann": 1}, "one label for each record")
     Traceback (most recent call last):
-    graphs.errors.ArgumentError: labels must be one label for each record: list(labels.values()) if they are in ...
+    graphs.errors.ArgumentError: labels must be one label for each record; got a mapping (1 key). Pass list(...
     """
     if isinstance(values, Mapping):
         keys = f"{len(values)} key{'s' if len(values) != 1 else ''}"
-        rest = f"list({argument}.values()) if they are in the order of the records"
-        raise ArgumentError(argument, f"a mapping ({keys})", f"{expected}: {rest}")
+        advice = f"Pass list({argument}.values()) if they are in the order of the records."
+        raise ArgumentError(argument, f"a mapping ({keys})", expected, advice)
     if isinstance(values, Set):
-        raise ArgumentError(argument, "a set, which has no order", f"{expected}: a list, in the order of the records")
+        raise ArgumentError(argument, "a set, which has no order", expected, "Pass a list in the order of the records.")
     if hasattr(values, "columns"):
-        raise ArgumentError(argument, "a table with columns", f'{expected}: one of its columns, {argument}["name"]')
+        raise ArgumentError(argument, "a table with columns", expected, f'Pass one of its columns, {argument}["name"].')
 
 
 def in_order(argument: str, values: Any, expected: str) -> list[Any]:
@@ -94,7 +94,7 @@ def in_order(argument: str, values: Any, expected: str) -> list[Any]:
     if isinstance(values, str | bytes):
         raise ArgumentError(argument, f"the text {values!r}", expected)
     if getattr(values, "ndim", 1) != 1:
-        raise ArgumentError(argument, f"an array of shape {values.shape}", f"{expected}: a vector")
+        raise ArgumentError(argument, f"an array of shape {values.shape}", expected, "Pass a vector.")
     try:
         items: list[Any] = values.tolist() if hasattr(values, "tolist") else list(values)
     except TypeError:
@@ -124,12 +124,12 @@ def numbered_labels(argument: str, labels: Iterable[Any]) -> tuple[IntArray, tup
         seen = {label: number for number, label in enumerate(dict.fromkeys(items))}
     except TypeError:
         record, label = next((record, label) for record, label in enumerate(items) if not _can_be_hashed(label))
-        found = f"record {record} has the label {label!r} of type {type(label).__name__}"
-        raise ArgumentError(argument, found, "labels that can be hashed (a vector, not a table)") from None
+        found = f"{label!r} of type {type(label).__name__} for record {record}"
+        raise ArgumentError(argument, found, "a vector of labels that can be hashed") from None
     for label in seen:
         if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label:
             record = next(record for record, other in enumerate(items) if other is label)
-            raise ArgumentError(argument, f"record {record} has no label ({label!r})", expected)
+            raise ArgumentError(argument, f"a missing label of record {record} ({label!r})", expected)
     return np.fromiter(map(seen.__getitem__, items), dtype=np.int64, count=len(items)), tuple(seen)
 
 
@@ -195,7 +195,8 @@ def places_of(argument: str, names: Iterable[Any], labels: Sequence[Hashable] | 
             found.append(place[name])
         except (KeyError, TypeError):
             shown = ", ".join(map(repr, labels[:3]))
-            raise ArgumentError(argument, repr(name), f"names of records ({shown}, ...), see `records`") from None
+            expected = f"names of records ({shown}, ...)"
+            raise ArgumentError(argument, repr(name), expected, "See the model's `records`.") from None
     return found
 
 
@@ -223,9 +224,10 @@ def align(columns: Sequence[Listed], labels: Sequence[Hashable] | None = None) -
         named = [column for column in named if not column.numbered or numbers]
         moved = [column for column in named if column.labels != reference]
     if bare and moved:
-        seen = f"values without labels beside `{moved[0].argument}`, which has labels"
-        expected = f"labels for both (a pandas Series), or for neither: {moved[0].argument}.to_numpy(), by order"
-        raise ArgumentError(bare[0].argument, seen, expected)
+        seen = "values without labels"
+        expected = f"a pandas Series with labels, as `{moved[0].argument}` is"
+        advice = f"Pass {moved[0].argument}.to_numpy() to align both by order."
+        raise ArgumentError(bare[0].argument, seen, expected, advice)
     for column in bare:
         if len(column.items) != len(reference):
             seen = f"{len(column.items)} values for {len(reference)} records"

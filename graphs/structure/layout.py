@@ -43,8 +43,8 @@ class Layout:
     def edge_numbers(self, argument: str, value: Any) -> FloatArray:
         """Return one number per edge: from a number, an array of shape (E,), or the name of an edge attribute."""
         if has_labels(value):
-            seen = f"a {type(value).__name__}, whose labels say nothing of edges"
-            raise ArgumentError(argument, seen, f"numbers in the order of graph.edges: {argument}.to_numpy()")
+            seen = f"a {type(value).__name__}, whose labels do not name edges"
+            raise ArgumentError(argument, seen, "numbers in the order of graph.edges", f"Pass {argument}.to_numpy().")
         return self._numbers(argument, value, len(self.edges), "edge", self.edge_attribute)
 
     def node_numbers(self, argument: str, value: Any) -> FloatArray:
@@ -66,7 +66,8 @@ class Layout:
         found = [data.get(name) for _, _, data in self.graph.edges(data=True)]
         if any(value is None for value in found):
             where = list(self.graph.edges())[[value is None for value in found].index(True)]
-            raise ArgumentError(argument, f"the edge {where!r} without the attribute {name!r}", "one for every edge")
+            seen = f"{name!r}, which the edge {where!r} does not have"
+            raise ArgumentError(argument, seen, "an attribute of every edge")
         return found
 
     def node_attribute(self, argument: str, name: str) -> list[Any]:
@@ -76,7 +77,8 @@ class Layout:
         found = [data.get(name) for _, data in self.graph.nodes(data=True)]
         if any(value is None for value in found):
             where = self.labels[[value is None for value in found].index(True)]
-            raise ArgumentError(argument, f"the node {where!r} without the attribute {name!r}", "one for every node")
+            seen = f"{name!r}, which the node {where!r} does not have"
+            raise ArgumentError(argument, seen, "an attribute of every node")
         return found
 
     def _numbers(self, argument: str, value: Any, count: int, kind: str, attribute: Any) -> FloatArray:
@@ -104,7 +106,8 @@ def read_graph(
         labels, edges = _from_networkx(source)
     loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
     if len(loops):
-        raise ArgumentError("graph", f"the self-loop at {labels[edges[loops[0], 0]]!r}", "edges between two nodes")
+        seen = f"the self-loop at {labels[edges[loops[0], 0]]!r}"
+        raise ArgumentError("graph", seen, "a graph without self-loops")
     flipped = edges[:, 0] > edges[:, 1]
     edges = np.where(flipped[:, None], edges[:, ::-1], edges)
     if parallel == "refuse" and len(edges):
@@ -112,7 +115,8 @@ def read_graph(
         twice = np.flatnonzero(keys[1:] == keys[:-1])
         if len(twice):
             ends = tuple(labels[int(k)] for k in divmod(int(keys[twice[0]]), len(labels)))
-            raise ArgumentError("graph", f"several edges between {ends}", 'single edges, or parallel="multiply"')
+            seen, advice = f"several edges between {ends}", 'Or pass parallel="multiply" to multiply their weights.'
+            raise ArgumentError("graph", seen, "a graph with single edges", advice)
     return Layout(edges, labels, _records(labels, latent, records), source, flipped)
 
 
@@ -143,16 +147,18 @@ def as_networkx(graph: Any) -> nx.Graph[Any]:
         matrix: Any = graph
         square = len(graph.shape) == 2 and graph.shape[0] == graph.shape[1]
         if not square:
-            raise ArgumentError("graph", f"an array of shape {graph.shape}", f"{expected}; a matrix has to be square")
+            raise ArgumentError("graph", f"an array of shape {graph.shape}", expected, "A matrix has to be square.")
         if hasattr(graph, "columns") and list(graph.index) != list(graph.columns):
             seen = "a data frame whose rows and columns have different names"
-            raise ArgumentError("graph", seen, "the same names in the same order")
+            raise ArgumentError("graph", seen, "a data frame with the same names in the same order")
         entries = matrix.data if sparse.issparse(graph) else np.asarray(graph)
         if entries.dtype.kind not in "biuf" or not np.isfinite(entries).all():
-            raise ArgumentError("graph", f"a matrix of type {entries.dtype}", "finite numbers, 0 where no edge is")
+            expected = "a matrix of finite numbers, 0 for no edge"
+            raise ArgumentError("graph", f"a matrix of type {entries.dtype}", expected)
         asymmetric = (matrix != matrix.T).nnz if sparse.issparse(graph) else np.count_nonzero(entries != entries.T)
         if asymmetric:
-            raise ArgumentError("graph", "a matrix that is not symmetric", "a symmetric one: edges have no direction")
+            expected = "a symmetric matrix, as edges have no direction"
+            raise ArgumentError("graph", "a matrix that is not symmetric", expected)
     try:
         return nx.to_networkx_graph(graph, create_using=nx.Graph)
     except (nx.NetworkXError, TypeError, ValueError):
@@ -164,7 +170,7 @@ def _from_networkx(graph: nx.Graph[Any]) -> tuple[Sequence[Hashable], IntArray]:
     if not hasattr(graph, "is_directed") or not hasattr(graph, "edges"):
         raise ArgumentError("graph", f"a {type(graph).__name__}", expected)
     if graph.is_directed():
-        raise ArgumentError("graph", "a directed graph", f"{expected} (a BayesianNetwork takes directed ones)")
+        raise ArgumentError("graph", "a directed graph", expected, "Use BayesianNetwork for directed graphs.")
     labels = list(graph.nodes)
     if not labels:
         raise ArgumentError("graph", "a graph without nodes", expected)
@@ -190,7 +196,8 @@ def _records(labels: Sequence[Hashable], latent: Collection[Hashable], records: 
             raise ArgumentError(argument, f"{unknown[0]!r}, which is no node", "labels of nodes of the graph")
     place = [number[label] for label in chosen]
     if len(set(place)) < len(place) or any(label in hidden for label in chosen):
-        raise ArgumentError("records", "a node that is named twice, or is latent too", "every data node once")
+        seen = "a node that is named twice, or is latent too"
+        raise ArgumentError("records", seen, "different nodes that are not latent")
     if not place:
-        raise ArgumentError("latent", "every node", "at least one node that is a record")
+        raise ArgumentError("latent", "every node", "fewer than all nodes")
     return np.array(place, dtype=np.int64)

@@ -305,16 +305,19 @@ def _merge(tables: Iterable[Table]) -> list[Table]:
                 product = before.values * values
             if ((product < 1e-280) & (before.values > 0) & (values > 0)).any():
                 seen = f"several over the same members whose product falls below 1e-280, at nodes {members}"
-                raise ArgumentError("factors", seen, "one table with entries that differ less, or zeros in their place")
+                expected, advice = "one table whose entries differ less", "Write 0 for the smallest entries."
+                raise ArgumentError("factors", seen, expected, advice)
             values, roundings = product, roundings + before.roundings + 1
         largest = float(values.max())
         if largest == 0:
-            raise ArgumentError("factors", f"no joint state of positive weight, at nodes {members}", "a possible state")
+            seen = f"no joint state of positive weight, at nodes {members}"
+            raise ArgumentError("factors", seen, "tables with a possible joint state")
         scaled = np.ldexp(values, -int(np.frexp(largest)[1]))
         # a smaller float has fewer digits or is 0, so a possible state would be lost
         if ((scaled < LEAST_PROBABILITY) & (values > 0)).any():
             seen = f"positive entries below 2.3e-308 of the largest, at nodes {members}"
-            raise ArgumentError("factors", seen, "tables whose entries differ less, or zeros in their place")
+            advice = "Write 0 for the smallest entries."
+            raise ArgumentError("factors", seen, "tables whose entries differ less", advice)
         found[members] = Table.of(members, scaled, roundings)
     return list(found.values())
 
@@ -339,7 +342,8 @@ def _possible(sizes: Sequence[int], tables: list[Table]) -> list[BoolArray]:
         for axis, node in enumerate(table.members):
             left = inside.any(axis=tuple(k for k in range(inside.ndim) if k != axis))
             if not left.any():
-                raise ArgumentError("factors", f"no joint state of positive weight, at node {node}", "a possible state")
+                seen = f"no joint state of positive weight, at node {node}"
+                raise ArgumentError("factors", seen, "tables with a possible joint state")
             if (masks[node] & ~left).any():
                 masks[node] = masks[node] & left
                 fresh = [p for p in holders[node] if p not in queued]

@@ -15,7 +15,7 @@ from graphs.structure.labelled_values import Listed, refuse_unordered, with_labe
 
 __all__ = ["read_order", "sort_ranks"]
 
-_EXPECTED = "numbers or times, one key for each record to sort by"
+_EXPECTED = "numbers or times, one sort key for each record"
 
 
 def read_order(argument: str, keys: Any) -> Listed:
@@ -40,7 +40,8 @@ def sort_ranks(argument: str, keys: Any) -> IntArray:
         return _ranks(argument, found.asi8, found.isna())
     if hasattr(found, "codes") and hasattr(found, "categories"):
         if not found.ordered:
-            raise ArgumentError(argument, "categories without an order", f"{argument}.cat.as_ordered(), or {_EXPECTED}")
+            advice = f"Pass {argument}.cat.as_ordered() for the order of the categories."
+            raise ArgumentError(argument, "categories without an order", _EXPECTED, advice)
         return _ranks(argument, np.asarray(found.codes), np.asarray(found.codes) < 0)
     try:
         array = np.asarray(found if hasattr(found, "__array__") else list(found))
@@ -77,7 +78,8 @@ def _of_objects(argument: str, keys: list[Any]) -> IntArray:
     kinds = {_kind(key) for key in keys}
     if kinds == {"a time with a time zone", "a time without one"}:
         seen = "times with a time zone and times without one"
-        raise ArgumentError(argument, seen, "a time zone for all (pandas.Timestamp.tz_localize), or for none")
+        expected = "times that all have a time zone, or none"
+        raise ArgumentError(argument, seen, expected, "Use pandas.Timestamp.tz_localize.")
     if len(kinds) > 1:
         raise ArgumentError(argument, f"keys of several kinds ({', '.join(sorted(kinds))})", _EXPECTED)
     if kinds == {"a time with a time zone"}:  # compared as instants: clocks set back repeat an hour
@@ -101,9 +103,10 @@ def _kind(key: Any) -> str:
 
 
 def _missing(argument: str, record: int) -> ArgumentError:
-    return ArgumentError(argument, f"a missing key, of record {record}", "a key for each record")
+    return ArgumentError(argument, f"a missing key, of record {record}", "one key for each record")
 
 
 def _texts(argument: str) -> ArgumentError:
-    expected = f"{_EXPECTED}: pandas.to_datetime({argument}) of dates, pandas.to_numeric({argument}) of numbers"
-    return ArgumentError(argument, "texts, which sort letter by letter ('10' before '9')", expected)
+    seen = "texts, which sort letter by letter ('10' before '9')"
+    advice = f"Pass pandas.to_datetime({argument}) of dates, or pandas.to_numeric({argument}) of numbers."
+    return ArgumentError(argument, seen, _EXPECTED, advice)

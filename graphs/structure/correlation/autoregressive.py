@@ -98,8 +98,8 @@ class ResponseOfSeries:
     @staticmethod
     def _refuse(root: float) -> None:
         seen = f"a series whose largest root is {root:.7g} in modulus"
-        roots = "all roots of z^p - phi_1 z^(p-1) - ... - phi_p at most 0.99999 in modulus"
-        raise ArgumentError("coefficients", seen, f"a stationary series, {roots}: difference the values, or use groups")
+        expected = "a series whose roots of z^p - phi_1 z^(p-1) - ... - phi_p are at most 0.99999 in modulus"
+        raise ArgumentError("coefficients", seen, expected, "Difference the values, or use Groups.")
 
     @cached_property
     def spectral_least(self) -> float:

@@ -66,7 +66,7 @@ class BlockCorrelation(Correlation):
         counts = np.bincount(self._index)
         if counts.min() < counts.max():
             seen = f"records of {counts.min()} to {counts.max()} values"
-            raise ArgumentError("model", seen, "as many values for each record, to be drawn as a table")
+            raise ArgumentError("model", seen, "a model with equally many values for each record, for sampling")
         values, vectors = np.linalg.eigh(self._matrix)
         drawn: FloatArray = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(len(values)))
         return drawn[np.concatenate(self._members)].reshape(self.n, -1)
@@ -90,7 +90,8 @@ class BlockCorrelation(Correlation):
         values, vectors = np.linalg.eigh(own)
         if values[0] < LEAST:
             seen = f"values of record {record} that are functions of each other (eigenvalue {values[0]:.3g})"
-            raise ArgumentError("correlation", seen, "values of a record that are not: leave out one of them")
+            expected = "a matrix in which no value of a record is a function of its others"
+            raise ArgumentError("correlation", seen, expected, "Leave out one of them.")
         root: FloatArray = (vectors / np.sqrt(values)).T
         return root
 

@@ -242,21 +242,24 @@ def read_components(labels: Any, shares: Any, series: Any, coefficients: Any, no
     found = {name: _share("shares", value) for name, value in dict(shares).items()}
     for name in found:
         if name not in groups:
-            raise ArgumentError("shares", f"a share of {name!r}, which has no labels", f"shares of {list(groups)}")
+            seen = f"a share of {name!r}, which has no labels"
+            raise ArgumentError("shares", seen, f"a mapping of {list(groups)}")
     for name in groups:
         if name not in found and name != series:
-            raise ArgumentError("shares", f"none of {name!r}", "a share for each factor that has labels (0 is one)")
+            raise ArgumentError("shares", f"none of {name!r}", "a mapping of every factor with labels", "0 is a share.")
     if (series is None) != (coefficients is None):
         given, missing = ("coefficients", "series") if series is None else ("series", "coefficients")
-        raise ArgumentError(missing, "nothing", f"a value beside `{given}`: both for a series inside units, or neither")
+        advice = "Pass both for a series inside units, or neither."
+        raise ArgumentError(missing, "nothing", f"a value beside {given}=", advice)
     if series is not None and (not isinstance(series, str) or series not in groups):
-        raise ArgumentError("series", repr(series), f"a factor with labels: one of {list(groups)}")
+        raise ArgumentError("series", repr(series), f"one of the factors {list(groups)}")
     if series is None and noise is not None:
-        raise ArgumentError("noise", repr(noise), "nothing: without a series it is what the shares leave")
+        advice = "The noise then has the share that the factors leave."
+        raise ArgumentError("noise", repr(noise), "None without a series", advice)
     of_noise = 0.0 if noise is None else _share("noise", noise)
     total = math.fsum([*found.values(), of_noise])
     if total > 1.0 + SUM_TOLERANCE:
-        raise ArgumentError("shares", f"{total:.10g} in all", "at most 1")
+        raise ArgumentError("shares", f"{total:.10g} in all", "at most 1 in all")
     kept = {name: share for name, share in found.items() if share > 0.0}
     return VarianceComponents(
         tuple(groups[name] for name in kept),
@@ -283,12 +286,13 @@ def _groups_of(labels: Any) -> dict[str, IntArray]:
     groups = {name: numbered_labels("labels", items)[0] for name, items in zip(columns, aligned, strict=True)}
     lengths = {name: len(group) for name, group in groups.items()}
     if len(set(lengths.values())) > 1:
-        raise ArgumentError("labels", f"different numbers of records: {lengths}", "one label of each factor per record")
+        seen = f"different numbers of records: {lengths}"
+        raise ArgumentError("labels", seen, "one label of each factor for each record")
     return groups
 
 
 def _share(argument: str, value: Any) -> float:
     number = as_real(value)
     if number is None or not 0.0 <= number <= 1.0:
-        raise ArgumentError(argument, repr(value), "shares of the variance, from 0 to 1")
+        raise ArgumentError(argument, repr(value), "a share of the variance from 0 to 1")
     return number

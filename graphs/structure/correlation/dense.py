@@ -230,11 +230,11 @@ def check_correlation(argument: str, value: Any) -> FloatArray:
     matrix = real_array(argument, value, "a square matrix of correlations")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise ArgumentError(argument, f"an array of shape {matrix.shape}", "a square matrix of correlations")
-    _refuse(argument, ~np.isfinite(matrix), matrix, "finite numbers: no correlation is missing")
-    _refuse(argument, np.abs(matrix) > 1.0 + TOLERANCE, matrix, "numbers from -1 to 1")
+    _refuse(argument, ~np.isfinite(matrix), matrix, "a matrix of finite numbers")
+    _refuse(argument, np.abs(matrix) > 1.0 + TOLERANCE, matrix, "a matrix of numbers from -1 to 1")
     _refuse(argument, np.abs(matrix - matrix.T) > TOLERANCE, matrix, "a symmetric matrix")
     ones = np.eye(len(matrix), dtype=np.bool_)
-    _refuse(argument, ones & (np.abs(matrix - 1.0) > TOLERANCE), matrix, "ones on the diagonal (covariance / sd / sd)")
+    _refuse(argument, ones & (np.abs(matrix - 1.0) > TOLERANCE), matrix, "a matrix with ones on its diagonal")
     result: FloatArray = np.clip(0.5 * (matrix + matrix.T), -1.0, 1.0)
     np.fill_diagonal(result, 1.0)
     refuse_indefinite(argument, result)
@@ -249,11 +249,11 @@ def refuse_indefinite(argument: str, matrix: FloatArray) -> None:
     if least < -TOLERANCE:
         seen = f"a matrix with the eigenvalue {least:.6g}"
         raise ArgumentError(
-            argument, seen, "a positive semidefinite matrix: no Gaussian values have these correlations"
+            argument, seen, "a positive semidefinite matrix", "No Gaussian values have these correlations."
         )
 
 
 def _refuse(argument: str, bad: Any, matrix: FloatArray, expected: str) -> None:
     if bad.any():
         row, column = (int(k) for k in np.argwhere(bad)[0])
-        raise ArgumentError(argument, f"entry ({row}, {column}) is {matrix[row, column]:.10g}", expected)
+        raise ArgumentError(argument, f"entry ({row}, {column}), which is {matrix[row, column]:.10g}", expected)

@@ -69,7 +69,8 @@ class KernelInBlocks(Correlation):
     def dense(self) -> FloatArray:
         """Refuse."""
         seen = f"a kernel over {self.n} places"
-        raise ArgumentError("model", seen, f"at most {MOST_KEPT} places for samples, or a kernel with a support")
+        expected = f"a kernel with a support, or over at most {MOST_KEPT} places, for sampling"
+        raise ArgumentError("model", seen, expected)
 
     def _sums(self, function: Function, vector: FloatArray) -> FloatArray:
         """Return absolute correlations times a positive vector, rounded up."""
@@ -90,7 +91,8 @@ def kernel_correlation(coordinates: FloatArray, function: Function, support: flo
         ended = check_sparse("function", _within(coordinates, function, support))
         return SparseCorrelation(ended, {**origin_of(coordinates, function), "support": support})
     if n > MOST_PLACES:
-        raise ArgumentError("coordinates", f"{n} places", f"at most {MOST_PLACES}, or a function that ends (support=)")
+        advice = "Pass support= for a function that is zero from some distance on."
+        raise ArgumentError("coordinates", f"{n} places", f"at most {MOST_PLACES} places", advice)
     if n > MOST_KEPT:
         return KernelInBlocks(coordinates, function)
     matrix = correlations(coordinates, coordinates, function)
@@ -119,7 +121,7 @@ def correlations(first: FloatArray, second: FloatArray, function: Function) -> F
 
 def checked(function: Function, distances: FloatArray) -> FloatArray:
     """Return the checked function of distances."""
-    expected = "correlations from -1 to 1, one for each distance, 1 at the distance 0"
+    expected = "a correlation from -1 to 1 for each distance, with 1 at the distance 0"
     try:
         found = np.array(function(distances), dtype=np.float64)
         at_zero = float(np.asarray(function(np.zeros(1)), dtype=np.float64).ravel()[0])
@@ -148,7 +150,7 @@ def _within(coordinates: FloatArray, function: Function, support: float) -> Any:
     beyond = checked(function, np.linspace(support, 10.0 * support, 1001)[1:])
     if beyond.any():
         seen = f"correlations beyond the distance {support:.6g}"
-        raise ArgumentError("support", seen, "the distance at which the function ends, zero from there on")
+        raise ArgumentError("support", seen, "a distance from which on the function is zero")
     values = checked(function, distances)
     matrix: Any = coo_array((values, (first, second)), shape=(n, n))
     return matrix + matrix.T + eye_array(n)

@@ -160,9 +160,10 @@ def check_sparse(argument: str, value: Any) -> Any:
     matrix.sum_duplicates()
     data = matrix.data
     if not np.isfinite(data).all():
-        raise ArgumentError(argument, repr(float(data[~np.isfinite(data)][0])), "finite numbers")
+        raise ArgumentError(argument, repr(float(data[~np.isfinite(data)][0])), "a matrix of finite numbers")
     if (np.abs(data) > 1.0 + TOLERANCE).any():
-        raise ArgumentError(argument, repr(float(data[np.abs(data) > 1.0 + TOLERANCE][0])), "numbers from -1 to 1")
+        beyond = float(data[np.abs(data) > 1.0 + TOLERANCE][0])
+        raise ArgumentError(argument, repr(beyond), "a matrix of numbers from -1 to 1")
     off = abs(matrix - matrix.T)
     if off.nnz and off.max() > TOLERANCE:
         row, column = (int(k[int(np.argmax(off.tocoo().data))]) for k in off.tocoo().coords)
@@ -172,7 +173,8 @@ def check_sparse(argument: str, value: Any) -> Any:
     diagonal = matrix.diagonal()
     if (np.abs(diagonal - 1.0) > TOLERANCE).any():
         place = int(np.flatnonzero(np.abs(diagonal - 1.0) > TOLERANCE)[0])
-        raise ArgumentError(argument, f"entry ({place}, {place}) is {diagonal[place]:.10g}", "ones on the diagonal")
+        seen = f"entry ({place}, {place}), which is {diagonal[place]:.10g}"
+        raise ArgumentError(argument, seen, "a matrix with ones on its diagonal")
     half = 0.5 * (matrix + matrix.T)
     half.setdiag(0.0)
     result: Any = csr_array(half + eye_array(half.shape[0]))
@@ -193,7 +195,7 @@ def _refuse_indefinite_sparse(argument: str, matrix: Any) -> None:
         refuse_indefinite(argument, matrix.toarray())
         return
     seen = "a matrix with a negative eigenvalue"
-    expected = "a positive semidefinite matrix: no Gaussian values have these correlations"
+    expected, advice = "a positive semidefinite matrix", "No Gaussian values have these correlations."
     order = reverse_cuthill_mckee(matrix, symmetric_mode=True)
     entries = matrix[order][:, order].tocoo()
     width = int(np.abs(entries.row - entries.col).max())
@@ -205,11 +207,11 @@ def _refuse_indefinite_sparse(argument: str, matrix: Any) -> None:
         try:
             cholesky_banded(band, lower=True)
         except LinAlgError:
-            raise ArgumentError(argument, seen, expected) from None
+            raise ArgumentError(argument, seen, expected, advice) from None
         return
     least = _least_seen(matrix)
     if least < -1e-6:
-        raise ArgumentError(argument, f"a matrix with an eigenvalue of at most {least:.6g}", expected)
+        raise ArgumentError(argument, f"a matrix with an eigenvalue of at most {least:.6g}", expected, advice)
 
 
 def _least_seen(matrix: Any) -> float:
