@@ -3,7 +3,7 @@
 ::
 
     ArgumentError (ValueError)      an argument that cannot be used
-    ├── RouteUnavailable            a route that a model does not have, and what to use instead
+    ├── RouteUnavailable            a route that a model does not have, with alternatives
     └── TooWide                     a network whose exact tables would be too large
 """
 
@@ -66,7 +66,7 @@ class RouteUnavailable(ArgumentError):
     Parameters
     ----------
     method : str
-        The route that was asked for.
+        The requested route.
     reason : str
         Why it does not apply.
     alternatives : sequence of str
@@ -91,7 +91,10 @@ class RouteUnavailable(ArgumentError):
         self.method = method
         self.reason = reason
         self.alternatives = tuple(alternatives)
-        hint = f"one of {', '.join(map(repr, self.alternatives))}" if self.alternatives else "another model"
+        if len(self.alternatives) > 1:
+            hint = f"one of {', '.join(map(repr, self.alternatives))}"
+        else:
+            hint = repr(self.alternatives[0]) if self.alternatives else "that of another model"
         super().__init__("method", f"{method!r}, which is not available: {reason}", hint)
 
     def __reduce__(self) -> tuple[type[RouteUnavailable], tuple[str, str, tuple[str, ...]]]:  # type: ignore[override]
@@ -104,9 +107,9 @@ class TooWide(ArgumentError):
     Parameters
     ----------
     entries : int
-        Entries of the largest table that is needed.
+        Entries of the largest table needed.
     limit : int
-        Most entries allowed.
+        Largest number of entries allowed.
 
     Attributes
     ----------

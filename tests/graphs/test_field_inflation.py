@@ -188,7 +188,7 @@ def test_dependency_graph_leakage() -> None:
         model.leakage(0.1, "quilt")
     with pytest.raises(RouteUnavailable, match="means"):
         model.variance_inflation("colouring", bounded_differences=True)
-    with pytest.raises(ArgumentError, match="every node"):
+    with pytest.raises(ArgumentError, match="all nodes of the graph"):
         DependencyGraph(nx.path_graph(3), records=[0, 1])
     alone = DependencyGraph(([], 3))
     assert alone.leakage([0.1, 0.2, 0.3], "quilt").tolist() == [0.1, 0.2, 0.3]

@@ -241,7 +241,7 @@ def test_chains_of_graphs() -> None:
     [
         (nx.cycle_graph(4), {"transition": [[0.9, 0.1], [0.2, 0.8]]}, "that is no path"),
         (nx.star_graph(3), {"transition": [[0.9, 0.1], [0.2, 0.8]]}, "that is no path"),
-        (nx.path_graph(4), {"transition": [[0.9, 0.1], [0.2, 0.8]], "n": 5}, "4 nodes of the path"),
+        (nx.path_graph(4), {"transition": [[0.9, 0.1], [0.2, 0.8]], "n": 5}, r"nodes of the path \(4\)"),
         (nx.Graph([("b", "a"), ("b", "c")]), {"transition": [[0.9, 0.1], [0.2, 0.8]]}, "'c' after 'a'"),
         (nx.DiGraph([(0, 1)]), {"n": 5}, "without a step out of it"),
         (nx.DiGraph([(0, 1, {"weight": -1.0}), (1, 0, {})]), {"n": 5}, "negative"),

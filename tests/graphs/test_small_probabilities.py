@@ -152,11 +152,9 @@ def test_worst_function_of_a_nearly_absorbing_chain() -> None:
 
 @for_each("matrix", [[[0.5, 0.5], [1e-310, 1.0]], [[0.5, 0.5], [5e-324, 1.0]]])
 def test_subnormal_probabilities_are_refused(matrix: list[list[float]]) -> None:
-    with pytest.raises(
-        ArgumentError, match=r"transition must be entries that are zero or at least 2.3e-308: write 0, or a larger one"
-    ):
+    with pytest.raises(ArgumentError, match=r"transition must be probabilities that are 0 or at least 2.3e-308"):
         MarkovChain(matrix, 2)
-    with pytest.raises(ArgumentError, match=r"initial must be .*; got entry 0 is"):
+    with pytest.raises(ArgumentError, match=r"initial must be .*; got entry 0, which is"):
         MarkovChain([[0.5, 0.5], [0.5, 0.5]], 2, matrix[1])
     with pytest.raises(ArgumentError, match=r"emission must be .*; got entry"):
         HiddenMarkov([[0.5, 0.5], [0.5, 0.5]], 2, emission=matrix)
@@ -165,9 +163,7 @@ def test_subnormal_probabilities_are_refused(matrix: list[list[float]]) -> None:
 @pytest.mark.slow
 @for_each("matrix", [RARE, UNSEEN, [[0.5, 0.5], [1e-300, 1.0]]])
 def test_stationary_laws_out_of_range(matrix: list[list[float]]) -> None:
-    with pytest.raises(
-        ArgumentError, match="left out for a chain with a stationary law with probabilities below 1e-280"
-    ):
+    with pytest.raises(ArgumentError, match="None for a chain with a stationary law with probabilities below 1e-280"):
         MarkovChain(matrix, 2)
     states = len(matrix)
     model = MarkovChain(matrix, 3, np.full(states, 1 / states))

@@ -240,13 +240,13 @@ def test_categories_on_a_graph() -> None:
         (([1, 2],), {"order": True}, "fewer than three"),
         ((5,), {"order": True}, "one value for each record"),
         (([1, 1, 1],), {"order": True}, "same value"),
-        (([1, 2, np.nan],), {"order": True}, "record 2 is nan"),
+        (([1, 2, np.nan],), {"order": True}, "record 2, which is nan"),
         ((["a", "b", None],), {"order": True}, "missing"),
         ((np.eye(3),), {"order": True}, "shape"),
-        (([1, 2, 3],), {}, "none of them"),
+        (([1, 2, 3],), {}, "order is missing"),
         (([1, 2, 3],), {"order": [1, 2]}, "2 values for 3 records"),
         (([1, 2, 3],), {"order": [1, 2, np.nan]}, "missing key"),
-        (([1, 2, 3],), {"order": [[1], [2], [3]]}, "one key"),
+        (([1, 2, 3],), {"order": [[1], [2], [3]]}, "one sort key"),
         (([1, 2, 3],), {"groups": [0, 0]}, "2 values for 3 records"),
         (([1, 2, 3],), {"groups": [0, 0, 0]}, "one group only"),
         (([1, 2, 3],), {"groups": [0, 1, 2]}, "groups of one record"),
@@ -309,7 +309,7 @@ def test_labels_of_a_field() -> None:
     assert by_list.fingerprint() == by_mapping.fingerprint()
     assert by_list.fingerprint() == fit_ising(path, pd.Series({"z": "b", "y": "b", "x": "a"})).fingerprint()
     for labels, match in (
-        (["a", "a", "a"], "1 different"),
+        (["a", "a", "a"], "two different labels; got 1"),
         (["a", "b"], "2 values for 3"),
         ({"x": "a"}, "nothing for the record"),
         ("club", "nothing for the record"),

@@ -97,10 +97,10 @@ def test_bic_counts_parameters() -> None:
 @for_each(
     ("arguments", "options", "match"),
     [
-        ((), {}, "sequences must be .*; got none"),
+        ((), {}, "sequences is missing"),
         (([1.0],), {}, "different values"),
         (([1.0, 2.0], [1.0]), {}, "fewer than two"),
-        (([1.0, np.nan],), {}, "record 1 is nan"),
+        (([1.0, np.nan],), {}, "record 1, which is nan"),
         (([1.0, 2.0],), {"states": 3}, "states must be .*; got 3"),
         (([1.0, 2.0],), {"states": 0}, "states must be .*; got 0"),
         (([1.0, 2.0],), {"restarts": 0}, "restarts must be .*; got 0"),

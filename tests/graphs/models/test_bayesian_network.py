@@ -32,7 +32,7 @@ PAIR: nx.DiGraph[str] = nx.DiGraph([("a", "b")])
         (PAIR, {"a": [0.5, 0.5], "b": [[1, 0], [0.5, 0.4]]}, "sum to 0.9"),
         (PAIR, {"a": [1.5, -0.5], "b": [[1, 0], [0, 1]]}, "negative"),
         (PAIR, {"a": [0.5, np.nan], "b": [[1, 0], [0, 1]]}, "missing"),
-        (PAIR, {"a": [0.5, 0.5], "b": (("c",), [[1, 0], [0, 1]])}, "those of the graph"),
+        (PAIR, {"a": [0.5, 0.5], "b": (("c",), [[1, 0], [0, 1]])}, "the parents of the graph"),
     ],
 )
 def test_refusals(digraph: Any, cpds: Any, words: str) -> None:
@@ -207,7 +207,7 @@ def test_a_raw_table_with_the_node_first_is_named() -> None:
         BayesianNetwork(graph, {"a": [0.5, 0.5], "b": [0.5, 0.5], "c": flat})
     with pytest.raises(ArgumentError, match="with the node first as in pgmpy"):
         BayesianNetwork(nx.DiGraph([(0, 1)]), {0: [0.5, 0.5], 1: [[0.9, 0.4], [0.1, 0.6]]})
-    with pytest.raises(ArgumentError, match="a pgmpy network has its own"):
+    with pytest.raises(ArgumentError, match="Only a pgmpy network has tables of its own"):
         BayesianNetwork(graph)
     with pytest.raises(ArgumentError, match=r"list of pgmpy\.TabularCPD"):
         BayesianNetwork(graph, [1, 2, 3])

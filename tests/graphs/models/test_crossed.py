@@ -315,11 +315,14 @@ def test_corners() -> None:
     [
         (lambda: Crossed([], []), "users is missing"),
         (lambda: Crossed([1, 2], [1]), "items must be 2.*; got 1 labels"),
-        (lambda: Crossed([1, None], [1, 2]), "users must be .*; got record 1 has no label"),
-        (lambda: Crossed([1, 2], [float("nan"), 2]), "items must be .*; got record 0 has no label"),
-        (lambda: Crossed([1, 2], pd.Series([pd.NaT, pd.NaT])), "items must be .*; got record 0 has no label"),
+        (lambda: Crossed([1, None], [1, 2]), "users must be .*; got a missing label of record 1"),
+        (lambda: Crossed([1, 2], [float("nan"), 2]), "items must be .*; got a missing label of record 0"),
+        (lambda: Crossed([1, 2], pd.Series([pd.NaT, pd.NaT])), "items must be .*; got a missing label of record 0"),
         (lambda: Crossed("ab", [1, 2]), "users must be .*; got the text 'ab'"),
-        (lambda: Crossed(np.array([[1], [2]]).tolist(), [1, 2]), r"users must be .*; got record 0 has the label \[1\]"),
+        (
+            lambda: Crossed(np.array([[1], [2]]).tolist(), [1, 2]),
+            r"users must be .*; got \[1\] of type list for record 0",
+        ),
         (lambda: Crossed({1: 2}, [1]), "users must be .*; got a mapping"),
         (lambda: Crossed(pd.DataFrame({"u": [1]}), [1]), "users must be .*; got a table with columns"),
         (lambda: Crossed([1], [1], 1.5), "user_effect must be a total variation distance.*; got 1.5"),

@@ -314,10 +314,10 @@ def test_labels_of_a_table_name_the_records_and_series_of_labels_are_aligned() -
     [
         (({"a": [0, 1]}, {"a": 1.2}), "from 0 to 1"),
         (({"a": [0, 1], "b": [0, 1]}, {"a": 0.7, "b": 0.7}), "1.4 in all"),
-        (({"a": [0, 1]}, {"a": 0.2, "b": 0.2}), "has no labels"),
+        (({"a": [0, 1]}, {"a": 0.2, "b": 0.2}), "has missing labels"),
         (({"a": [0, 1], "b": [0, 1]}, {"a": 0.2}), "none of 'b'"),
         (({"a": [0, 1], "b": [0, 1, 2]}, {"a": 0.2, "b": 0.2}), "different numbers"),
-        (({"a": [0, None]}, {"a": 0.2}), "no label"),
+        (({"a": [0, None]}, {"a": 0.2}), "missing label"),
         (({}, {}), "no factor"),
         (([0, 1], {"a": 0.2}), "labels"),
         (({"a": [0, 1]}, [0.2]), "shares"),
@@ -333,9 +333,9 @@ def test_components_that_do_not_match_are_refused(arguments: tuple[Any, Any], me
     [
         ({"series": "a"}, "coefficients"),
         ({"coefficients": 0.5}, "series"),
-        ({"series": "b", "coefficients": 0.5}, "factor with labels"),
+        ({"series": "b", "coefficients": 0.5}, "one of the factors"),
         ({"noise": 0.5}, "without a series"),
-        ({"series": "a", "coefficients": 1.0}, "stationary"),
+        ({"series": "a", "coefficients": 1.0}, "largest root is 1"),
         ({"series": "a", "coefficients": 0.5, "noise": -0.1}, "noise"),
     ],
 )
@@ -468,7 +468,7 @@ def test_known_records_leave_other_units_as_they_are() -> None:
     assert rest.variance_inflation() == pytest.approx((180 * inside + 19**2) / 199, rel=1e-9)
     assert rest.effective_records() == pytest.approx(199 / 19)
     assert rest.leakage(0.1).round(9).tolist() == [1.9] * 19 + [2.0] * 180
-    with pytest.raises(ArgumentError, match="not sampled"):
+    with pytest.raises(ArgumentError, match="without known records for sampling"):
         model.given([0])._rest.sample(np.random.default_rng(0))  # type: ignore[union-attr]
 
 

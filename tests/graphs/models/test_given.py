@@ -169,7 +169,7 @@ def test_samples_follow_the_conditional_law(wrong: bool) -> None:
         (lambda: MarkovChain(TWO, 3).given([3]), "records from 0 to 2"),
         (lambda: MarkovChain(TWO, 3).given([-1]), "known must be .*; got -1"),
         (lambda: MarkovChain(TWO, 3).given([0, 0]), "named twice"),
-        (lambda: MarkovChain(TWO, 3).given([0, 1, 2]), "at least one record"),
+        (lambda: MarkovChain(TWO, 3).given([0, 1, 2]), "fewer than all records"),
         (lambda: MarkovChain(TWO, 3).given(1), "numbers of records"),  # type: ignore[arg-type]
         (lambda: MarkovChain(TWO, 3).given([0]).sample(np.random.default_rng(0)), "without their states"),
         (lambda: MarkovChain(TWO, 3).given([0]).given({0: 1}), "states of 1 of 2"),

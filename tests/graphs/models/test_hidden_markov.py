@@ -365,9 +365,9 @@ def test_fingerprints_tell_models_apart() -> None:
 @for_each(
     ("make", "match"),
     [
-        (lambda: HiddenMarkov([[0.9, 0.2], [0.2, 0.8]], 5), "row 0 sums to"),
+        (lambda: HiddenMarkov([[0.9, 0.2], [0.2, 0.8]], 5), "row 0, whose sum is"),
         (lambda: HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], 0), "n must be .*; got 0"),
-        (lambda: HiddenMarkov([[1, 0], [0, 1]], 5), "initial must be .*; got left out"),
+        (lambda: HiddenMarkov([[1, 0], [0, 1]], 5), "initial must be .*; got None"),
         (lambda: HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], 5, emission=[[1.0]]), "laws for 1 states"),
         (
             lambda: HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], 5, emission=[[0.5, 0.6], [1, 0]]),
@@ -378,19 +378,19 @@ def test_fingerprints_tell_models_apart() -> None:
         (lambda: GaussianEmission([0, np.nan], [1, 1]), "means"),
         (lambda: GaussianEmission([0, 1], [1]), "deviations"),
         (lambda: HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], 5).joint(), "records of any type"),
-        (lambda: HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], 5).posterior([1]), "emission must be .*; got left out"),
+        (lambda: HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], 5).posterior([1]), "emission is missing"),
         (lambda: HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], 5, emission=np.eye(2)).posterior([0, 3]), "value 3"),
         (lambda: HiddenMarkov([[1, 0], [0, 1]], 2, [1, 0], np.eye(2)).posterior([0, 1]), "impossible"),
         (lambda: HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], 40, emission=np.eye(2)).joint(), "joint values"),
         (lambda: Communities([]), "labels is missing"),
-        (lambda: Communities(["a", None]), "no label"),
+        (lambda: Communities(["a", None]), "missing label"),
         (lambda: Communities(list("ab"), MarkovChain([[0.9, 0.1], [0.2, 0.8]], 3)), "3 states for 2 communities"),
         (lambda: Communities(list("ab"), Independent(2), prior=[0.5, 0.5]), "prior"),
         (lambda: Communities(list("ab"), emission=np.eye(2), prior=[1.0]), "prior"),
-        (lambda: Communities(list("ab"), communities=list("a")), "no 'b'"),
-        (lambda: Communities(list("ab"), communities=list("aab")), "each community once"),
+        (lambda: Communities(list("ab"), communities=list("a")), "without 'b'"),
+        (lambda: Communities(list("ab"), communities=list("aab")), "different names"),
         (lambda: Communities(list("ab")).joint(), "records of any type"),
-        (lambda: Communities(list("ab"), MarkovChain(WALK, 2), np.eye(2)).joint(), "2 states for each community"),
+        (lambda: Communities(list("ab"), MarkovChain(WALK, 2), np.eye(2)).joint(), "a model with 2 states"),
     ],
 )
 def test_refusals(make: Any, match: str) -> None:

@@ -141,20 +141,20 @@ def test_fit_recovers_a_chain() -> None:
 @for_each(
     ("sequences", "options", "message"),
     [
-        ((), {}, "sequences must be .*; got none"),
+        ((), {}, "sequences is missing"),
         (("a",), {}, "fewer than two records"),
-        ((3,), {}, "sequences must be .*; got sequence 0 is 3"),
-        (("ab",), {}, "'b' is never followed"),
-        (("abab", "ba"), {}, "n must be .*; got left out with several sequences"),
-        (([1, math.nan, 1],), {}, "record 1 of sequence 0 is missing"),
-        ((["a", None, "a"],), {}, "record 1 of sequence 0 is missing"),
-        (([[1], [2]],), {}, "is of type list"),
+        ((3,), {}, "sequences must be .*; got 3 as sequence 0"),
+        (("ab",), {}, "'b', which is never followed"),
+        (("abab", "ba"), {}, "n is missing: pass the number of records of the model"),
+        (([1, math.nan, 1],), {}, "record 1 of sequence 0, which is missing"),
+        ((["a", None, "a"],), {}, "record 1 of sequence 0, which is missing"),
+        (([[1], [2]],), {}, "of type list"),
         (("abab",), {"smoothing": -1}, "smoothing must be .*; got -1"),
         (("abab",), {"smoothing": math.nan}, "smoothing must be .*; got nan"),
         (("abab",), {"smoothing": math.inf}, "smoothing must be .*; got inf"),
         (("abab",), {"smoothing": True}, "smoothing must be .*; got True"),
         (("abab",), {"n": 0}, "n must be .*; got 0"),
-        (("abab",), {}, "initial must be .*; got left out for a chain that is periodic"),
+        (("abab",), {}, "initial must be .*; got None for a chain that is periodic"),
     ],
 )
 def test_fit_refuses(sequences: tuple[Any, ...], options: dict[str, Any], message: str) -> None:
@@ -165,8 +165,13 @@ def test_fit_refuses(sequences: tuple[Any, ...], options: dict[str, Any], messag
 @for_each(
     ("matrix", "n", "initial", "message"),
     [
-        ([[0.9, 0.1], [0.2, 0.77]], 5, None, "transition must be each row must sum to 1; got row 1 sums to 0.97"),
-        ([[1.1, -0.1], [0.2, 0.8]], 5, None, r"transition must be .*; got entry \(0, 1\) is -0\.1"),
+        (
+            [[0.9, 0.1], [0.2, 0.77]],
+            5,
+            None,
+            "transition must be a table whose rows sum to 1; got row 1, whose sum is 0.97",
+        ),
+        ([[1.1, -0.1], [0.2, 0.8]], 5, None, r"transition must be .*; got entry \(0, 1\), which is -0\.1"),
         ([[math.nan, 1.0], [0.2, 0.8]], 5, None, "transition must be .*; got entry"),
         ([[math.inf, 1.0], [0.2, 0.8]], 5, None, "transition must be .*; got entry"),
         ([[0.5, 0.5]], 5, None, r"transition must be .*; got an array of shape \(1, 2\)"),
@@ -179,11 +184,11 @@ def test_fit_refuses(sequences: tuple[Any, ...], options: dict[str, Any], messag
         (MATRIX, 0, None, "n must be an integer of at least 1; got 0"),
         (MATRIX, 2.5, None, "n must be .*; got 2.5"),
         (MATRIX, True, None, "n must be .*; got True"),
-        (MATRIX, 5, [0.5, 0.6], "initial must be .*; got sums to 1.1"),
-        (MATRIX, 5, [1.0], "initial must be 2 probabilities.*; got 1 probabilities"),
-        (MATRIX, 5, [-0.5, 1.5], "initial must be .*; got entry 0 is -0.5"),
-        ([[0.0, 1.0], [1.0, 0.0]], 5, None, r"initial must be .*; got left out for a chain that is periodic \(2\)"),
-        ([[0.5, 0.5], [0.0, 1.0]], 5, None, "initial must be .*; got left out for a chain that is reducible"),
+        (MATRIX, 5, [0.5, 0.6], "initial must be .*; got the sum 1.1"),
+        (MATRIX, 5, [1.0], "initial must be 2 probabilities.*; got 1 of them"),
+        (MATRIX, 5, [-0.5, 1.5], "initial must be .*; got entry 0, which is -0.5"),
+        ([[0.0, 1.0], [1.0, 0.0]], 5, None, r"initial must be .*; got None for a chain that is periodic \(2\)"),
+        ([[0.5, 0.5], [0.0, 1.0]], 5, None, "initial must be .*; got None for a chain that is reducible"),
     ],
 )
 def test_refuses(matrix: Any, n: Any, initial: Any, message: str) -> None:
@@ -269,7 +274,7 @@ def test_a_first_law_with_labels_is_refused_and_the_call_that_is_named_works() -
     matrix = [[0.9, 0.1], [0.2, 0.8]]
     with pytest.raises(
         ArgumentError,
-        match=r"initial must be values in the order of the states, without labels: initial\[states\]\.to_numpy",
+        match=r"initial must be values in the order of the states, without labels; .*Pass initial\[states\]\.to_numpy",
     ):
         MarkovChain(matrix, 5, initial=law, states=["dry", "wet"])
     chain = MarkovChain(matrix, 5, initial=law[["dry", "wet"]].to_numpy(), states=["dry", "wet"])
@@ -284,7 +289,7 @@ def test_a_table_whose_columns_are_in_another_order_than_its_rows_is_refused(kin
     rows = [[0.98, 0.01, 0.01], [0.02, 0.49, 0.49], [0.02, 0.49, 0.49]]
     law = pd.DataFrame(rows, index=list("abc"), columns=list("abc"))
     turned = law[["b", "c", "a"]]
-    with pytest.raises(ArgumentError, match=r"another order than its rows; .*transition\[transition\.index\]"):
+    with pytest.raises(ArgumentError, match=r"another order than its rows\. Pass transition\[transition\.index\]"):
         kind(turned, 1000)
     expected = kind(rows, 1000).variance_inflation()
     for table in (law, turned[turned.index], law.reset_index(drop=True)):
@@ -299,9 +304,9 @@ def test_a_transition_in_single_precision_is_normalised() -> None:
         np.testing.assert_allclose(single.transition, exact, atol=1e-7)
         np.testing.assert_allclose(single.transition.sum(axis=1), 1.0, rtol=1e-15)
     short = np.array([[0.9, 0.1], [0.2, 0.7999]], dtype=np.float32)  # off by far more than rounding
-    with pytest.raises(ArgumentError, match=r"row 1 sums to 0\.9998999"):
+    with pytest.raises(ArgumentError, match=r"row 1, whose sum is 0\.9998999"):
         MarkovChain(short, n=10)
-    with pytest.raises(ArgumentError, match="row 0 sums to"):  # doubles are held to their own precision
+    with pytest.raises(ArgumentError, match="row 0, whose sum is"):  # doubles are held to their own precision
         MarkovChain(np.array([[0.9, 0.1], [0.2, 0.8]], dtype=np.float32).astype(float), n=10)
 
 

@@ -62,7 +62,7 @@ def test_different_numbers_of_states_and_isolated_nodes() -> None:
     graph: nx.Graph[Any] = nx.Graph([(0, 1), (1, 2)])
     graph.add_node(3)
     tables = {(0, 1): np.ones((2, 3)), (1, 2): np.arange(1.0, 13).reshape(3, 4)}
-    with pytest.raises(ArgumentError, match=r"states must be .*; got nothing, for the node 3"):
+    with pytest.raises(ArgumentError, match=r"states must be .*; got None for the node 3"):
         MarkovField(graph, tables)
     model = MarkovField(graph, tables, states=5)
     assert model.joint().shape == (2, 3, 4, 5)
@@ -192,12 +192,12 @@ PATH = nx.path_graph(3)
         (lambda: MarkovField(PATH, {(0, 1): np.ones((2, 2))}), r"nothing for the edge \(1, 2\)"),
         (lambda: MarkovField(PATH, dict.fromkeys([(0, 1), (1, 2), (2, 1)], np.ones((2, 2)))), "both orders"),
         (lambda: MarkovField(PATH, dict.fromkeys([(0, 1), (1, 2), (0, 2)], np.ones((2, 2)))), "3 matrices for 2"),
-        (lambda: MarkovField(PATH, "weight"), "without the attribute 'weight'"),
+        (lambda: MarkovField(PATH, "weight"), "an attribute of every edge; got 'weight'"),
         (lambda: MarkovField(([[0, 1]], 2), "weight"), "no attributes"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), [1, 1, 1]), "2 and 3 states|3 and 2 states"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), {0: [1, 1]}), "nothing for the record 1"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), {0: [1, 1], 1: [1, 1], 2: [1, 1], 9: [1, 1]}), "9, which is no"),
-        (lambda: MarkovField(PATH, np.ones((2, 2)), "bias"), "without the attribute 'bias'"),
+        (lambda: MarkovField(PATH, np.ones((2, 2)), "bias"), "an attribute of every node; got 'bias'"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), latent=[7]), "latent must be .*; got 7, which is no node"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), latent=[0, 1, 2]), "every node"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), records=[0, 0]), "named twice"),

@@ -171,9 +171,9 @@ def test_contraction_in_closed_form() -> None:
     with pytest.raises(RouteUnavailable, match="means of per-record values only"):
         MixingSeries.contraction(0.5, 9).variance_inflation("spectral", bounded_differences=True)
     assert MixingSeries.contraction(0.5, 9).variance_inflation(bounded_differences=True) == 9.0
-    with pytest.raises(RouteUnavailable, match="a contraction in L2 is what was declared"):
+    with pytest.raises(RouteUnavailable, match="the series was declared by a contraction in L2"):
         MixingSeries.contraction(0.5, 9).variance_inflation("mixing")
-    with pytest.raises(RouteUnavailable, match="coefficients of uniform mixing are what was declared"):
+    with pytest.raises(RouteUnavailable, match="the series was declared by coefficients of uniform mixing"):
         MixingSeries([0.5], 9).variance_inflation("spectral")
 
 

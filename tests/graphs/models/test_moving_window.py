@@ -332,7 +332,7 @@ def test_what_is_within_rounding_of_the_length_is_within_it() -> None:
         (lambda: MovingWindow.of_times([1, 2], -1), "length must be a finite number, not negative.*; got -1"),
         (lambda: MovingWindow.of_times([1, 2], float("inf")), "length must be .*; got inf"),
         (lambda: MovingWindow.of_times([1, 2], float("nan")), "length must be .*; got nan"),
-        (lambda: MovingWindow.of_times([1, 2], pd.Timedelta("1D")), "since times are numbers"),
+        (lambda: MovingWindow.of_times([1, 2], pd.Timedelta("1D")), "as the times are numbers"),
         (lambda: MovingWindow.of_times([pd.Timestamp(2024, 1, 1)], 1), "length must be a time difference.*; got 1"),
         (
             lambda: MovingWindow.of_times([pd.Timestamp(2024, 1, 1)], pd.Timedelta("-1D")),

@@ -223,7 +223,7 @@ def test_known_records_of_units_of_different_lengths() -> None:
         (family, [3, 0], "units"),
         (lambda n: MarkovChain(TWO, n=n + 1), [3, 2], "of 2 records"),
         (lambda n: n, [3], "of 3 records"),
-        (3, [3], "function from their number"),
+        (3, [3], "function from the number of records"),
     ],
 )
 def test_families_that_are_refused(model: Any, units: Any, words: str) -> None:

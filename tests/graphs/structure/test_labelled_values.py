@@ -38,7 +38,9 @@ TWO = [[0.9, 0.1], [0.2, 0.8]]
 
 
 def test_groups_of_a_mapping_are_not_its_keys() -> None:
-    with pytest.raises(ArgumentError, match=r"labels must be one label for each record: list\(labels\.values\(\)\)"):
+    with pytest.raises(
+        ArgumentError, match=r"labels must be one label for each record; .*Pass list\(labels\.values\(\)\)"
+    ):
         Groups(TEN)
     labels = TEN
     assert Groups(list(labels.values())).variance_inflation() == pytest.approx(10)
@@ -79,7 +81,7 @@ def test_what_the_refusals_name_works() -> None:
     with pytest.raises(ArgumentError, match=r'one of its columns, labels\["name"\]'):
         Groups(frame)
     assert Groups(frame["patient"]).groups.tolist() == [0, 1, 0, 1]
-    with pytest.raises(ArgumentError, match="a list, in the order of the records"):
+    with pytest.raises(ArgumentError, match="a list in the order of the records"):
         Communities(set(frame["patient"]))
     assert Communities(list(frame["patient"])).n == 4
     with pytest.raises(ArgumentError, match="a vector"):
@@ -96,7 +98,7 @@ def test_folds_and_groups_are_aligned_by_label() -> None:
     assert OutOfFold(frame["fold"], groups=frame["patient"]).fingerprint() == wanted.fingerprint()
     assert OutOfFold(frame["fold"], groups=frame["patient"].sort_index()).fingerprint() == wanted.fingerprint()
     with pytest.raises(
-        ArgumentError, match=r"folds must be labels for both \(a pandas Series\), or for neither: groups\.to_numpy"
+        ArgumentError, match=r"folds must be a pandas Series with labels, as `groups` is; .*Pass groups\.to_numpy"
     ):
         OutOfFold([0, 1, 0, 1], groups=frame["patient"])
     groups = frame["patient"]
@@ -159,7 +161,7 @@ def test_a_mixture_of_labelled_and_unlabelled_is_refused(ring: Any) -> None:
     again = diagnose(values, graph=ring, groups=reordered, permutations=49)
     assert again.table().equals(both.table())
     with pytest.raises(
-        ArgumentError, match=r"groups must be labels for both \(a pandas Series\), or for neither: values\.to_numpy"
+        ArgumentError, match=r"groups must be a pandas Series with labels, as `values` is; .*Pass values\.to_numpy"
     ):
         diagnose(values, graph=ring, groups=firms.to_numpy())
     with pytest.raises(ArgumentError, match=r"order must be .*`values`"):
@@ -211,7 +213,7 @@ def test_fields_of_nodes_follow_labels(ring: Any) -> None:
     assert MarkovField.potts(ring, 0.1, 2, rows).fingerprint() == by_row.fingerprint()
     edges = pd.Series(np.linspace(0, 1, PEOPLE), index=list(ring.edges)[::-1])
     with pytest.raises(
-        ArgumentError, match=r"coupling must be numbers in the order of graph\.edges: coupling\.to_numpy\(\)"
+        ArgumentError, match=r"coupling must be numbers in the order of graph\.edges; .*Pass coupling\.to_numpy\(\)"
     ):
         MarkovField.ising(ring, edges)
     coupling = edges
@@ -350,11 +352,11 @@ def test_the_hour_that_clocks_repeat_is_in_order() -> None:
         (pd.array([1, None, 2], dtype="Int64"), "missing key, of record 1"),
         (
             [TIMES[0], TIMES[1].replace(tzinfo=BERLIN), TIMES[2]],
-            r"tz_localize.*with a time zone and times without",
+            r"with a time zone and times without.*tz_localize",
         ),
         ([TIMES[0], DAYS[0], TIMES[1]], "several kinds"),
         ([pd.Period("2024-01", "M"), pd.Period("2024", "Y"), pd.Period("2025", "Y")], "several kinds"),
-        (["10", "9", "8"], r"pandas\.to_datetime\(order\).*pandas\.to_numeric\(order\).*letter by letter"),
+        (["10", "9", "8"], r"letter by letter.*pandas\.to_datetime\(order\).*pandas\.to_numeric\(order\)"),
         (pd.Series(["2024-01-01", "2024-01-03", "2024-01-02"]), r"pandas\.to_datetime\(order\)"),
         (pd.Categorical(["a", "b", "c"]), "without an order"),
         ([[1, 2], [3, 4], [5, 6]], "shape"),

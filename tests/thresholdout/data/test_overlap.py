@@ -207,7 +207,7 @@ def test_communities_have_names_too() -> None:
     [
         (np.arange(N - 1), {}, "399 groups for 400 training records"),
         ([f"{k}" for k in range(N)], {}, "texts beside numbers for the holdout's groups"),
-        ([None] * N, {}, "record 0 has no label"),
+        ([None] * N, {}, "a missing label of record 0"),
         ({k: k for k in range(N)}, {}, "groups must be"),
         (np.arange(N), {"dependence": MovingWindow(N, 3)}, r"\(X, y, groups\) in both parts"),
         (np.arange(N), {"dependence": None}, r"\(X, y, groups\) in both parts"),
