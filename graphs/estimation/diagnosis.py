@@ -327,7 +327,7 @@ def _aligned(values: Any, groups: Any, order: Any, names: list[Any] | None) -> t
     if groups is not None:
         columns.append(read("groups", groups, expected))
     if order is True:
-        columns.append(Listed("order: True", list(range(len(columns[0].items)))))
+        columns.append(Listed("order", list(range(len(columns[0].items)))))
     elif order is not None:
         columns.append(read_order("order", order))
     for column in columns[1:]:

@@ -113,5 +113,5 @@ def test_refusals(arguments: Any, options: Any, match: str) -> None:
     with pytest.raises(ArgumentError, match=match):
         baum_welch(*arguments, **options)
     if not arguments:
-        with pytest.raises(ArgumentError, match="several sequences"):
+        with pytest.raises(ArgumentError, match="Several sequences"):
             HiddenMarkov.fit([1.0, 2.0, 1.0], [2.0, 1.0, 3.0])

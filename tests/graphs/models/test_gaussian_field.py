@@ -136,7 +136,7 @@ def test_names_are_those_of_the_table() -> None:
         ([[1.0, math.nan], [math.nan, 1.0]], "finite numbers"),
         ([[1.0, 1.5], [1.5, 1.0]], "from -1 to 1"),
         ([[1.0, 0.5], [0.4, 1.0]], "symmetric"),
-        ([[1.0, 0.5], [0.5, 0.9]], "ones on the diagonal"),
+        ([[1.0, 0.5], [0.5, 0.9]], "ones on its diagonal"),
         ([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]], "eigenvalue -0.8"),
         ([["a", "b"], ["c", "d"]], "type"),
     ],

@@ -314,7 +314,7 @@ def test_labels_of_a_table_name_the_records_and_series_of_labels_are_aligned() -
     [
         (({"a": [0, 1]}, {"a": 1.2}), "from 0 to 1"),
         (({"a": [0, 1], "b": [0, 1]}, {"a": 0.7, "b": 0.7}), "1.4 in all"),
-        (({"a": [0, 1]}, {"a": 0.2, "b": 0.2}), "has missing labels"),
+        (({"a": [0, 1]}, {"a": 0.2, "b": 0.2}), "has no labels"),
         (({"a": [0, 1], "b": [0, 1]}, {"a": 0.2}), "none of 'b'"),
         (({"a": [0, 1], "b": [0, 1, 2]}, {"a": 0.2, "b": 0.2}), "different numbers"),
         (({"a": [0, None]}, {"a": 0.2}), "missing label"),

@@ -209,7 +209,7 @@ PATH = nx.path_graph(3)
         (lambda: MarkovField.ising(PATH, np.ones(3)), r"coupling must be .*; got an array of shape \(3,\)"),
         (lambda: MarkovField.ising(PATH, np.inf), "coupling must be .*; got inf"),
         (lambda: MarkovField.ising(PATH, 0.1, [1, 2]), r"field must be .*; got an array of shape \(2,\)"),
-        (lambda: MarkovField.ising(PATH, "J"), "attribute 'J'"),
+        (lambda: MarkovField.ising(PATH, "J"), "an attribute of every edge; got 'J'"),
         (lambda: MarkovField.potts(PATH, 0.1, 1), "states must be .*; got 1"),
         (lambda: MarkovField.potts(PATH, 0.1, 3, [1, 2]), r"field must be .*; got an array of shape \(2,\)"),
     ],

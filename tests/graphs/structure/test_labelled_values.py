@@ -166,7 +166,7 @@ def test_a_mixture_of_labelled_and_unlabelled_is_refused(ring: Any) -> None:
         diagnose(values, graph=ring, groups=firms.to_numpy())
     with pytest.raises(ArgumentError, match=r"order must be .*`values`"):
         diagnose(values, graph=ring, order=range(PEOPLE))
-    with pytest.raises(ArgumentError, match=r"^order: True must be labels for both"):
+    with pytest.raises(ArgumentError, match=r"^order must be a pandas Series with labels"):
         diagnose(values, graph=ring, order=True)
     with pytest.raises(ArgumentError, match=r"groups must be .*`values`"):
         diagnose(values, groups=firms.to_numpy())
