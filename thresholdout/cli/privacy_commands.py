@@ -31,6 +31,7 @@ _LOGGED: dict[str, Sampling] = {
     "shuffled": "shuffled",
 }
 _ADJACENCY = ("replace-one", "add-remove")
+# Options of arguments that the library names otherwise.
 _LIBRARY_NAMES = {"noise_multiplier": "--noise", "dataset_size": "--records", "target_epsilon": "--epsilon"}
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["audit_report", "receipt_keys", "verify_receipt", "witness"]
 
+# Characters of a receipt that are read.
 _LONGEST = 1 << 20
 
 

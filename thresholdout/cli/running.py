@@ -158,6 +158,7 @@ class Command(click.Command):
                 for one in self.params
             )
             kind = Failure if in_file else Misuse
+            # The message begins with the library's name of the argument.
             raise kind(option + text[len(error.argument) :]) from None
         except ThresholdoutError as error:
             raise Failure(_in_options(str(error), names)) from None

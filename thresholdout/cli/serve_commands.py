@@ -189,6 +189,7 @@ def _handed_over(token: str, database: str) -> tuple[str, str]:
     for number in itertools.count():
         path = beside.with_name(f"{beside.name}.admin-token{number or ''}")
         try:
+            # An existing file is never overwritten: it may hold an unread token.
             handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         except FileExistsError:
             continue

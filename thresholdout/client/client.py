@@ -70,6 +70,7 @@ class Attempts:
 
     def waited(self, asked: float | None) -> bool:
         """Pause before the next attempt, at least for the requested time; return False at once when there is none."""
+        # Random pauses spread clients that failed together.
         length = self._next * random.uniform(0.5, 1.0)
         self._next = min(2.0 * self._next, self._patience.longest)
         if asked is not None:
@@ -352,6 +353,7 @@ class Client:
                 if answer.is_success:
                     return answer
                 failed = _refused(answer)
+            # Proxies answer with these statuses for a service that is down.
             again = failed.code in AGAIN and failed.status in (0, 408, 429, 502, 503, 504)
             if not again or not tries.waited(failed.retry_after):
                 raise failed

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 
 __all__ = ["Answer", "LocalServer", "candidate_of"]
 
+# Bytes of a request with a candidate.
 _MOST_BYTES: Final = 16 * 2**20
 
 # A status, and the JSON that is sent with it.

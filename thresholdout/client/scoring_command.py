@@ -23,6 +23,7 @@ TOKEN_VARIABLE: Final = "THRESHOLDOUT_SERVICE_TOKEN"
 # Prefix of this library's environment variables, which hold API tokens and keys of ledgers.
 _OURS: Final = "THRESHOLDOUT_"
 
+# Bytes at the end of standard error that are returned.
 _TAIL: Final = 2000
 
 
@@ -84,6 +85,7 @@ class ScoringCommand:
         """Run the command in a process group of its own; return its error in words."""
         names = {"{candidate}": str(program), "{predictions}": str(table)}
         arguments = [_filled(argument, names) for argument in self.arguments]
+        # Candidates are not trusted with API tokens and keys.
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
         try:
             process = subprocess.Popen(
@@ -102,6 +104,7 @@ class ScoringCommand:
             return f"the command took more than {self.seconds:g} seconds"
         finally:
             with suppress(ProcessLookupError, PermissionError):
+                # The group ends too: a candidate may have started other processes.
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         return f"the command ended with status {status}" if status else ""

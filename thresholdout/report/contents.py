@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GuardReport", "report_of"]
 
+# The reason that a move leaves, with the location of the other ledger.
 _MOVED = re.compile(r"it was moved to .*; if it is not there, move it again (\(ledger [0-9a-f]+\))", re.DOTALL)
 
 
@@ -195,6 +196,7 @@ class GuardReport:
         try:
             with open(handle, "w", encoding="utf-8") as out:
                 out.write(page)
+            # A temporary file is private; the page gets the permissions of a new file.
             mask = os.umask(0)
             os.umask(mask)
             os.chmod(partial, 0o666 & ~mask)

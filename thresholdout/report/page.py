@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_DRAWN", "embedded", "facts", "render", "thinned"]
 
+# Queries that a drawing shows; more would overlap.
 MOST_DRAWN = 2000
 
 
@@ -40,6 +41,7 @@ def _even(rows: pd.DataFrame, most: int) -> pd.DataFrame:
     return rows.iloc[[k * len(rows) // most for k in range(most)]]
 
 
+# Rows in the page's table of queries, and bars in one table of answers.
 MOST_ROWS = 500
 _MOST_BARS = 60
 _ROOM = 0.04  # margin beyond the outermost ends, as a part of the axis

@@ -34,6 +34,7 @@ DAMAGED: Final = (
     "The ledger of this holdout failed its check when the service started: nothing that is shown is certified."
 )
 
+# Rows and entries that are read at once.
 _SLICE: Final = 1000
 # Seconds after which an entry without a row is no longer on its way into the table.
 _SETTLED: Final = 60.0
@@ -127,11 +128,13 @@ class ChainedAnswers:
             if champion is None:
                 return False
             asked = comparison_key(row.content, champion.content)
+        # With corrected labels, a query's key ends with the digest of its plain key.
         corrected = f": {sha256(asked.encode()).hexdigest()}"
         return key in (row.content, scoped_key(asked, row.team)) or key.endswith(corrected)
 
     def _restore(self, holdout: HoldoutRow, entry: Entry) -> bool:
         """Restore the row of an entry; do nothing where it is nobody's, or its row may still come."""
+        # The row of a recent entry may still be on its way.
         if not entry.client or entry.source in _OF_NOBODY or (entry.time or 0.0) > time.time() - _SETTLED:
             return False
         compared = entry.name.endswith((", difference", ", difference)", ", proposal", ", proposal)"))

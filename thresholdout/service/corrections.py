@@ -44,6 +44,7 @@ Basis: TypeAlias = Literal["public", "labels"]
 MOST_CORRECTED: Final = 10_000
 
 _LABEL: Final = "label"
+# The largest float below 1, since a note of 1 says that nothing is certified afterwards.
 _NEARLY_ALL: Final = 1.0 - 2.0**-53
 
 Told = TypeVar("Told")
@@ -182,6 +183,7 @@ class CorrectedLabels:
             least = min(self._count(before), self._count(found))
             if least == 0:
                 raise InputError("corrections", "all records withdrawn", "records that are left")
+            # A mean moves by at most this share of its range (PROOFS.md, B12).
             return found.to_text(), min(len(rows) / least, _NEARLY_ALL) if basis == "public" else 1.0
 
         return self._guard._engine.correct(name, change)

@@ -335,6 +335,7 @@ class EvaluationService:
             shown = 0 if phase == "blind" else None
             self._holdouts.add(name, guard.identity, settings, facts_of(guard, feedback, phase), phase, shown)
         found = self._holdouts.find(name)
+        # Another process may have taken the name meanwhile.
         if found is None or found.identity != guard.identity:
             raise ServiceRefused("name_taken")
         return self._shown(found)
@@ -632,6 +633,7 @@ class EvaluationService:
         assert found is not None
         facts = self._facts(found)
         self._holdouts.set_facts(found.number, facts)
+        # A change by another process meanwhile makes the stored facts stale.
         if self._facts(self._holdouts.find(name) or found) != facts:
             self._holdouts.set_facts(found.number, None)
 

@@ -76,6 +76,7 @@ class GuardCache:
         """Drop the least recently used guards until the others fit."""
         with self._lock:
             total = sum(place.size for place in self._places.values())
+            # The last used guard stays, however large it is.
             for identity in list(self._places)[:-1]:
                 if total <= self._most_bytes:
                     return

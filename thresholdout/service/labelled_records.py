@@ -53,6 +53,7 @@ __all__ = [
     "unpacked_texts",
 ]
 
+# A column has the first of these types that holds all of its values.
 _INTEGERS: Final = ("<i1", "<i2", "<i4", "<i8")
 _KINDS: Final = (*_INTEGERS, "<f8")
 
@@ -225,6 +226,7 @@ def labelled(
 DOCUMENT: Final = "labels"
 
 _GROUPS: Final = "holdout/groups"
+# Version of the description; a program refuses another one.
 _VERSION: Final = 1
 
 

@@ -23,6 +23,7 @@ __all__ = ["Failures", "Limits"]
 _HOUR: Final = 3600
 
 _COUNT: Final = "SELECT count FROM service_failures WHERE token = ? AND hour = ?"
+# One statement adds and returns the count, so that no process loses another's.
 _ADD: Final = """INSERT INTO service_failures (token, hour, count) VALUES (?, ?, 1)
 ON CONFLICT (token, hour) DO UPDATE SET count = service_failures.count + 1 RETURNING count"""
 _FORGET: Final = "DELETE FROM service_failures WHERE token = ? AND hour < ?"

@@ -308,6 +308,7 @@ class AsksAboutPredictions:
         """Return the anticipated score in units of its range, and the known properties of the values."""
         records, mechanism, guesses = self.guard._records, self.guard._mechanism, self.guard.parameters.anticipates
         known = Known(binary=metric.name in OF_LABELS)
+        # The middle of the range stands for an unknown mean.
         mean = 0.5
         if read.train is not None:
             try:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OF_LABELS", "PredictionReader", "Reading"]
 
+# First bytes of an encoded reading, with the version of its format.
 _FORMAT: Final = b"thresholdout-reading-1\n"
 _WRONG: Final = "bytes that are no reading of this guard's"
 
@@ -93,6 +94,7 @@ class Reading:
 # Metrics whose values are 0 or 1.
 OF_LABELS: Final = ("accuracy", "zero_one_loss")
 
+# Metrics that need labels which are numbers.
 _OF_NUMBERS: Final = ("squared_error", "absolute_error")
 
 

@@ -34,6 +34,7 @@ from thresholdout.service.receipts.witness import witness_at
 
 __all__ = ["BoundedProtocol", "Serving", "leaderboard_app", "serve", "serving_here", "worker_app"]
 
+# Bytes of the head of a request.
 _LONGEST_HEAD: Final = 64 * 1024
 # Seconds within which a connection has to send the head of its first request.
 _PATIENCE: Final = 20.0
@@ -42,6 +43,7 @@ _PATIENCE: Final = 20.0
 # Connections of one address; a trusted proxy may have any number.
 _MOST_OF_ONE: Final = 100
 
+# Response to an address with too many connections, before any request is read.
 _TOO_MANY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 )
@@ -119,6 +121,7 @@ _GRACE: Final = 30
 # Seconds without a sign of life after which a worker is replaced. Imports take many on a busy machine.
 _SILENCE: Final = 120
 
+# Concurrent connections of one process.
 _CONNECTIONS: Final = 1000
 # Seconds after which a computing thread yields to the event loop.
 _SWITCH: Final = 0.001

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["check_name", "check_phase", "check_request_key", "check_size", "check_text", "checked_settings"]
 
+# Names appear in addresses, files and lines of the log.
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _ALLOWED: Final = "1 to 63 lower-case letters, digits and hyphens, a letter or digit first"
+# Characters of a displayed text.
 _MOST: Final = 100
 # Categories of characters that are invisible, or change the display of others.
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})

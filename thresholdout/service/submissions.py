@@ -208,6 +208,7 @@ class Desk:
         read: Future[_Read] = Future()
         table = [predictions]
         del predictions
+        # The list lets the worker drop the table as soon as it is read.
         answer = self._pool.start(lambda: self._work(request, table, read))
         answer.add_done_callback(lambda _: read.cancel())  # in case no thread begins it
         try:
@@ -252,6 +253,7 @@ class Desk:
             raise
         except Exception as error:
             _log.error("a submission failed: %s", type(error).__name__)
+            # The row counts as interrupted at once, so that a repeated request finishes it.
             self._submissions.put_off([read.row.id], 0.0)
             raise
 

@@ -34,6 +34,7 @@ SESSION_SECONDS: Final = 24 * 3600
 # Sessions of one API token at the same time; the oldest end first.
 MOST_OF_A_TOKEN: Final = 50
 
+# The form of `secrets.token_urlsafe(32)`.
 _SESSION_FORM: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 _HOLDER: Final = (
@@ -112,6 +113,7 @@ def _digest(text: str) -> str:
 _PREFIX: Final = "tho_"
 
 _FORM: Final = re.compile(r"tho_[0-9a-f]{12}_[A-Za-z0-9_-]{43}")
+# Public characters of a token: the prefix and 12 hexadecimal digits.
 _PUBLIC: Final = len(_PREFIX) + 12
 # Stands for an unknown API token, as a revoked one.
 _NOBODY: Final[tuple[str, Role, str, float | None]] = (hashlib.sha256(b"").hexdigest(), "viewer", "", 0.0)
@@ -165,6 +167,7 @@ class Tokens:
         id = text[:_PUBLIC] if known else ""
         rows = self._store.read("SELECT digest, role, team, revoked FROM service_tokens WHERE id = ?", (id,))
         digest, role, team, revoked = rows[0] if rows else _NOBODY
+        # An unknown token takes the same time, by the comparison with `_NOBODY`.
         same = hmac.compare_digest(str(digest), _digest(text))
         if not same or revoked is not None:
             raise ServiceRefused("unknown_token")

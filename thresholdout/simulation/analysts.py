@@ -42,6 +42,7 @@ class Vote:
         """Return the vote for each record; a tie counts as False."""
         chosen = features[:, self.columns].astype(np.float32)  # a product of booleans would not use BLAS
         total = 2.0 * (chosen @ self.weights.astype(np.float32)) - np.float32(self.weights.sum())
+        # Sums in single precision may miss a tie by less than this part of the weights.
         vote: NDArray[np.bool_] = total > 1e-5 * float(np.abs(self.weights).sum())
         return vote
 
@@ -225,6 +226,7 @@ class QuadraticAnalyst:
                 ask(vote, self.claim)
                 continue
             column = len(columns) % train.features.shape[1]
+            # Keeps the weight finite.
             answer = min(max(ask(agreement(column), self.claim).value, 1e-6), 1 - 1e-6)
             columns.append(column)
             weights.append(math.log(answer / (1 - answer)))

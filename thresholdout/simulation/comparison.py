@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DECLARED", "IGNORED", "REUSE", "Simulation", "simulate"]
 
+# Names of the three ways.
 REUSE: Final = "plain reuse"
 IGNORED: Final = "as if independent"
 DECLARED: Final = "as declared"

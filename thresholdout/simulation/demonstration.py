@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Aggregation", "Dependence", "Search", "demonstrate", "dependent_records", "ordinary_search", "reuse"]
 
+# Splits of the data over which ordinary searches are averaged.
 _SPLITS = 4
 
 

@@ -48,6 +48,7 @@ class Cell:
     def generator(self) -> np.random.Generator:
         """Return the cell's own generator, which depends on setting and seed alone."""
         digest = hashlib.sha256(written(self.setting).encode()).digest()
+        # The whole hash enters the seed, so that different settings have independent generators.
         words = np.frombuffer(digest, dtype="<u4").tolist()
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=words))
 

@@ -88,6 +88,7 @@ class Folder:
         kind = _KINDS.get(path.suffix.lower())
         if kind is None:
             raise ServiceRefused("unsupported", expected=", ".join(_KINDS))
+        # A link that replaced the file is not followed, and a pipe does not block.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -291,6 +292,7 @@ Title = Annotated[str, Field(description="What to call it in the history.", max_
 After = Annotated[int, Field(description="'number' of the last one that you know already.", ge=0)]
 Count = Annotated[int, Field(description="How many at most.", ge=1, le=1000)]
 
+# Hints of the protocol: a query changes the budget, but the same one again does not.
 _READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _ASKS: Final = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False

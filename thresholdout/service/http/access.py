@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["By", "Has", "Served", "answer_refusals", "refusal", "said"]
 
+# Codes of errors that the framework raises itself.
 _OF_STATUS: Final = {404: "not_found", 405: "method", 413: "too_large", 415: "unsupported"}
+# Bounds of the response to a request with many or long wrong fields.
 _MOST_ERRORS: Final = 10
 _LONGEST: Final = 100
 
@@ -106,6 +108,7 @@ def _places(error: RequestValidationError) -> list[dict[str, str]]:
     ]
 
 
+# Characters of a bearer token: an API token has 60, and a longer text is not hashed.
 _LONGEST_KEY = 200
 
 _bearer = HTTPBearer(auto_error=False, scheme_name="token", description="An API token, as the service printed it once.")

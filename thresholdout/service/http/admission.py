@@ -32,6 +32,7 @@ __all__ = ["Admission", "Spooled", "announced", "check_is_form", "parsed_form", 
 
 _log: Final = logging.getLogger("thresholdout.service.http")
 
+# Seconds in which any body may come, before its rate counts.
 _PATIENCE: Final = 30.0
 # Bytes a second that a body has to reach beyond the first seconds.
 _SLOWEST: Final = 256 * 1024
@@ -39,6 +40,7 @@ _SLOWEST: Final = 256 * 1024
 # Bytes of an incoming body in memory before it goes to a file: for all places together, a few megabytes.
 _IN_MEMORY: Final = 64 * 1024
 
+# Bytes of a text field of a form.
 _LONGEST_FIELD: Final = 64 * 1024
 
 
@@ -221,6 +223,7 @@ class Admission:
         """Give room to waiting requests, as far as there is some."""
         for turn in list(self._waiting):
             held = self._bytes_of_tokens.get(turn.token, 0)
+            # One request of a token always fits, so that none waits for ever.
             if held and held + turn.size > self._most_of_one:
                 continue
             if self.bytes_held + turn.size > self._most_bytes:

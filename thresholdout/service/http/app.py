@@ -128,6 +128,7 @@ Tables are sent as they are, as `text/csv` or `application/vnd.apache.parquet`. 
 # Addresses that visitors may see without an API token, where a holdout is public.
 _VISITORS: Final = frozenset({"holdouts", "holdout", "certificate", "remaining", "checkpoint", "leaderboard"})
 
+# Schemas of the status 422, which this service never returns.
 _OF_FASTAPI: Final = ("HTTPValidationError", "ValidationError")
 
 

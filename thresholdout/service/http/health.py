@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CONTENT_TYPE_LATEST", "SHARED", "Health", "Metrics"]
 
+# Seconds between checks.
 _PERIOD: Final = 1.0
 # Seconds after which the last observation no longer counts.
 _STALE: Final = 10.0
@@ -71,6 +72,7 @@ class Health:
 # Environment variable that names the folder in which several processes share their metrics.
 SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"
 
+# Bounds of the histogram of response times.
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 

@@ -31,6 +31,7 @@ from thresholdout.service.schemas import Holdout, Principal
 
 __all__ = ["router"]
 
+# The kind of a file in a form follows from its first bytes, since clients' types are unreliable.
 _PARQUET_BEGINS: Final = b"PAR1"
 # Bytes of a form beside its files.
 _AROUND: Final = 2**17

@@ -23,8 +23,10 @@ from thresholdout.service.refusals import ServiceRefused
 
 __all__ = ["HEADERS", "LOGGERS", "JsonLines", "Observed", "log_to", "places_of"]
 
+# Loggers whose records become lines of JSON.
 LOGGERS: Final = ("thresholdout", "uvicorn", "uvicorn.error", "mcp", "asyncio")
 
+# Innermost frames of a logged error.
 _MOST_PLACES: Final = 12
 
 
@@ -92,6 +94,7 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 
+# Browsers ignore this header over http (RFC 6797, 8.1).
 _ENCRYPTED: Final = ("Strict-Transport-Security", "max-age=31536000")
 
 _log = logging.getLogger("thresholdout.service.http")
@@ -153,6 +156,7 @@ class Observed:
         _log.log(level, "request", extra={"fields": fields})
 
 
+# Other methods are counted as one, so that clients cannot add labels to the metrics.
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 

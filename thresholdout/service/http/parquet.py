@@ -26,10 +26,12 @@ __all__ = ["DICTIONARY", "Chunk", "Group", "Page", "Unreadable", "groups", "page
 # Type of a page that holds a dictionary.
 DICTIONARY: Final = 2
 
+# Types of the other pages, as in parquet.thrift.
 _DATA, _INDEX, _DATA_V2 = 0, 1, 3
 # By type of page: the field with its details, and in these the number of values and their encoding.
 _DETAILS: Final = {_DATA: (5, 1, 2), DICTIONARY: (7, 1, 2), _DATA_V2: (8, 1, 4)}
 
+# Bounds of nesting and of fields in one structure: parquet.thrift stays below, and hostile files need not.
 _DEEPEST: Final = 8
 _MOST_FIELDS: Final = 32
 # Structures and list elements of one footer, or of one page header.
@@ -222,10 +224,12 @@ class _Compact:
 
 
 _MAGIC: Final = b"PAR1"
+# Bytes of a footer, which is parsed before other limits apply.
 _LONGEST_FOOTER: Final = 2**24
 # Columns times row groups.
 _MOST_CHUNKS: Final = 20_000
 
+# Pages of a file, each with a header that is parsed in Python.
 _MOST_PAGES: Final = 100_000
 # Bytes in memory of one value that is no text.
 _WIDEST: Final = 16

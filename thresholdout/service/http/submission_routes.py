@@ -52,12 +52,15 @@ Prefer = Annotated[
 ]
 
 _OPTIONS: Final = frozenset({"expected", "title"})
+# Bounds of a refusal that repeats unknown options.
 _MOST_NAMED: Final = 10
 _LONGEST_NAME: Final = 100
+# Seconds that a client may prefer to wait.
 _LONGEST_WAIT: Final = 60.0
 # Seconds after which a client polls a running submission.
 _POLL: Final = "1"
 
+# The preference "wait" of RFC 7240, section 4.3.
 _WAIT: Final = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?\s*(?:$|[,;])", re.IGNORECASE)
 
 TABLE_BODY: Final[dict[str, Any]] = {

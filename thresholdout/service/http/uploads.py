@@ -41,6 +41,7 @@ _COMPRESSED: Final = {
 # Bytes of one line.
 _LONGEST_LINE: Final = 2**20
 
+# Bytes that are decoded at once, to find the line of a wrong one.
 _CHUNK: Final = 2**20
 _UTF8: Final = {"", "utf-8", "utf8", "us-ascii"}
 _WRONG_WIDTH = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
@@ -134,6 +135,7 @@ def _header(content: bytes, limits: Limits) -> list[str]:
 def _cells(content: bytes, names: list[str]) -> pa.Table:
     """Parse a CSV file; every cell stays text, and an empty one is missing."""
     quoted = b'"' in content
+    # An open quotation mark would take the rest of the file for one cell.
     if quoted and content.count(b'"') % 2:
         raise ServiceRefused("bad_table", seen="an odd number of quotation marks", expected="pairs")
     try:
@@ -151,6 +153,7 @@ def _cells(content: bytes, names: list[str]) -> pa.Table:
         )
     except pa.ArrowInvalid as error:
         raise _not_parsed(str(error)) from None
+    # Both readers have to agree on the header, or a column could be taken for another.
     if cells.column_names != names:
         raise ServiceRefused("bad_table", seen="a header that can be read in two ways", line=1)
     return cells

@@ -42,6 +42,7 @@ _TITLES: Final = {
     429: "Not now",
     503: "Try again soon",
 }
+# Details for programs, which pages leave out.
 _UNSAID: Final = {"permanent"}
 _UNITS: Final = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
@@ -85,10 +86,12 @@ def _duration(seconds: int) -> str:
     return f"{count} {unit}{'' if count == 1 else 's'}"
 
 
+# Submissions on one page of a history.
 _ROWS: Final = 50
 # Seconds for which a form waits for its answer; afterwards the submission's page waits.
 _WAIT: Final = 3.0
 
+# Numbers that fit into 64 bits.
 _NUMBER: Final = re.compile("[0-9]{1,18}")
 _PHASES: Final[dict[str, Phase]] = {"open": "open", "blind": "blind", "closed": "closed"}
 _ROLES: Final[dict[str, Role]] = {"admin": "admin", "team": "team", "viewer": "viewer"}

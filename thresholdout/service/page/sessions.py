@@ -37,6 +37,7 @@ __all__ = [
     "visit",
 ]
 
+# A sign-in returns to these addresses alone: no other host, and none that changes anything.
 _SAFE: Final = re.compile(
     r"/(?:tokens|holdouts/[a-z0-9][a-z0-9-]{0,62}(?:/(?:submissions(?:/[A-Za-z0-9_-]{1,100})?|certificate))?)?"
 )

@@ -30,6 +30,7 @@ __all__ = [
 _ROOM: Final = 0.06  # margin beyond the outermost ends, as a part of their distance
 _LEAST: Final = 1e-4  # least margin on both sides, as a part of the range
 _WHOLE: Final = 0.7  # intervals that cover more of the range than this part are drawn on the whole range
+# Most steps between the ticks of an axis.
 _TICKS: Final = 8
 _MOST_DECIMALS: Final = 6
 
@@ -54,6 +55,7 @@ class Axis:
     def marks(self) -> list[tuple[float, str]]:
         """Return the ticks' positions in percent, and their labels."""
         step = self.ticks[1] - self.ticks[0] if len(self.ticks) > 1 else self.high - self.low
+        # The logarithm of a power of ten may be rounded below an integer.
         decimals = max(0, -math.floor(math.log10(step) + 1e-9))
         return [(round(self._place(tick), 2), f"{tick:.{decimals}f}") for tick in self.ticks]
 
@@ -77,6 +79,7 @@ def _round_numbers(low: float, high: float) -> tuple[float, ...]:
     """Return the multiples of 1, 2 or 5 times a power of ten between two numbers."""
     rough = (high - low) / _TICKS
     power = 10.0 ** math.floor(math.log10(rough))
+    # Without the tolerance, rounding could skip a step that equals the rough one.
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return tuple(round(count * step, 12) for count in range(first, last + 1))

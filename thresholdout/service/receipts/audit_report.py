@@ -180,6 +180,7 @@ def _signals(entries: Sequence[Entry], risk: float | None) -> Iterable[Signal]:
     for entry in entries:
         nats = None
         if risk is not None and entry.log_error_budget is not None:
+            # The difference is rounded up, since the charge is a bound.
             nats = 0.0 if entry.log_error_budget >= risk else math.nextafter(risk - entry.log_error_budget, math.inf)
             risk = entry.log_error_budget
         yield Signal(

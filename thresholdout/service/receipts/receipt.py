@@ -33,6 +33,7 @@ __all__ = ["KIND", "Receipt", "key_digest", "read_receipt", "verify_in_history",
 # Type of a receipt in its header.
 KIND: Final = "thresholdout-receipt"
 
+# Version of the claims; a program refuses another one.
 _VERSION: Final = 1
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")

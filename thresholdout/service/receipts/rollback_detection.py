@@ -45,6 +45,7 @@ __all__ = [
 # Checkpoints that are held in memory.
 _AT_ONCE: Final = 10_000
 
+# A slice spans at most so many missing numbers in a row, and so many entries.
 _GAP: Final = 50
 _SLICE: Final = 5000
 
@@ -185,6 +186,7 @@ def _runs(queries: list[int]) -> Iterator[tuple[int, int]]:
 _MARK: Final = "witness"
 
 _ACCEPTED: Final = "accepted_copies"
+# Characters of a reason, which every leaderboard shows.
 _LONGEST_REASON: Final = 500
 _WAY_OUT: Final = (
     "Bring the witness back as it was; or, if it is lost, start with --accept-rollback REASON, which every leaderboard "

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ALGORITHM", "decoded", "encoded", "private_key", "public_key", "signed", "unverified", "verified"]
 
 ALGORITHM: Final = "EdDSA"
+# Characters of a signed text: a longer one is refused before it is decoded.
 _LONGEST: Final = 1 << 16
 _PART: Final = re.compile(r"[A-Za-z0-9_-]*")
 _URL_SAFE: Final = str.maketrans("+/", "-_", "=")

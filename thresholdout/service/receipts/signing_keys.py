@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Signer", "change_key", "public_keys", "published_keys", "thumbprint", "withdraw_key"]
 
+# Keys of a published set, each of which is parsed.
 _MOST_KEYS: Final = 1000
 
 

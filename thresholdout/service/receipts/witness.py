@@ -158,8 +158,10 @@ def _read(line: bytes) -> dict[str, Any] | None:
 # Variable with the bearer token for an address.
 KEY_VARIABLE: Final = "THRESHOLDOUT_WITNESS_KEY"
 
+# Seconds of one step of a request, and steps that all lines together may take.
 _SECONDS: Final = 5.0
 _STEPS: Final = 60
+# Bytes at the end of a file in which a cut line begins: as many as a line may have.
 _TAIL: Final = 1 << 16
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["serve_witness", "witness_app"]
 
+# Bytes of one request: a service sends at most 100 lines, of a few hundred bytes each.
 _MOST_BYTES: Final = 1 << 20
+# Hosts that only this machine reaches, so that a witness needs no key.
 _LOCAL: Final = ("127.0.0.1", "::1", "localhost")
 
 

@@ -30,6 +30,7 @@ _log: Final = logging.getLogger("thresholdout.service")
 # Lines that are appended at once.
 MOST_LINES: Final = 100
 
+# Seconds before a failed delivery is repeated: twice as long after each failure, up to the longest.
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 60.0
 

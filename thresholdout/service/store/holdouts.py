@@ -88,6 +88,7 @@ class Holdouts:
 
         def put(cursor: Cursor) -> bool:
             if store.database.on_server:
+                # Two processes must not give out the same number.
                 cursor.execute("LOCK TABLE service_holdouts IN EXCLUSIVE MODE")
             taken = store.statement("SELECT number FROM service_holdouts WHERE name = ? OR identity = ?")
             cursor.execute(taken, (name, identity))

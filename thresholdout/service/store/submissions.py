@@ -92,6 +92,7 @@ class SubmissionRow:
 
 _NAMES: Final = tuple(field.name for field in fields(SubmissionRow))
 _FIELDS: Final = ", ".join(_NAMES)
+# Columns that change after a row is stored.
 _CHANGING: Final = ("state", "until", "against", "query", "value", "low", "high", "verdict", "refusal", "receipt")
 
 _FIND: Final = f"SELECT {_FIELDS} FROM service_submissions WHERE id = ?"
