@@ -57,7 +57,7 @@ def with_extra(command: Callable[..., Any]) -> Callable[..., Any]:
         except ModuleNotFoundError as error:
             if (error.name or "thresholdout").startswith("thresholdout"):
                 raise
-            raise Failure(f"a service needs {error.name}: pip install 'thresholdout[service]'") from None
+            raise Failure(f"A service needs {error.name}: pip install 'thresholdout[service]'.") from None
 
     return called
 
@@ -72,7 +72,7 @@ def _opened(
     from thresholdout.service.schemas import Principal
 
     if not (new or "://" in database or Path(database).exists()):
-        raise InputError("database", f"{database}, and no such file", "the database that the service was started with")
+        raise InputError("database", f"{database}, which does not exist", "the database of a service")
     service = EvaluationService.open(database, key_file=key_file, answering=False)
     try:
         yield service, Principal("", "admin")
@@ -123,7 +123,7 @@ def new_token(database: str, key_file: Path | None, role: str, team: str, note: 
     from thresholdout.service.schemas import Role
 
     if role == "team" and not team:
-        raise click.UsageError("--team is needed for a token of a team")
+        raise click.UsageError("A token of a team needs --team.")
     with _opened(database, key_file) as (service, admin):
         text, made = service.new_token(admin, cast(Role, role), team, note)
     show({"token": text, "id": made.id, "role": role, "team": team or None, "note": note or None}, text)

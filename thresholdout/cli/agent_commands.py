@@ -64,11 +64,11 @@ def mcp(
     predictions for open records too, and has their exact score for free.
     """
     if (holdout is None) != (development is None):
-        raise Misuse("--holdout and --development go together: pass both, or neither")
+        raise Misuse("--holdout and --development go together: pass both, or neither.")
     try:
         from thresholdout.service.agents.server import make_server
     except ImportError:
-        raise Failure("a server for agents needs mcp: pip install 'thresholdout[service]'") from None
+        raise Failure("A server for agents needs mcp: pip install 'thresholdout[service]'.") from None
     from thresholdout.service.agents.holdouts import RemoteHoldouts
     from thresholdout.service.agents.server import Folder
     from thresholdout.service.limits import Limits
@@ -146,7 +146,7 @@ def _open_records(
     if development is None:
         return None
     if label is None:
-        raise Misuse("--development needs --label, the column of its labels")
+        raise Misuse("--development needs --label, the column of its labels.")
     return OpenRecords.read(development, label, id, metric)
 
 
@@ -156,7 +156,7 @@ def _client(url: str, token_file: Path | None) -> Client:
 
     token = os.environ.get(TOKEN_VARIABLE) if token_file is None else token_file.read_text(encoding="utf-8")
     if not token:
-        raise Misuse(f"An API token is needed: pass --token-file, or set {TOKEN_VARIABLE}")
+        raise Misuse(f"An API token is needed: pass --token-file, or set {TOKEN_VARIABLE}.")
     return Client(url, token)
 
 

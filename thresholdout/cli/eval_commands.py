@@ -37,7 +37,7 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ..
     for value in values:
         name, equals, chosen = value.partition("=")
         if not equals or not name or not chosen:
-            raise click.BadParameter(f"{value!r} is not NAME=VALUE")
+            raise click.BadParameter(f"{value!r} is not NAME=VALUE.")
         found[name] = chosen
     return found
 
@@ -133,10 +133,10 @@ def diff_command(
     from thresholdout.evaluations import diff, formats, rank
 
     if len(candidates) > 1 and by is not None:
-        raise click.UsageError("--by takes one candidate")
+        raise click.UsageError("--by needs a single candidate.")
     if wants_json():
         if form not in ("text", "json"):
-            raise click.UsageError(f"--json and --format {form} name two formats")
+            raise click.UsageError(f"--json and --format {form} exclude each other.")
         form = "json"
     first = _read(base, options, by)
     others = [_read(path, options, by) for path in candidates]
@@ -163,7 +163,7 @@ def agree_command(run: str, judges: tuple[str, str], **options: Any) -> None:
     from thresholdout.evaluations.formats import points
 
     if options["metric"] is not None:
-        raise click.UsageError("--metric is named twice: pass the two judges as arguments")
+        raise click.UsageError("--metric cannot be used here: the two judges are the metrics.")
     first, second = (_read(run, {**options, "metric": judge}) for judge in judges)
     found = agreement(first, second, allow_missing=options["allow_missing"])
     kind = "exact" if found.exact else "normal"

@@ -113,7 +113,7 @@ def _mechanism(name: str | None, holdout_answers: int | None) -> MechanismName |
     if holdout_answers is None:
         return cast(MechanismName, name or "leaderboard")
     if name not in (None, "claims"):
-        raise InputError("mechanism", f"{name!r} beside --holdout-answers", "--mechanism claims, or one of both")
+        raise InputError("mechanism", repr(name), "claims beside --holdout-answers")
     return Claims(holdout_answers=holdout_answers)
 
 

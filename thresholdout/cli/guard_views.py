@@ -122,12 +122,12 @@ def history(
 
     if leaderboard:
         if plot is not None or csv_path is not None:
-            raise click.UsageError("--leaderboard excludes --plot and --csv")
+            raise click.UsageError("--leaderboard excludes --plot and --csv.")
         _show_leaderboard(ledger, metric, clip, guard)
         return
     for option in ("metric", "clip"):
         if ctx.get_parameter_source(option) is not click.core.ParameterSource.DEFAULT:
-            raise click.UsageError(f"--{option} goes with --leaderboard")
+            raise click.UsageError(f"--{option} needs --leaderboard.")
     with open_ledger(ledger, must_exist=True) as opened:
         identity = choose(opened, guard)
         entries = opened.entries(identity)

@@ -95,7 +95,7 @@ def holdout_tables(command: Callable[..., Any]) -> Callable[..., Any]:
 def in_folder(path: Path) -> Path:
     """Refuse a file whose folder does not exist."""
     if not path.parent.is_dir():
-        raise Failure(f"{path}: there is no folder {path.parent}")
+        raise Failure(f"{path} cannot be written: there is no folder {path.parent}.")
     return path
 
 
@@ -105,10 +105,10 @@ def choose(ledger: Ledger, start: str | None) -> str:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise Failure(f"{ledger.location} holds no {'such ' if start else ''}guard")
+        raise Failure(f"{ledger.location} holds no {'such ' if start else ''}guard.")
     listed = ", ".join(identity[:12] for identity in found[:5])
     more = ", ..." if len(found) > 5 else ""
-    raise Misuse(f"{ledger.location} holds {len(found)} guards; choose one with --guard: {listed}{more}")
+    raise Misuse(f"{ledger.location} holds {len(found)} guards. Choose one with --guard: {listed}{more}.")
 
 
 def entries_in_words(count: int) -> str:
@@ -126,13 +126,13 @@ def metric_of(name: str, clip: float | None) -> Metric:
         if name == "log_loss":
             return metrics.log_loss(clip)
         if name not in clipped:
-            raise click.UsageError(f"--clip goes with --metric {', '.join(('log_loss', *clipped))}")
+            raise click.UsageError(f"--clip needs --metric {', '.join(('log_loss', *clipped))}.")
         return clipped[name](clip)
     if name in clipped:
-        raise Misuse(f"--metric {name} needs --clip, the largest loss of one record, such as --clip 10")
+        raise Misuse(f"--metric {name} needs --clip, the largest loss of one record, such as --clip 10.")
     if name == "log_loss":
         return metrics.log_loss()
     if name not in plain:
         expected = ", ".join([*plain, "log_loss", *(f"{n} with --clip" for n in clipped)])
-        raise Misuse(f"--metric must be {expected}; got {name!r}.")
+        raise Misuse(f"--metric must be one of {expected}; got {name!r}.")
     return plain[name]()

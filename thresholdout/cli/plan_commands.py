@@ -106,13 +106,13 @@ def plan(
     from thresholdout.planning import plan as make_plan
 
     if records is None and width is None and edges is None:
-        raise click.UsageError("give --records, or --width, or both")
+        raise click.UsageError("Pass --records, --width, or both.")
     kinds = {"--group-size": group_size > 1, "--window": window is not None, "--edges": edges, "--chain": chain}
     named = [name for name, given in kinds.items() if given]
     if len(named) > 1:
-        raise click.UsageError(f"give {' or '.join(named)}, not {'both' if len(named) == 2 else 'all'}")
+        raise click.UsageError(f"Pass one of {', '.join(named)}.")
     if (edges is None) != (coupling is None) or (edges is not None and records is not None):
-        raise click.UsageError("give --edges together with --coupling, and without --records, which the edges name")
+        raise click.UsageError("--edges needs --coupling, and excludes --records: the edges name the records.")
     declared: int | DependenceModel | Family | None = records
     if edges is not None and coupling is not None:
         declared = _field(edges, coupling)

@@ -107,14 +107,14 @@ def account(
         adjacency = adjacency or ("replace-one" if sampling == "shuffled" else "add-remove")
     if events is not None:
         if any((batch_size, noise, steps)) or (like is None and any((sampling, records))):
-            raise click.UsageError("give a file, or the options of a learner, not both")
+            raise click.UsageError("Pass a file, or the options of a learner, not both.")
         happened, given = _from_file(events) if like is None else (_from_log(events, sampling or "", records), {})
     else:
         happened = _from_options(sampling or "wor", batch_size, records, noise, steps)
     neighbours = cast("Adjacency", adjacency.replace("-", "_") if adjacency else given.get("adjacency", "replace_one"))
     if epsilon is not None:
         if delta is not None:
-            raise click.UsageError("give --epsilon or --delta, not both")
+            raise click.UsageError("Pass --epsilon or --delta, not both.")
         found = best_delta(happened, epsilon, adjacency=neighbours)
         show(
             {"epsilon": epsilon, "delta": found, "adjacency": neighbours},
@@ -125,7 +125,7 @@ def account(
     best = best_epsilon(happened, at, adjacency=neighbours)
     if best.accountant == "none":
         refusals = "; ".join(f"{name}: {reason}" for name, reason in best.refused.items())
-        raise Failure(f"no accountant has an epsilon for this. {refusals or 'Try a larger delta'}")
+        raise Failure(f"No accountant has an epsilon for this. {refusals or 'Try a larger delta'}.")
     accountants = best.table[["accountant", "epsilon", "bound", "how"]]
     show(
         {
@@ -168,9 +168,9 @@ def _from_options(
     from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed
 
     if batch_size is None or records is None or not noise or not steps:
-        raise click.UsageError("give a file of events, or --noise, --batch-size, --records and --steps")
+        raise click.UsageError("Pass a file of events, or --noise, --batch-size, --records and --steps.")
     if len(noise) != len(steps):
-        raise click.UsageError(f"give --noise and --steps equally often; seen: {len(noise)} and {len(steps)}")
+        raise click.UsageError(f"--noise and --steps must be equally many; got {len(noise)} and {len(steps)}.")
     pairs = list(zip(noise, steps, strict=True))
     if sampling == "shuffled":
         from thresholdout.privacy.accounting.events.event_files import training_events
@@ -207,7 +207,7 @@ def calibrate(
     from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 
     if batch_size is None or records is None:
-        raise click.UsageError("give --batch-size and --records")
+        raise click.UsageError("--batch-size and --records are missing.")
     at = 1e-5 if delta is None else delta
     neighbours = cast("Adjacency", (adjacency or _ADJACENCY[0]).replace("-", "_"))
     sigma = calibrate_sigma(
@@ -283,14 +283,14 @@ def audit(
     from thresholdout.privacy.auditing.output_audits import audit_outputs
 
     if claim is not None and (epsilon is not None or delta is not None):
-        raise click.UsageError("give --claim, or --epsilon and --delta, not both")
+        raise click.UsageError("Pass --claim, or --epsilon and --delta, not both.")
     if claim is None and epsilon is None and delta is None:
-        raise click.UsageError("give --claim, or --epsilon and --delta; or one of these two, to measure the other")
+        raise click.UsageError("Pass --claim, or --epsilon and --delta; or one of these two, to measure the other.")
     options: dict[str, Any] = {"confidence": confidence, "attack": attack, "random_state": seed}
     outputs = _outputs(world_0), _outputs(world_1)
     if claim is None and (epsilon is None or delta is None):
         if adjacency is not None:
-            raise click.UsageError("--adjacency belongs to a claim; without one there is only what the outputs show")
+            raise click.UsageError("--adjacency needs a claim: a measurement depends on the outputs alone.")
         measured = audit_outputs(*outputs, epsilon=epsilon, delta=delta, **options)
         show({"epsilon": measured.epsilon, "delta": measured.delta, "confidence": confidence}, repr(measured)[1:-1])
         return

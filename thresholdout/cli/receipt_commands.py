@@ -67,7 +67,7 @@ def receipt_keys(ledger: str, key_file: Path | None, change: bool, withdraw: str
     from thresholdout.service.receipts.signing_keys import Signer, change_key, published_keys, withdraw_key
 
     if change and withdraw is not None:
-        raise click.UsageError("--change and --withdraw KEY exclude each other: withdrawing the present key changes it")
+        raise click.UsageError("--change and --withdraw exclude each other: withdrawing the present key changes it.")
     with SQLLedger(ledger, must_exist=True, key_file=key_file) as opened:
         Signer(opened)
         if change:
@@ -100,7 +100,7 @@ def witness(file: Path, host: str, port: int) -> None:
 
         serve_witness(FileWitness(file), host, port)
     except ModuleNotFoundError as error:
-        raise Failure(f"a witness needs {error.name}: pip install 'thresholdout[service]'") from None
+        raise Failure(f"A witness needs {error.name}: pip install 'thresholdout[service]'.") from None
 
 
 @click.command("audit-report", cls=Command)
@@ -160,5 +160,7 @@ def _public_keys(file: Path) -> dict[str, bytes]:
     try:
         published = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
-        raise InputError("public key", f"{file}: no JSON", "what the service shows at /v1/receipt-key") from None
+        raise InputError(
+            "public key", f"{file}, which is no JSON", "a set of JSON Web Keys, as from /v1/receipt-key"
+        ) from None
     return public_keys(published)

@@ -45,10 +45,10 @@ def _configure(ctx: click.Context, parameter: click.Parameter, path: Path | None
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise click.BadParameter(f"{path} is no TOML file: {error}") from None
+        raise click.BadParameter(f"{path} is no TOML file: {error}.") from None
     tables = found.pop(_HOLDOUTS, [])
     if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
-        raise click.BadParameter(f"{path}: declare each holdout in a table [[{_HOLDOUTS}]]")
+        raise click.BadParameter(f"{path} must declare each holdout in a table [[{_HOLDOUTS}]].")
     ctx.default_map = _arguments(ctx.command, found, path, "the file")
     ctx.meta[_DECLARED] = [_declaration(ctx, one, path, number) for number, one in enumerate(tables, start=1)]
 
@@ -59,7 +59,7 @@ def _declaration(ctx: click.Context, given: dict[str, Any], path: Path, number: 
     chosen = _arguments(new_holdout, given, path, where)
     for own in ("database", "key_file"):
         if own in chosen:
-            raise click.BadParameter(f"{path}, {where}: {own.replace('_', '-')} stands above all tables")
+            raise click.BadParameter(f"{path}, {where}: {own.replace('_', '-')} belongs above all tables.")
     try:
         with new_holdout.make_context("holdout", [], parent=ctx, default_map=chosen) as below:
             return {name: value for name, value in below.params.items() if name not in ("database", "key_file")}
@@ -78,10 +78,10 @@ def _arguments(command: click.Command, given: dict[str, Any], path: Path, where:
     chosen: dict[str, Any] = {}
     for name, value in given.items():
         if name not in known:
-            raise click.BadParameter(f"{path}: {where} has no setting {name!r}; it has {', '.join(sorted(known))}")
+            raise click.BadParameter(f"{path}: {where} has no setting {name!r}; it has {', '.join(sorted(known))}.")
         parameter = known[name]
         if isinstance(value, (dict, list)):
-            raise click.BadParameter(f"{path}: {name} is one value, not a table or a list")
+            raise click.BadParameter(f"{path}: {name} must be one value, not a table or a list.")
         own = isinstance(parameter.type, click.Path) or (parameter.name in _ADDRESSES and "://" not in str(value))
         chosen[str(parameter.name)] = path.parent / value if own and isinstance(value, str) else value
     return {name: str(value) if isinstance(value, Path) else value for name, value in chosen.items()}

@@ -130,7 +130,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         if not url.startswith(("http://", "https://")):
-            raise InputError("url", url, "an address that begins with http:// or https://")
+            raise InputError("url", repr(url), "an address that begins with http:// or https://")
         self._patience = patience if isinstance(patience, RetryPolicy) else RetryPolicy(patience)
         self._timeout = timeout
         headers = {"Accept": "application/json"}
@@ -348,7 +348,7 @@ class Client:
                     timeout=self._timeout + _HELD,
                 )
             except _httpx().TransportError as error:
-                failed: ServiceError = ServiceUnavailable("", f"the service was not reached: {type(error).__name__}")
+                failed: ServiceError = ServiceUnavailable("", f"The service was not reached ({type(error).__name__}).")
             else:
                 if answer.is_success:
                     return answer
@@ -367,7 +367,7 @@ def _refused(answer: httpx.Response) -> ServiceError:
     except ValueError:
         sent = None
     if not isinstance(sent, Mapping) or not isinstance(sent.get("code"), str) or not isinstance(sent.get("text"), str):
-        return refusal(answer.status_code, "", f"the service answered with status {answer.status_code}", None, after)
+        return refusal(answer.status_code, "", f"The service answered with status {answer.status_code}.", None, after)
     details = sent.get("details")
     return refusal(
         answer.status_code, sent["code"], sent["text"], details if isinstance(details, Mapping) else None, after
@@ -378,27 +378,27 @@ def _read(answer: httpx.Response) -> Any:
     try:
         return answer.json()
     except (json.JSONDecodeError, UnicodeDecodeError):
-        raise ServiceUnavailable("", "the service's answer must be JSON") from None
+        raise ServiceUnavailable("", "The service's answer must be JSON.") from None
 
 
 def _listed(sent: Any, name: str) -> list[Any]:
     """Return the member of that name, a list."""
     found = sent.get(name) if isinstance(sent, Mapping) else None
     if not isinstance(found, list):
-        raise ServiceUnavailable("", f"the service's answer must be a list of {name}")
+        raise ServiceUnavailable("", f"The service's answer must have a list of {name}.")
     return found
 
 
 def _address(holdout: str) -> str:
     if not holdout:
-        raise InputError("holdout", holdout, "the name of a holdout")
+        raise InputError("holdout", repr(holdout), "the name of a holdout")
     return f"/v1/holdouts/{quote(holdout, safe='')}"
 
 
 def _token(token: str) -> str:
     text = token.strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
-        raise InputError("token", "a text that is no API token", "an API token as the service printed it")
+        raise InputError("token", "another text", "an API token as the service printed it")
     return text
 
 
@@ -406,5 +406,5 @@ def _httpx() -> Any:
     try:
         import httpx
     except ImportError:
-        raise ThresholdoutError("a client needs httpx: pip install 'thresholdout[client]'") from None
+        raise ThresholdoutError("A client needs httpx: pip install 'thresholdout[client]'.") from None
     return httpx

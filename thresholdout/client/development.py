@@ -53,11 +53,13 @@ class OpenRecords:
         """Return the records of a table, whose ids and labels are texts."""
         for column in (id, label):
             if column not in table:
-                raise InputError("development", f"no column {column!r}", "a table with the columns of ids and labels")
+                raise InputError(
+                    "development", f"a table without {column!r}", f"a table with columns {id!r} and {label!r}"
+                )
         ids = table[id].to_numpy(dtype=str)
         if not ids.size or np.unique(ids).size != ids.size:
-            seen = "no record" if not ids.size else "an id that occurs twice"
-            raise InputError("development", seen, "one row for each open record")
+            seen = "an empty table" if not ids.size else "an id that occurs twice"
+            raise InputError("development", seen, "a table with one row for each open record")
         return cls(ids, table[label].to_numpy(dtype=str), id, get_metric(metric))
 
     @classmethod
@@ -79,7 +81,7 @@ class OpenRecords:
         except Exception:  # a reader may raise any error for an invalid file
             raise InputError("predictions", "a table that cannot be read", "a CSV or Parquet file") from None
         if self.id not in found:
-            raise InputError("predictions", f"no column {self.id!r}", "the column of ids")
+            raise InputError("predictions", "a table without it", f"a table with column {self.id!r}, the ids")
         ids = found[self.id].astype(str).to_numpy(dtype=str)
         order = np.argsort(ids, kind="stable")
         places = np.searchsorted(ids, self.ids, sorter=order)
@@ -87,7 +89,7 @@ class OpenRecords:
         is_open = np.isin(ids, self.ids)
         if int(is_open.sum()) != self.ids.size or not np.array_equal(ids[rows], self.ids):
             seen = f"{int(is_open.sum())} rows for {self.ids.size} open records"
-            raise InputError("predictions", seen, "one row for each record of the development part")
+            raise InputError("predictions", seen, "a table with one row for each record of the development part")
         rest, body = found[~is_open], io.BytesIO()
         if table.content_type == PARQUET:
             rest.to_parquet(body, index=False)
@@ -99,12 +101,14 @@ class OpenRecords:
         """Return the metric's mean over predictions in the order of the open records."""
         if self.metric.response == "predict":
             if "prediction" not in rows:
-                raise InputError("predictions", "no column 'prediction'", "a column 'prediction'")
+                raise InputError("predictions", "a table without it", "a table with column 'prediction'")
             labels, output = _alike(self.labels, rows["prediction"].astype(str).to_numpy(dtype=str))
             return float(np.mean(self.metric.values(labels, output, np.unique(labels))))
         classes = np.unique([str(name)[2:] for name in rows if str(name).startswith("p_") and name != self.id])
         if not np.isin(self.labels, classes).all():
-            raise InputError("predictions", "no column p_<class> for some label", "a column p_<class> for each class")
+            raise InputError(
+                "predictions", "a label without such a column", "a table with a column p_<class> for each class"
+            )
         output = np.stack([_numbers(rows[f"p_{one}"].to_numpy()) for one in classes], axis=1)
         return float(np.mean(self.metric.values(self.labels, output, classes)))
 
@@ -124,7 +128,9 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         found = np.array([math.nan])
     if not np.isfinite(found).all():
-        raise InputError("predictions", "a prediction that is no number", "finite numbers, as the labels are")
+        raise InputError(
+            "predictions", "a prediction that is no number", "a table of finite numbers, as the labels are"
+        )
     return found
 
 

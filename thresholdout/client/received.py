@@ -163,4 +163,4 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _unread(expected: str) -> ServiceUnavailable:
-    return ServiceUnavailable("", f"the service's answer must be {expected}")
+    return ServiceUnavailable("", f"The service's answer must be {expected}.")

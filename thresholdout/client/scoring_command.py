@@ -56,12 +56,12 @@ class ScoringCommand:
         try:
             arguments = tuple(shlex.split(command))
         except ValueError as error:
-            raise InputError("command", command, f"a command ({error})") from None
+            raise InputError("command", f"{command!r} ({error})", "a command that a shell could split") from None
         for place in ("{candidate}", "{predictions}"):
             if not any(place in argument for argument in arguments):
-                raise InputError("command", command, f"a command with {place} where the file's name goes")
+                raise InputError("command", repr(command), f"a command with {place} in the place of that file's name")
         if file_name in ("", "..") or Path(file_name).name != file_name:
-            raise InputError("file_name", file_name, "the name of a file, without a folder")
+            raise InputError("file_name", repr(file_name), "the name of a file, without a folder")
         return cls(arguments, file_name, seconds)
 
     def predictions(self, candidate: str) -> Table:

@@ -190,7 +190,7 @@ class GuardReport:
         file = Path(path)
         if file.is_dir() or not file.parent.is_dir():
             seen = f"{file}, which is a folder" if file.is_dir() else f"{file}, in a folder that does not exist"
-            raise InputError("path", seen, "a file in a folder that exists, such as report.html")
+            raise InputError("path", seen, "a file in an existing folder, such as report.html")
         page = self.html
         handle, partial = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
         try:
@@ -292,7 +292,7 @@ def report_of(
         raise InputTypeError("title", f"a {type(title).__name__}", "text")
     if title.lower().endswith((".html", ".htm", ".pdf", ".svg", ".png")):
         raise InputError(
-            "title", f"{title!r}, the name of a file", f"a heading; report().save({title!r}) writes a file"
+            "title", f"{title!r}, the name of a file", "a heading", f"report().save({title!r}) writes a file."
         )
     if any("\ud800" <= letter <= "\udfff" for letter in title):
         raise InputError("title", ascii(title), "text that UTF-8 can encode")

@@ -178,11 +178,15 @@ class CorrectedLabels:
             before = self._read(text)
             found = before.with_rows(rows, basis, name)
             if len(found.rows) > MOST_CORRECTED:
-                seen = f"{len(found.rows)} records with corrections"
-                raise InputError("corrections", seen, f"{MOST_CORRECTED} at most; or a new guard of new records")
+                raise InputError(
+                    "corrections",
+                    f"{len(found.rows)} records",
+                    f"of at most {MOST_CORRECTED} records in all",
+                    "Make a new guard with new records instead.",
+                )
             least = min(self._count(before), self._count(found))
             if least == 0:
-                raise InputError("corrections", "all records withdrawn", "records that are left")
+                raise InputError("corrections", "a withdrawal of all of them", "a table that leaves some records")
             # A mean moves by at most this share of its range (PROOFS.md, B12).
             return found.to_text(), min(len(rows) / least, _NEARLY_ALL) if basis == "public" else 1.0
 
@@ -202,7 +206,7 @@ class CorrectedLabels:
             return Corrections.from_text(text)
         except ValueError:
             pass
-        raise LedgerDamaged(self._guard._ledger.location, None, "its corrections can't be read")
+        raise LedgerDamaged(self._guard._ledger.location, None, "its corrections cannot be read")
 
     def _rows(self, corrections: pd.DataFrame) -> dict[int, Any]:
         """Return the labels of a table by the places of its records."""
@@ -210,16 +214,20 @@ class CorrectedLabels:
 
         table = check_table(corrections, "corrections", [self._records.id])
         if _LABEL not in table.columns:
-            raise InputError("corrections", f"no column {_LABEL!r}", f"columns {self._records.id!r} and {_LABEL!r}")
+            raise InputError(
+                "corrections",
+                f"a table without column {_LABEL!r}",
+                f"a table with columns {self._records.id!r} and {_LABEL!r}",
+            )
         ids = id_texts(table[self._records.id])
         twice = first_twice(ids)
         if twice is not None:
-            raise InputError("corrections", f"id {twice!r} is there twice", "each record once")
+            raise InputError("corrections", f"id {twice!r} twice", "a table with one row for each record")
         train = len(self._records.train_labels)
         places = self._records.ids.get_indexer(pd.Index(ids, dtype=object)) - train
         if (places < 0).any():
             seen = f"id {ids[int(np.flatnonzero(places < 0)[0])]!r}, which is no record of the holdout"
-            raise InputError("corrections", seen, "records of the holdout")
+            raise InputError("corrections", seen, "a table of records of the holdout")
         column = table[_LABEL]
         gone = np.array([pd.isna(one) or one == "" for one in column.tolist()], dtype=bool)
         rows: dict[int, Any] = dict.fromkeys(places[gone].tolist())
@@ -236,7 +244,7 @@ class CorrectedLabels:
             raise InputError("corrections", seen, error.expected, error.advice) from None
         if self._first.dtype.kind == "i":
             if (found != np.round(found)).any():
-                raise InputError("corrections", "a label that is no integer", "integers, as the labels are")
+                raise InputError("corrections", "a label that is no integer", "a table of integers, as the labels are")
             found = found.astype(np.int64)
         return found
 
@@ -246,11 +254,16 @@ class CorrectedLabels:
             return
         guard = self._guard
         if guard._declared.sampling != "fixed_features" or not guard.parameters.withdraws:
-            seen = f"a withdrawn record of a guard that answers by {guard._mechanism.name}"
-            seen += "" if guard._declared.sampling == "fixed_features" else ", whose truths are not given the features"
-            expected = "labels for all of them; or a guard that makes claims about labels given features, or a new one"
-            raise InputError("corrections", seen, expected)
+            raise InputError(
+                "corrections",
+                "a record without a label",
+                "a table with a label for each record",
+                "Only a guard of claims about labels given the features can withdraw records.",
+            )
         if basis != "public":
-            seen = "a withdrawn record, with basis='labels'"
-            expected = "records that were chosen without the holdout's labels, which basis='public' says; or new labels"
-            raise InputError("corrections", seen, expected)
+            raise InputError(
+                "corrections",
+                "a record without a label",
+                "a table with a label for each record, beside basis='labels'",
+                "Declare basis='public' if the records were chosen without the holdout's labels.",
+            )

@@ -39,7 +39,7 @@ class GuardCache:
 
     def __init__(self, ledger: Ledger, most_bytes: int = MOST_BYTES) -> None:
         if not isinstance(most_bytes, int) or most_bytes < 0:
-            raise InputError("most_bytes", repr(most_bytes), "a number of bytes")
+            raise InputError("most_bytes", repr(most_bytes), "a number of bytes of at least 0")
         self._ledger = ledger
         self._most_bytes = most_bytes
         self._places: OrderedDict[str, _Place] = OrderedDict()

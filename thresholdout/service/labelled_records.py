@@ -211,7 +211,7 @@ def labelled(
     ids = id_texts(train[id]), id_texts(holdout[id])
     twice = first_twice([*ids[0], *ids[1]])
     if twice is not None:
-        raise InputError(id, f"id {twice!r} occurs twice", "ids that are unique in both tables together")
+        raise InputError(id, f"{twice!r} twice", "unique in both tables together")
     labels = labels_of(train[label], holdout[label], label)
     if not allow_duplicates and len(train.columns) > 2:
         parts = shared_content(train, holdout, id)
@@ -240,9 +240,10 @@ def chosen_guard(ledger: Ledger, start: str | None) -> str:
     if not labelled:
         raise LedgerUnusable(ledger.location, "it holds no labels; make it with `thresholdout guard create`")
     listed = ", ".join(identity[:12] for identity in labelled[:5])
-    seen = f"{start!r}, with which {len(found) or 'no'} guards with labels start in {ledger.location}"
-    expected = f"the first characters of one guard's identity: {listed}{', ...' if len(labelled) > 5 else ''}"
-    raise InputError("guard", seen if start else f"none, and {len(labelled)} guards with labels", expected)
+    seen = f"{start!r}, with which {len(found) or 'no'} such identities begin" if start else "nothing"
+    more = ", ..." if len(labelled) > 5 else ""
+    advice = f"{ledger.location} has {len(labelled)} guards with labels: {listed}{more}."
+    raise InputError("guard", seen, "the first characters of one guard's identity", advice)
 
 
 def documents_of(records: LabelledRecords) -> dict[str, str]:
@@ -263,7 +264,7 @@ def stored_records(ledger: Ledger, identity: str) -> LabelledRecords:
         return records
     except (IndexError, KeyError, RecursionError, TypeError, ValueError):
         pass  # a message could show labels
-    raise LedgerDamaged(ledger.location, None, f"guard {identity[:12]!r}...: its labels can't be read")
+    raise LedgerDamaged(ledger.location, None, f"guard {identity[:12]!r}...: its labels cannot be read")
 
 
 def known_records(ledger: Ledger, identity: str) -> tuple[str, str] | None:

@@ -204,7 +204,9 @@ class PredictionGuard(DecidesAboutPredictions):
             warn_of_columns(train.drop(columns=[id, label]), "order={!r} beside window=")
         by_hand = isinstance(mechanism, Parameters) and bool(mechanism.approximation)
         if by_hand or (isinstance(mechanism, Claims) and mechanism.limits == "normal"):
-            raise InputError("limits", "'normal' for predictions of clients", "limits='exact', which are guaranteed")
+            raise InputError(
+                "limits", "'normal'", "'exact' for predictions of clients", "Its intervals are guaranteed."
+            )
         declared = Declaration(
             queries=None if queries is None else check_count("queries", queries),
             confidence=confidence,
@@ -395,8 +397,8 @@ class PredictionGuard(DecidesAboutPredictions):
         """
         chosen = get_metric(metric)
         if self.guard._mechanism.about == "best":
-            seen = f"{self.guard._mechanism.name}, which tells the best score of all only"
-            raise InputError("mechanism", seen, "a guard with mechanism='leaderboard'")
+            seen = f"{self.guard._mechanism.name}, which reports only the best score of all"
+            raise InputError("mechanism", seen, "'leaderboard' for standings")
         entries = self.guard._ledger.entries(self.guard._id)
         return standings(entries, chosen.name, greater_is_better=chosen.greater_is_better)
 

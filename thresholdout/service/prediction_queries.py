@@ -274,12 +274,16 @@ class AsksAboutPredictions:
     def _stands_in(self, metric: Metric, said: list[Reading], expected: float | None) -> Expected | None:
         """Return the substitute for the difference on the training part; ``None`` where that is used."""
         if expected is not None and as_real(expected) is None:
-            raise InputTypeError("expected", repr(expected), "a number, or nothing")
+            raise InputTypeError("expected", repr(expected), "a number, or None")
         if expected is None and all(one.train is not None for one in said):
             return None
         if expected is None and not self.guard.parameters.anticipates:
-            seen = "rows for the holdout alone, and nothing expected of the difference"
-            raise InputError("predictions", seen, "rows for both parts, or expected=")
+            raise InputError(
+                "predictions",
+                "rows for the holdout alone",
+                "tables with rows for both parts",
+                "Or pass the anticipated difference by expected=.",
+            )
         return Expected(expected, metric.name in OF_LABELS)
 
     def check_metric(self, metric: str | Metric) -> None:
@@ -317,13 +321,17 @@ class AsksAboutPredictions:
                 raise InputError("metric", error.seen, error.expected, error.advice) from None
         if expected is not None:
             if as_real(expected) is None:
-                raise InputTypeError("expected", repr(expected), "a number, or nothing")
+                raise InputTypeError("expected", repr(expected), "a number, or None")
             return unit_mean([expected], 1, metric.bounds, "expected"), known
         if read.train is None and guesses:
             return 0.5, replace(known, vague=True)
         if read.train is None:
-            seen = "rows for the holdout alone, and nothing expected of the score"
-            raise InputError("predictions", seen, "rows for both parts, or expected=")
+            raise InputError(
+                "predictions",
+                "rows for the holdout alone",
+                "a table with rows for both parts",
+                "Or pass the anticipated score by expected=.",
+            )
         return mean, known
 
     def _on_holdout(self, metric: Metric, read: Reading, labels: Labels) -> NDArray[np.float64]:

@@ -30,7 +30,6 @@ __all__ = ["OF_LABELS", "PredictionReader", "Reading"]
 
 # First bytes of an encoded reading, with the version of its format.
 _FORMAT: Final = b"thresholdout-reading-1\n"
-_WRONG: Final = "bytes that are no reading of this guard's"
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +86,7 @@ class Reading:
         except (EOFError, KeyError, TypeError, ValueError, zlib.error):
             found = None
         if found is None or found.guard != guard:
-            raise InputError("encoded", _WRONG, "what `Reading.encoded` gave for this guard")
+            raise InputError("encoded", "other bytes", "bytes of `Reading.encoded` of this guard")
         return found
 
 
@@ -129,29 +128,29 @@ class PredictionReader:
     def _again(self, reading: Reading, metric: Metric, argument: str) -> Reading:
         """Return a reading, or refuse another guard's or another metric's."""
         if reading.guard != self._guard:
-            seen = f"what guard {reading.guard[:12]!r}... has read"
+            seen = f"a reading of guard {reading.guard[:12]!r}..."
             raise InputError(argument, seen, f"a reading of guard {self._guard[:12]!r}...")
         if reading.metric != metric.name:
-            raise InputError(argument, f"what was read for {reading.metric}", f"a reading for {metric.name}")
+            raise InputError(argument, f"a reading for {reading.metric}", f"a reading for {metric.name}")
         wanted = len(self._records.ids) - (0 if reading.train is not None else len(self._records.train_labels))
         if len(reading.output) != wanted:
-            raise InputError(argument, f"what was read for {len(reading.output)} records", f"one for {wanted}")
+            raise InputError(argument, f"a reading of {len(reading.output)} records", f"a reading of {wanted} records")
         return reading
 
     def check_metric(self, metric: Metric) -> None:
         """Refuse a metric that does not suit the training labels."""
         labels, name = self._records.train_labels, metric.name.partition("(")[0]
         if name in _OF_NUMBERS and labels.dtype.kind == "U":
-            seen = f"{name} of labels that were read as text"
-            raise InputError(
-                "metric", seen, "a metric of classes, such as 'accuracy', or a guard whose labels are numbers"
-            )
+            seen = f"{name}, for labels that were read as text"
+            advice = "Metrics of numbers need a guard whose labels are numbers."
+            raise InputError("metric", seen, "a metric of classes, such as 'accuracy'", advice)
         if metric.response == "predict_proba" and (
             labels.dtype.kind == "f" or self._records.classes.size > MOST_CLASSES
         ):
             different = "that are not integers" if labels.dtype.kind == "f" else f"of more than {MOST_CLASSES} kinds"
-            seen = f"{name} of training labels {different}"
-            raise InputError("metric", seen, "labels that are classes; for numbers, squared_error or absolute_error")
+            seen = f"{name}, for training labels {different}"
+            advice = "Metrics of probabilities need labels that are classes."
+            raise InputError("metric", seen, "a metric of numbers, such as squared_error or absolute_error", advice)
 
     def _in_order(self, predictions: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
         """Return the predictions in the order of the records, training part first, and whether it is included."""
@@ -177,16 +176,17 @@ class PredictionReader:
             check_table(table, "predictions", ["prediction"])
             output = predicted_labels(table["prediction"], labels)
             if metric.name in OF_LABELS and not np.isin(output, self._records.classes).any():
-                seen = "no value in column 'prediction' is a label of the training part"
-                raise InputError("predictions", seen, "predicted labels, written as in the training part")
+                seen = "a column 'prediction' without any of these labels"
+                raise InputError("predictions", seen, "a table of labels, written as in the training part")
             return output, None
         classes = self._records.classes
         names = [f"p_{c}" for c in classes.tolist()]
         check_table(table, "predictions", names)
         extra = [str(c) for c in table.columns if str(c).startswith("p_") and c not in names and c != self._records.id]
         if extra:
-            seen = f"a column {extra[0]!r}, which is no class of the training labels"
-            raise InputError("predictions", seen, f"{len(names)} columns p_<class>, one for each of these classes")
+            seen = f"column {extra[0]!r}, which is for no such class"
+            expected = f"a table with {len(names)} columns p_<class>, one for each class of the training labels"
+            raise InputError("predictions", seen, expected)
         return np.stack([numbers(table[n], "predictions", n) for n in names], axis=1), classes
 
     def _rehearsed(self, metric: Metric, output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
@@ -201,5 +201,6 @@ class PredictionReader:
                 raise InputError("predictions", error.seen, error.expected, error.advice) from None
             raise
         except Exception as error:
-            seen = f"{type(error).__name__} from {metric.name} (its message could show labels)"
-            raise InputError("metric", seen, "a metric that suits the labels and predictions") from None
+            seen = f"{metric.name}, which raised {type(error).__name__}"
+            advice = "Its message could show labels, and is left out."
+            raise InputError("metric", seen, "suitable for the labels and predictions", advice) from None

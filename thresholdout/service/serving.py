@@ -203,7 +203,8 @@ def serve(serving: Serving, started: Callable[[str, EvaluationService], None]) -
     service = serving.opened()
     try:
         if serving.workers > 1 and not service.ledger.database.on_server:
-            raise InputError("workers", f"{serving.workers} with a file", "1, or the address of a PostgreSQL server")
+            advice = "Several need the address of a PostgreSQL server."
+            raise InputError("workers", serving.workers, "1 for a database in a file", advice)
         listening = _listen(serving.host, serving.port)
         with listening:
             started(_address(listening), service)
@@ -234,7 +235,7 @@ def serving_here(
             while thread.is_alive() and not server.started:
                 thread.join(0.01)
             if not server.started:
-                raise ThresholdoutError(f"the service did not start at {_address(listening)}")
+                raise ThresholdoutError(f"The service did not start at {_address(listening)}.")
             yield _address(listening)
         finally:
             server.should_exit = True
@@ -267,7 +268,7 @@ def _listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise ThresholdoutError(f"nothing can listen at {host}: {error.strerror or error}") from None
+        raise ThresholdoutError(f"Nothing can listen at {host}: {error.strerror or error}.") from None
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
@@ -275,7 +276,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.set_inheritable(True)
     except OSError as error:
         listening.close()
-        raise ThresholdoutError(f"nothing can listen at {host}, port {port}: {error.strerror or error}") from None
+        raise ThresholdoutError(f"Nothing can listen at {host}, port {port}: {error.strerror or error}.") from None
     return listening
 
 

@@ -7,7 +7,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Final, get_args
 
 from thresholdout.errors import InputError
-from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.refusals import ServiceRefused, details_of
 from thresholdout.service.schemas import Feedback, Phase
 from thresholdout.service.standings import served_metric
 from thresholdout.service.store.holdouts import Settings
@@ -82,7 +82,7 @@ def _metric(metric: object) -> Metric:
     try:
         return served_metric(metric)
     except InputError as error:
-        raise ServiceRefused("bad_request", argument="metric", expected=error.expected) from None
+        raise ServiceRefused("bad_request", **details_of(error)) from None
 
 
 def check_size(records: int) -> None:

@@ -29,10 +29,8 @@ _MADE: Final[dict[str, Callable[..., Metric]]] = {
     "squared_error": squared_error,
     "absolute_error": absolute_error,
 }
-_EXPECTED: Final = (
-    f"{', '.join(METRIC_NAMES)}; or with the largest loss of one record log_loss(clip=7), squared_error(clip=4) or "
-    "absolute_error(clip=2)"
-)
+_EXPECTED: Final = f"one of {', '.join(METRIC_NAMES)}, or a clipped loss"
+_ADVICE: Final = "Write a clipped loss as log_loss(clip=7), squared_error(clip=4) or absolute_error(clip=2)."
 
 
 def served_metric(text: object) -> Metric:
@@ -41,11 +39,11 @@ def served_metric(text: object) -> Metric:
     if found is None:
         if isinstance(text, str) and text in METRIC_NAMES:
             return get_metric(text)
-        raise InputError("metric", repr(text), _EXPECTED)
+        raise InputError("metric", repr(text), _EXPECTED, _ADVICE)
     try:
         clip = float(found[2])
     except ValueError:
-        raise InputError("metric", repr(text), _EXPECTED) from None
+        raise InputError("metric", repr(text), _EXPECTED, _ADVICE) from None
     return _MADE[found[1]](clip=clip)
 
 

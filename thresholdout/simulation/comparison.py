@@ -129,7 +129,7 @@ class Simulation:
         """
         fewest = int(self.sessions["queries"].min())
         if not 1 <= len(sizes) <= fewest:
-            raise InputError("sizes", f"{len(sizes)} of them", f"1 to {fewest} sizes, one for each of the last answers")
+            raise InputError("sizes", f"{len(sizes)}", f"1 to {fewest} sizes, one for each of the last answers")
         ax = axes() if ax is None else ax
         last = self.queries.groupby(["answers", "session"], sort=False).tail(len(sizes)).copy()
         last["size"] = np.tile(np.asarray(sizes), len(last) // len(sizes))
@@ -262,10 +262,12 @@ def _guard(
         return assumed
     checked: object = assumed
     if not isinstance(checked, DependenceModel):
-        expected = "a model of graphs that a guard takes for granted, or a SimulatedGuard"
+        expected = "a dependence model of graphs, or a SimulatedGuard"
         raise InputTypeError(f"protection[{name!r}]", f"a {type(checked).__name__}", expected)
     if checked.n != n:
-        raise InputError(f"protection[{name!r}]", f"a model of {checked.n} records", f"one of {n}, as are drawn")
+        raise InputError(
+            f"protection[{name!r}]", f"a model of {checked.n} records", f"a model of {n} records, as are drawn"
+        )
     parameters = plan(checked, queries=queries, confidence=confidence).parameters
     return SimulatedGuard(parameters, checked, SeededNoise(0), confidence)
 

@@ -105,14 +105,14 @@ class DependentRecords:
             raise InputError("states", self.states, "a power of 2: 2, 4, 8, ...")
         if not 0 <= self.informative <= self.attributes:
             raise InputError(
-                "informative", self.informative, f"a number from 0 to {self.attributes}, that of attributes"
+                "informative", self.informative, f"an integer from 0 to {self.attributes}, the number of attributes"
             )
         check_number("strength", self.strength, 0.0, 1.0, "a number in (0, 1]")
         if not 0.0 <= self.noise <= 1.0:
             raise InputError("noise", self.noise, "a number in [0, 1]")
         if self.draws > 1 and not isinstance(self.model, (Independent, Groups, MovingWindow)):
-            seen = f"{self.draws} of a {type(self.model).__name__}"
-            raise InputError("draws", seen, "1, and more states: two copies depend on each other more than one does")
+            advice = "Use more states instead: two copies depend on each other more than one does."
+            raise InputError("draws", self.draws, f"1 for a {type(self.model).__name__}", advice)
 
     def draw(self, rng: np.random.Generator) -> Part:
         """Draw all records once.
@@ -148,7 +148,7 @@ class DependentRecords:
             if states.dtype.kind == "f":
                 states = states > 0.0
             if states.dtype.kind not in "iub" or states.min() < 0 or states.max() >= self.states:
-                raise InputError("states", f"{self.states}, and a state outside", "the number of states of the model")
+                raise InputError("states", f"{self.states}, and a state beyond it", "the number of states of the model")
             found.append((states.astype(np.int64)[:, None] >> np.arange(bits) & 1).astype(np.bool_))
         return np.asfortranarray(np.hstack(found))
 

@@ -147,12 +147,12 @@ def _settings(grid: Mapping[str, Sequence[Any]] | Sequence[Setting]) -> list[dic
     else:
         settings = [dict(setting) for setting in grid]
     if not settings:
-        raise InputError("grid", "no setting", "at least one")
+        raise InputError("grid", "no setting", "a grid of at least one setting")
     for setting in settings:
         for name, value in setting.items():
             setting[name] = _plain(f"grid[{name!r}]", value)
         if "seed" in setting:
-            raise InputError("grid", "a parameter called 'seed'", "another name; seeds are given by `seeds`")
+            raise InputError("grid", "one", "a grid without a parameter 'seed'", "The argument seeds has the seeds.")
     return settings
 
 
@@ -165,10 +165,10 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
     for seed in listed:
         number = as_integer(seed)
         if number is None or number < 0:
-            raise InputError("seeds", seed, "integers, 0 or more")
+            raise InputError("seeds", seed, "integers of at least 0")
         numbers.append(number)
     if not listed:
-        raise InputError("seeds", seeds, "at least one")
+        raise InputError("seeds", seeds, "at least one seed")
     return numbers
 
 
@@ -178,7 +178,7 @@ def _cells(settings: list[dict[str, Any]], seeds: list[int]) -> list[Cell]:
     seen: set[str] = set()
     for cell in cells:
         if cell.key in seen:
-            raise InputError("grid", f"{cell} twice", "different settings, and different seeds")
+            raise InputError("grid", f"{cell} twice", "a grid of different settings, with different seeds")
         seen.add(cell.key)
     return cells
 
@@ -230,7 +230,7 @@ def _row(cell: Cell, row: Mapping[str, Any]) -> dict[str, Any]:
     plain = {}
     for name, value in row.items():
         if name == "seed" or name in cell.setting:
-            raise InputError("row", f"a column {name!r}", "names that are not those of the setting or 'seed'")
+            raise InputError("row", f"a column {name!r}", "a row without 'seed' and the names of the setting")
         plain[name] = _plain(f"row[{name!r}]", value)
     stored: dict[str, Any] = json.loads(json.dumps(plain))  # as a resumed run will read it
     return stored

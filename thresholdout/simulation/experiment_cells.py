@@ -103,7 +103,7 @@ class CellStore:
             found = json.loads(about.read_text())["function"]
             if found != identity:
                 seen = f"{folder}, with results of {found}"
-                raise InputError("folder", seen, f"another one, or an empty one, for {identity}")
+                raise InputError("folder", seen, f"a new folder, or one with results of {identity}")
         else:
             _replace(about, written({"function": identity}))
 

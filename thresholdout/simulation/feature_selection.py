@@ -59,7 +59,7 @@ def signed_labels(labels: NDArray[Any]) -> NDArray[Any]:
     found = signed(labels)
     if not np.isin(found, (-1, 1)).all():
         other = found[~np.isin(found, (-1, 1))]
-        raise InputError("labels", f"{other[0]!r} among them", "-1 and 1, or booleans")
+        raise InputError("labels", f"{other[0]!r}", "-1 and 1, or booleans")
     return found
 
 
@@ -140,7 +140,7 @@ class FeatureSelectionAnalyst:
 
     def __post_init__(self) -> None:
         if list(self.sizes) != sorted(set(self.sizes)) or not self.sizes or self.sizes[0] < 0:
-            raise InputError("sizes", list(self.sizes), "numbers of attributes, 0 or more, in increasing order")
+            raise InputError("sizes", list(self.sizes), "increasing numbers of attributes, each at least 0")
 
     def select(
         self, train: NDArray[np.float64], answers: NDArray[np.float64], cut: float

@@ -50,7 +50,7 @@ class Part:
     def __post_init__(self) -> None:
         if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
             seen = f"features of shape {self.features.shape} and labels of shape {self.labels.shape}"
-            raise InputError("labels", seen, "one row of features and one label per record")
+            raise InputError("labels", seen, "one label for each row of features")
 
     def __len__(self) -> int:
         return len(self.labels)

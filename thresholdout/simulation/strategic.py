@@ -141,7 +141,7 @@ class ClusterAnalyst:
             The classifier, as a query.
         """
         if len(train) != len(self.clusters):
-            raise InputError("clusters", f"{len(self.clusters)} records", f"{len(train)}, as in the training part")
+            raise InputError("clusters", f"{len(self.clusters)}", f"{len(train)} values, one for each training record")
         everywhere = np.ones(len(train), dtype=np.bool_)
         sides = np.full(len(train), self._leans(ask(_share(everywhere), self.claim)))
         names, sizes = np.unique(self.clusters, return_counts=True)
@@ -200,7 +200,7 @@ def around_hubs(graph: nx.Graph[Any], hubs: int, records: Sequence[Hashable] | N
     array([0, 0, 0, 0, 1, 1, 1])
     """
     if not 1 <= hubs <= graph.number_of_nodes():
-        raise InputError("hubs", hubs, f"a number from 1 to {graph.number_of_nodes()}, the number of nodes")
+        raise InputError("hubs", hubs, f"an integer from 1 to {graph.number_of_nodes()}, the number of nodes")
     order = {node: place for place, node in enumerate(graph)}
     ranked = sorted(graph, key=lambda node: (-graph.degree(node), order[node]))[:hubs]
     nearest: dict[Any, int] = {hub: number for number, hub in enumerate(ranked)}

@@ -118,8 +118,8 @@ def audit_report(ledger: SQLLedger, guard: str | None = None) -> AuditReport:
     identity = opened.identity
     row, since = _of_service(ledger, identity), (*looked_at(ledger, identity), *copy_notes(ledger, identity))
     if row is not None and row.shown is not None:
-        expected = "a holdout whose blind phase was closed, since an audit report shows every answer"
-        raise InputError("holdout", f"{row.name}, in a blind phase", expected)
+        advice = "An audit report shows every answer: close the holdout first."
+        raise InputError("holdout", f"{row.name}, in a blind phase", "a holdout that hides no answers", advice)
     count = ledger.verify(identity)
     entries = ledger.entries(identity, 1, count) if count else []
     status = opened.guard.status

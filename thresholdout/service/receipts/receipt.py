@@ -110,7 +110,7 @@ def verify_in_history(receipt: Receipt, file: str | os.PathLike[str]) -> None:
     """Check a receipt against an exported history, and the history itself."""
     with HistoryFile(file) as history:
         if history.header.guard != receipt.guard:
-            seen = f"guard {history.header.guard[:12]!r}"
+            seen = f"that of guard {history.header.guard[:12]!r}"
             raise InputError("history", seen, f"that of guard {receipt.guard[:12]!r}, which the receipt is about")
         found: tuple[Entry, str] | None = None
         for entry in history.entries():

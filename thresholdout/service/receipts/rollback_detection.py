@@ -219,13 +219,13 @@ def check_newest(ledger: SQLLedger, witness: Witness | None, *, accept: str | No
     A ledger that never had a witness needs none.
     """
     if accept is not None and not (accept.strip() and accept.isprintable() and len(accept) <= _LONGEST_REASON):
-        expected = f"the reason why this copy is accepted, in at most {_LONGEST_REASON} printable characters"
+        expected = f"a reason of 1 to {_LONGEST_REASON} printable characters"
         raise InputError("accept_rollback", repr(accept[:80]), expected)
     problem, behind = _examined(ledger, witness)
     if problem is None:
         if accept is not None:
-            seen = "given, and this ledger is the newest copy that its witness knows of"
-            raise InputError("accept_rollback", seen, "nothing; leave it out, or the next old copy is accepted unseen")
+            advice = "Otherwise the next old copy would be accepted without notice."
+            raise InputError("accept_rollback", repr(accept), "left out for the newest copy of a ledger", advice)
         accepted = None
     else:
         if accept is None:
@@ -348,4 +348,4 @@ def _parsed(ledger: SQLLedger, text: str | None) -> list[AcceptedCopy]:
         ]
     except (AttributeError, KeyError, TypeError, ValueError):
         pass
-    raise LedgerDamaged(ledger.location, None, "its record of accepted copies can't be read")
+    raise LedgerDamaged(ledger.location, None, "its record of accepted copies cannot be read")

@@ -117,7 +117,9 @@ def _ed25519() -> Any:
     try:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
-        raise ThresholdoutError("receipts need the library cryptography: pip install 'thresholdout[service]'") from None
+        raise ThresholdoutError(
+            "Receipts need the library cryptography: pip install 'thresholdout[service]'."
+        ) from None
     return ed25519
 
 

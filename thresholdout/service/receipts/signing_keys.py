@@ -56,7 +56,9 @@ def withdraw_key(ledger: SQLLedger, key: str) -> str:
     """Withdraw a stolen key from publication; a new one replaces it when it is the present one."""
     known = [found["kid"] for found in published_keys(ledger)["keys"]]
     if key not in known:
-        raise InputError("key", repr(key[:64]), f"one of {', '.join(known) or 'no keys, since there are none yet'}")
+        raise InputError(
+            "key", repr(key[:64]), f"one of {', '.join(known)}" if known else "a published key, and there is none yet"
+        )
     return _replaced(ledger, withdrawn=key)
 
 
@@ -72,7 +74,7 @@ def public_keys(published: object) -> dict[str, bytes]:
     """Return the public keys of a set of JSON Web Keys, or of a single one, by their names."""
     found = published.get("keys", [published]) if isinstance(published, dict) else None
     if not isinstance(found, list) or not 1 <= len(found) <= _MOST_KEYS:
-        raise InputError("public key", "no set of JSON Web Keys", "what the service shows at /v1/receipt-key")
+        raise InputError("public key", "other JSON", "a set of JSON Web Keys, as from /v1/receipt-key")
     keys = {}
     for one in found:
         try:
@@ -81,8 +83,8 @@ def public_keys(published: object) -> dict[str, bytes]:
             if one != _jwk(raw):
                 raise ValueError
         except (KeyError, TypeError, ValueError):
-            expected = "keys of the curve Ed25519, each named by its thumbprint, as at /v1/receipt-key"
-            raise InputError("public key", "a key that can't be used", expected) from None
+            expected = "a set of Ed25519 keys, each named by its thumbprint, as from /v1/receipt-key"
+            raise InputError("public key", "a key of another form", expected) from None
         keys[one["kid"]] = raw
     return keys
 
@@ -147,4 +149,4 @@ def _parsed(ledger: SQLLedger, text: str) -> dict[str, Any]:
             return {"private": stored["private"], "earlier": list(stored["earlier"])}
     except (AttributeError, KeyError, TypeError, ValueError):
         pass  # a message could show the key
-    raise LedgerDamaged(ledger.location, None, "the keys of its receipts can't be read")
+    raise LedgerDamaged(ledger.location, None, "the keys of its receipts cannot be read")

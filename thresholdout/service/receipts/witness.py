@@ -196,7 +196,7 @@ class FileWitness(Witness):
         except FileNotFoundError:
             return
         except OSError as error:
-            raise WitnessUnusable(self.location, f"it can't be read: {error.strerror}") from None
+            raise WitnessUnusable(self.location, f"it cannot be read: {error.strerror}") from None
 
     def append(self, lines: Sequence[str]) -> None:
         """Append lines durably; mark a line before them that was cut off."""
@@ -213,7 +213,7 @@ class FileWitness(Witness):
             if new:
                 _sync_folder(self._path.parent)
         except OSError as error:
-            raise WitnessUnusable(self.location, f"it can't be written: {error.strerror}") from None
+            raise WitnessUnusable(self.location, f"it cannot be written: {error.strerror}") from None
 
     def __repr__(self) -> str:
         return f"FileWitness({self.location!r})"
@@ -235,14 +235,19 @@ class AddressWitness(Witness):
             import httpx
         except ImportError:
             raise ThresholdoutError(
-                "a witness at an address needs httpx: pip install 'thresholdout[service]'"
+                "A witness at an address needs httpx: pip install 'thresholdout[service]'."
             ) from None
         try:
             url = httpx.URL(address)
         except httpx.InvalidURL:
-            raise InputError("witness", "an address that can't be read", "a file, or an address of http") from None
+            raise InputError("witness", "an invalid address", "a file, or an address of http or https") from None
         if url.userinfo:
-            raise InputError("witness", "an address with a password", f"its key in the variable {KEY_VARIABLE}")
+            raise InputError(
+                "witness",
+                "one with a password",
+                "an address without a password",
+                f"Set its key in the variable {KEY_VARIABLE}.",
+            )
         self.location = address
         self._seconds = seconds
 
@@ -259,7 +264,7 @@ class AddressWitness(Witness):
                         raise WitnessUnusable(self.location, f"its lines take longer than {_STEPS * self._seconds:g} s")
                     yield line
         except httpx.HTTPError as error:
-            raise WitnessUnusable(self.location, f"it can't be read: {type(error).__name__}") from None
+            raise WitnessUnusable(self.location, f"it cannot be read: {type(error).__name__}") from None
 
     def append(self, lines: Sequence[str]) -> None:
         """Send lines, and wait until the address has kept them."""
@@ -271,7 +276,7 @@ class AddressWitness(Witness):
                 answer = client.post(self.location, content=body, headers={"Content-Type": "application/x-ndjson"})
                 self._check(answer)
         except httpx.HTTPError as error:
-            raise WitnessUnusable(self.location, f"it can't be reached: {type(error).__name__}") from None
+            raise WitnessUnusable(self.location, f"it cannot be reached: {type(error).__name__}") from None
 
     def _client(self) -> httpx.Client:
         import httpx

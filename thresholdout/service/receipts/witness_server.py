@@ -71,7 +71,10 @@ def serve_witness(witness: FileWitness, host: str, port: int) -> None:
     key = os.environ.get(KEY_VARIABLE)
     if not key and host not in _LOCAL:
         raise InputError(
-            KEY_VARIABLE, "not set", f"a key, since others can reach {host}: thresholdout ledger new-key makes one"
+            KEY_VARIABLE,
+            "nothing",
+            f"a key, since other machines can reach {host}",
+            "`thresholdout ledger new-key` makes one.",
         )
     uvicorn.run(witness_app(witness, key or None), host=host, port=port, access_log=False, server_header=False)
 
