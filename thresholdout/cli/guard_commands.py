@@ -290,9 +290,9 @@ def correct(ledger: str, corrections: Path, reason: str, basis: str, guard: str 
     CORRECTIONS is a CSV with the id column and "label". A record without a label is withdrawn. The released
     information carries over.
 
-    With --basis public all guarantees hold afterwards. This basis says that the time and the choice of these records do
-    not depend on their labels (right ones are in the file, too), and that each was judged by itself. With --basis
-    labels nothing is proved about later answers.
+    With --basis public all guarantees hold afterwards. It declares that the time and the choice of these records do not
+    depend on their labels, so that right ones are in the file, too. It also declares that each was judged by itself.
+    With --basis labels nothing is proved about later answers.
     """
     from thresholdout.ledger import open_ledger
     from thresholdout.service.guarantee_text import corrected

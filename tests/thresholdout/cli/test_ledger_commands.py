@@ -119,7 +119,7 @@ def test_guards_are_chosen_by_their_first_characters(folder: Path) -> None:
         ("guard", "history", "several.db"),
     ):
         output = run(*command, code=2).output
-        assert f"holds 2 guards; choose one with --guard: {first[:12]}, {second[:12]}" in output
+        assert f"holds 2 guards. Choose one with --guard: {first[:12]}, {second[:12]}" in output
         assert "no such guard" in run(*command, "--guard", "x", code=4).output
     run("ledger", "export", "several.db", "x.jsonl", "--guard", second[:12])
     assert second[:12] in run("ledger", "verify", "x.jsonl").output

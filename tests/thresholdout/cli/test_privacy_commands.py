@@ -111,10 +111,10 @@ def test_audit_of_two_files(tmp_path: Path) -> None:
     measured = json.loads(run(*words, "--delta", "1e-5", "--json").output)
     assert 1 < measured["epsilon"] < 8
     wrong = [
-        (["--claim", str(events), "--delta", "0"], 2, "give --claim, or --epsilon and --delta, not both"),
-        ([], 2, "give --claim, or --epsilon and --delta"),
-        (["--delta", "0.1", "--adjacency", "add-remove"], 2, "--adjacency belongs to a claim"),
-        (["--delta", "2"], 2, "--delta: 2.0"),
+        (["--claim", str(events), "--delta", "0"], 2, "Pass --claim, or --epsilon and --delta, not both"),
+        ([], 2, "Pass --claim, or --epsilon and --delta; or one of these two"),
+        (["--delta", "0.1", "--adjacency", "add-remove"], 2, "--adjacency needs a claim"),
+        (["--delta", "2"], 2, "--delta must be"),
     ]
     for more, code, message in wrong:
         assert message in run(*words, *more, code=code).output
@@ -126,9 +126,9 @@ def test_account_says_what_is_missing(tmp_path: Path) -> None:
     path, none = tmp_path / "events.toml", tmp_path / "none.toml"
     path.write_text("[[event]]\nkind = 'black_box'\nepsilon = 0.1\n")
     wrong: list[tuple[list[str], int, str]] = [
-        ([], 2, "give a file of events, or --noise, --batch-size, --records and --steps"),
-        (["--noise", "6", "--noise", "8", *LEARNER], 2, "give --noise and --steps equally often; seen: 2 and 1"),
-        (["--noise", "6", *LEARNER, "--delta", "1e-5", "--epsilon", "1"], 2, "give --epsilon or --delta, not both"),
+        ([], 2, "Pass a file of events, or --noise, --batch-size, --records and --steps"),
+        (["--noise", "6", "--noise", "8", *LEARNER], 2, "--noise and --steps must be equally many; got 2 and 1"),
+        (["--noise", "6", *LEARNER, "--delta", "1e-5", "--epsilon", "1"], 2, "Pass --epsilon or --delta, not both"),
         (["--noise", "-1", *LEARNER], 2, "--noise must be a finite number above 0; got -1.0"),
         (["--noise", "6", *LEARNER, "--delta", "2"], 2, "--delta must be a number in [0, 1); got 2.0."),
         (
@@ -136,7 +136,7 @@ def test_account_says_what_is_missing(tmp_path: Path) -> None:
             2,
             "--batch-size must be less than --records 5; got 5",
         ),
-        ([str(path), "--noise", "6"], 2, "give a file, or the options of a learner, not both"),
+        ([str(path), "--noise", "6"], 2, "Pass a file, or the options of a learner, not both"),
         ([str(none)], 2, "none.toml' does not exist"),
     ]
     for words, code, message in wrong:
@@ -152,7 +152,7 @@ def test_calibrate() -> None:
     assert _epsilon(run("privacy", "account", "--noise", str(noise * 1.001), *LEARNER).output) <= 1.1
     assert "Missing option '--steps'" in run("privacy", "calibrate", "--epsilon", "1.1", code=2).output
     alone = run("privacy", "calibrate", "--epsilon", "1.1", "--steps", "3", code=2).output
-    assert "give --batch-size and --records" in alone
+    assert "--batch-size and --records are missing" in alone
     negative = run("privacy", "calibrate", "--epsilon", "-1", *LEARNER, code=2).output
     assert "--epsilon must be a finite number above 0; got -1.0." in negative
 

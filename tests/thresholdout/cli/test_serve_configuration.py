@@ -87,14 +87,14 @@ def test_a_file_declares_a_service(served: list[Serving]) -> None:
     [
         ("port = 0", "prt = 0", "the file has no setting 'prt'; it has accept-rollback, database,"),
         ("port = 0", "port = 'a'", "'a' is not a valid integer"),
-        ("port = 0", "port = [1]", "port is one value"),
+        ("port = 0", "port = [1]", "port must be one value"),
         ("quota = 7", "quotas = 7", "holdout 1 has no setting 'quotas'"),
         ("quota = 7", "quota = 0", "holdout 1: Invalid value for '--quota': 0 is not in the range x>=1"),
-        ("quota = 7", "database = 'x.db'", "holdout 1: database stands above all tables"),
+        ("quota = 7", "database = 'x.db'", "holdout 1: database belongs above all tables"),
         ('label = "y"', "", "holdout 1: Missing option '--label'"),
         ('name = "churn"', "", "holdout 1: Missing argument 'NAME'"),
         ('train = "train.csv"', 'train = "none.csv"', "none.csv' does not exist"),
-        ("[[holdout]]", "[holdout]", "declare each holdout in a table [[holdout]]"),
+        ("[[holdout]]", "[holdout]", "must declare each holdout in a table [[holdout]]"),
         ("port = 0", "port =", "is no TOML file"),
     ],
 )

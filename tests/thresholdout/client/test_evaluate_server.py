@@ -124,9 +124,9 @@ class TestDevelopment:
     @for_each(
         ("table", "label", "said"),
         [
-            ({"id": ["a"], "y": ["0"]}, "z", "no column 'z'"),
+            ({"id": ["a"], "y": ["0"]}, "z", "a table without 'z'"),
             ({"id": ["a", "a"], "y": ["0", "1"]}, "y", "an id that occurs twice"),
-            ({"id": [], "y": []}, "y", "no record"),
+            ({"id": [], "y": []}, "y", "an empty table"),
         ],
     )
     def test_open_records_that_are_none(self, table: dict[str, list[str]], label: str, said: str) -> None:

@@ -309,7 +309,7 @@ class TestCommandLine:
         done = self.command(tmp_path / "base.csv", tmp_path / "candidate.csv", "--format", "json")
         assert self.command(tmp_path / "base.csv", tmp_path / "candidate.csv", "--json").output == done.output
         twice = self.command(tmp_path / "base.csv", tmp_path / "candidate.csv", "--json", "--format", "junit")
-        assert (twice.exit_code, "name two formats" in twice.output) == (2, True)
+        assert (twice.exit_code, "exclude each other" in twice.output) == (2, True)
         found = json.loads(done.output)
         assert done.exit_code == found["exit"] == 1
         low, high = found["interval"].pop("low"), found["interval"].pop("high")

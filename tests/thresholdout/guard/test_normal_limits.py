@@ -210,7 +210,7 @@ class TestRefusals:
     def test_predictions_of_clients(self, mechanism: Any, tmp_path: Path) -> None:
         table = pd.DataFrame({"id": range(400), "y": [0, 1] * 200, "who": np.arange(400) // 4})
         rest: dict[str, Any] = {"label": "y", "groups": "who", "mechanism": mechanism}
-        with pytest.raises(InputError, match="'normal' for predictions of clients"):
+        with pytest.raises(InputError, match="'exact' for predictions of clients; got 'normal'"):
             PredictionGuard.create(tmp_path / "guard.db", table[:200], table[200:], **rest)
         assert not (tmp_path / "guard.db").exists()
 

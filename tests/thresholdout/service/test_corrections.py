@@ -221,11 +221,11 @@ def test_withdrawals_of_which_nothing_is_known_are_refused(settings: dict[str, A
     [
         (pd.DataFrame({"id": ["r0"], "label": [1]}), "id 'r0', which is no record of the holdout"),
         (pd.DataFrame({"id": ["nobody"], "label": [1]}), "id 'nobody', which is no record"),
-        (pd.DataFrame({"id": ["r1000", "r1000"], "label": [1, 0]}), "id 'r1000' is there twice"),
+        (pd.DataFrame({"id": ["r1000", "r1000"], "label": [1, 0]}), "got id 'r1000' twice"),
         (pd.DataFrame({"id": ["r1000"], "y": [1]}), "label"),
         (pd.DataFrame({"id": ["r1000"], "label": ["cat"]}), "column 'label'"),
         (pd.DataFrame({"id": ["r1000"], "label": [0.5]}), "no integer"),
-        (changed(range(N), lambda old: None), "all records withdrawn"),
+        (changed(range(N), lambda old: None), "a withdrawal of all of them"),
     ],
 )
 def test_rows_that_cannot_be_used_are_refused(table: pd.DataFrame, words: str) -> None:
@@ -251,7 +251,7 @@ def test_a_guard_keeps_so_many_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     service = made()
     service.correct(changed(range(4)), "four")
     service.correct(changed(range(3, 5)), "one more")
-    with pytest.raises(InputError, match="6 records with corrections"):
+    with pytest.raises(InputError, match="at most 5 records in all; got 6 records"):
         service.correct(changed([7]), "too many")
 
 
@@ -269,7 +269,7 @@ def test_nothing_shows_labels(tmp_path: Any) -> None:
     broken = GuardState.from_text(state, service.guard._mechanism.restore)
     assert "secret" not in broken.corrected
     monkey = state.replace(broken.corrected, "c2VjcmV0")
-    with pytest.raises(LedgerDamaged, match="its corrections can't be read"):
+    with pytest.raises(LedgerDamaged, match="its corrections cannot be read"):
         service._labels._read(GuardState.from_text(monkey, service.guard._mechanism.restore).corrected)
     with pytest.raises(ValueError, match="no corrections"):
         Corrections.from_text("AAAA")

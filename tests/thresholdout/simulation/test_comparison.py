@@ -158,7 +158,7 @@ def test_what_cannot_be_simulated_is_refused() -> None:
     analyst = AggregationAnalyst()
     with pytest.raises(InputTypeError, match="records"):
         simulate(100, analyst)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="one of 1000"):
+    with pytest.raises(InputError, match="a model of 1000 records"):
         simulate(Groups(VILLAGES), analyst, protection={"few": Independent(10)})
     with pytest.raises(InputTypeError, match=r"protection\['few'\]"):
         simulate(Groups(VILLAGES), analyst, protection={"few": 10})  # type: ignore[dict-item]

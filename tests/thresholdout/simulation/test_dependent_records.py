@@ -181,11 +181,11 @@ def test_numbers_out_of_range_are_refused(change: dict[str, Any], argument: str)
 
 def test_two_draws_of_a_chain_are_refused() -> None:
     """Two copies depend on each other more than one: their states together have twice the log-ratios."""
-    with pytest.raises(InputError, match=r"draws must be .*; got 2 of a MarkovChain"):
+    with pytest.raises(InputError, match="draws must be 1 for a MarkovChain; got 2"):
         DependentRecords(MarkovChain(keeping(2, 0.5), 4), attributes=1, draws=2)
 
 
 def test_states_beyond_the_declared_ones_are_refused() -> None:
     data = DependentRecords(MarkovChain(keeping(4, 0.5), 400), attributes=1, states=2)
-    with pytest.raises(InputError, match=r"states must be .*; got 2, and a state outside"):
+    with pytest.raises(InputError, match=r"states must be .*; got 2, and a state beyond it"):
         data.draw(np.random.default_rng(0))

@@ -112,7 +112,7 @@ def test_failing_cells_are_named_and_only_they_run_again(tmp_path: Path) -> None
 
 def test_a_folder_of_another_experiment_is_refused(tmp_path: Path) -> None:
     run_experiment(cell(), GRID, 1, folder=tmp_path, version="1")
-    with pytest.raises(InputError, match="folder must be another one"):
+    with pytest.raises(InputError, match="folder must be a new folder, or one with results of"):
         run_experiment(cell(), GRID, 1, folder=tmp_path, version="2")
 
     def other(rng: np.random.Generator, n: int, shift: float) -> dict[str, Any]:
