@@ -254,12 +254,12 @@ class CorrectedLabels:
             return
         guard = self._guard
         if guard._declared.sampling != "fixed_features" or not guard.parameters.withdraws:
-            raise InputError(
-                "corrections",
-                "a record without a label",
-                "a table with a label for each record",
-                "Only a guard of claims about labels given the features can withdraw records.",
+            given = "" if guard._declared.sampling == "fixed_features" else ", not given the features"
+            advice = (
+                "Only a guard of claims about labels given the features can withdraw records; this one answers by "
+                f"{guard._mechanism.name}{given}."
             )
+            raise InputError("corrections", "a record without a label", "a table with a label for each record", advice)
         if basis != "public":
             raise InputError(
                 "corrections",

@@ -201,9 +201,9 @@ def test_groups_count_by_the_records_that_are_left() -> None:
 @for_each(
     ("settings", "basis", "words"),
     [
-        ({"mechanism": "ladder"}, "public", "a guard that answers by ladder"),
+        ({"mechanism": "ladder"}, "public", "this one answers by ladder"),
         ({"sampling": "independent"}, "public", "not given the features"),
-        ({}, "labels", "basis='public' says"),
+        ({}, "labels", "Declare basis='public'"),
     ],
 )
 def test_withdrawals_of_which_nothing_is_known_are_refused(settings: dict[str, Any], basis: Any, words: str) -> None:

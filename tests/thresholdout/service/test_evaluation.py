@@ -507,7 +507,7 @@ def test_equal_rows_of_a_table_of_categories_can_be_served(service: EvaluationSe
     )
     with pytest.raises(ServiceRefused) as refused:
         service.create_holdout(ADMIN, "votes", table[:400], table[400:], label="y")
-    assert "allow_duplicates=True" in str(refused.value.details["expected"])
+    assert "allow_duplicates=True" in str(refused.value.details["advice"])
     made = service.create_holdout(ADMIN, "votes", table[:400], table[400:], label="y", allow_duplicates=True)
     assert made.records == 400
 
@@ -529,7 +529,9 @@ def test_a_holdout_may_be_a_chain_of_a_known_law(service: EvaluationService) -> 
 def test_a_metric_that_is_not_served_is_refused_with_the_ones_that_are(name: object) -> None:
     with pytest.raises(InputError) as refused:
         served_metric(name)
-    listed = re.findall(r"\w+\(clip=\d\)|accuracy|brier_score|zero_one_loss", refused.value.expected)
+    listed = re.findall(
+        r"\w+\(clip=\d\)|accuracy|brier_score|zero_one_loss", f"{refused.value.expected} {refused.value.advice}"
+    )
     assert [served_metric(one).name.partition("(")[0] for one in listed] == [
         "accuracy",
         "zero_one_loss",

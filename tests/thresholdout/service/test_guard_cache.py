@@ -118,7 +118,7 @@ def test_a_guard_that_cannot_be_opened_is_tried_again(
     ledger: Ledger, identities: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = GuardCache(ledger)
-    with pytest.raises(InputError, match="with which no guards"):
+    with pytest.raises(InputError, match="with which no such identities begin"):
         cache.get("nobody")
     with monkeypatch.context() as patch:
         patch.setattr(PredictionGuard, "open", lambda *_: 1 / 0)

@@ -160,9 +160,7 @@ def test_a_class_of_the_holdout_alone_counts_as_unseen_and_is_not_shown(tmp_path
     service = made(tmp_path, ["a", "b"], ["a", "b", "secret", "secret"])
     assert "p_a" in refused(service, predicted(["a"]), "log_loss")
     assert "secret" not in refused(service, predicted(["a"]), "brier_score")
-    assert "no class of the training labels" in refused(
-        service, predicted(["a"], p_a=0.5, p_b=0.5, p_c=0.0), "log_loss"
-    )
+    assert "which is for no such class" in refused(service, predicted(["a"], p_a=0.5, p_b=0.5, p_c=0.0), "log_loss")
     answer = service.ask(predicted(["a"], p_a=0.5, p_b=0.5), log_loss(2.0))
     # half of the holdout has an unseen class, whose loss is the clip
     assert abs(answer.value - (0.5 * np.log(2.0) + 0.5 * 2.0)) <= answer.half_width
@@ -199,7 +197,7 @@ def test_errors_of_a_metric_are_hidden(tmp_path: Path) -> None:
     message = refused(
         made(tmp_path, ["a"], ["secret"]), predicted(["a"]), Metric("own", "predict", values, (0.0, 1.0), True)
     )
-    assert "KeyError from own" in message
+    assert "got own, which raised KeyError" in message
     assert "secret" not in message
 
 
@@ -509,9 +507,11 @@ def test_many_services_share_a_server() -> None:
         found = PredictionGuard.open(ledger, service.identity[:8])
         assert (found.identity, found.queries) == (service.identity, 9)
         assert found._records.train_ids[3] == f"{name} 3"
-    with pytest.raises(InputError, match=r"guard must be the first characters.*; got none, and 2 guards with labels"):
+    with pytest.raises(
+        InputError, match="guard is missing: pass the first characters .* memory has 2 guards with labels"
+    ):
         PredictionGuard.open(ledger)
-    with pytest.raises(InputError, match="'x', with which no guards with labels start"):
+    with pytest.raises(InputError, match="got 'x', with which no such identities begin"):
         PredictionGuard.open(ledger, "x")
 
 

@@ -279,8 +279,8 @@ def test_what_cannot_be_served(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert "nothing can listen" in run("serve", "--database", database, "--port", str(port), code=4)
-    assert "nothing can listen" in run("serve", "--database", database, "--host", "no.such.host.invalid", code=4)
+        assert "Nothing can listen" in run("serve", "--database", database, "--port", str(port), code=4)
+    assert "Nothing can listen" in run("serve", "--database", database, "--host", "no.such.host.invalid", code=4)
 
 
 def test_workers_have_minutes_for_their_imports(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,7 +319,7 @@ def test_what_a_process_tells_its_workers() -> None:
 )
 def test_a_mistyped_database_is_refused_and_not_made(tmp_path: Path, command: tuple[str, ...]) -> None:
     there = tmp_path / "bord.db"
-    assert "no such file" in run(*command, "--database", str(there), code=2)
+    assert "which does not exist" in run(*command, "--database", str(there), code=2)
     assert not there.exists()
 
 

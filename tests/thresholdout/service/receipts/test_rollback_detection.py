@@ -334,9 +334,9 @@ def test_what_is_no_witness_is_refused_and_left_alone(leaderboard: Path, tmp_pat
 
 def test_a_witness_that_cannot_be_written_is_said_at_the_start(leaderboard: Path, tmp_path: Path) -> None:
     life(leaderboard, None, 1)
-    with pytest.raises(WitnessUnusable, match="can't be written"):
+    with pytest.raises(WitnessUnusable, match="cannot be written"):
         starts(leaderboard, FileWitness(tmp_path / "missing" / "checkpoints.jsonl"))
-    with pytest.raises(WitnessUnusable, match="can't be read"):
+    with pytest.raises(WitnessUnusable, match="cannot be read"):
         starts(leaderboard, FileWitness(tmp_path))
 
 
@@ -490,7 +490,7 @@ def test_an_address_that_is_silent_stops_a_start_and_no_answer(leaderboard: Path
         assert witnessing.status().failing_since is None
         assert witnessing.close(30)
         assert json.loads(file.read_bytes().splitlines()[-1])["query"] == 2
-    with pytest.raises(WitnessUnusable, match="can't be read"):
+    with pytest.raises(WitnessUnusable, match="cannot be read"):
         starts(leaderboard, witness)
 
 
