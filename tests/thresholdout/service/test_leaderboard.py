@@ -79,7 +79,7 @@ def test_who_expects_nothing_is_expected_to_score_as_others_did(tmp_path: Path) 
 
 def test_other_guards_need_a_training_value(tmp_path: Path) -> None:
     service = made(tmp_path, mechanism="claims")
-    with pytest.raises(InputError, match="rows for both parts; got rows for the holdout alone. Or pass .* expected="):
+    with pytest.raises(InputError, match=r"rows for both parts; got rows for the holdout alone\. Or pass .* expected="):
         service.ask(right_in(0.8, 1))
     assert len(service.guard.history) == 0
     told = service.ask(right_in(0.8, 1), expected=0.8), service.ask(right_in(0.8, 1, train=0.8))

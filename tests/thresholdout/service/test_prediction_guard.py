@@ -508,7 +508,7 @@ def test_many_services_share_a_server() -> None:
         assert (found.identity, found.queries) == (service.identity, 9)
         assert found._records.train_ids[3] == f"{name} 3"
     with pytest.raises(
-        InputError, match="guard is missing: pass the first characters .* memory has 2 guards with labels"
+        InputError, match=r"guard is missing: pass the first characters .* memory has 2 guards with labels"
     ):
         PredictionGuard.open(ledger)
     with pytest.raises(InputError, match="got 'x', with which no such identities begin"):
