@@ -114,7 +114,7 @@ def check_claim(claim: Claim, options: ClaimOptions) -> ClaimSetting:
     for name in ("delta", "epsilon"):
         if name in options:
             advice = "Pass a claim to test it, or delta or epsilon to measure the other one."
-            raise InputError(name, "a value beside a claim", "None beside claim=", advice)
+            raise InputError(name, repr(options.get(name)), "left out beside a claim", advice)
     _known(options, ClaimOptions.__annotations__)
     return ClaimSetting(
         claimed_curve(claim, check_adjacency(options.get("adjacency", "replace_one"))),

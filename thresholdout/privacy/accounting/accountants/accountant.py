@@ -58,7 +58,7 @@ class UnsupportedEvent(InputError):
         self.accountant = accountant
         self.reason = reason
         expected = f"an event that the {accountant} accountant supports"
-        super().__init__("event", repr(event), expected, f"It refuses this one because {reason}.")
+        super().__init__("event", repr(event), expected, f"It refuses this event because {reason}.")
 
     def __reduce__(self) -> tuple[type[UnsupportedEvent], tuple[Event, str, str]]:  # type: ignore[override]
         return (type(self), (self.event, self.accountant, self.reason))

@@ -344,7 +344,7 @@ def _made(make_event: Callable[[float], object], value: float) -> Event:
     """Return the event that a function makes of a parameter."""
     made = make_event(value)
     if not isinstance(made, (Event, list, tuple)):
-        seen = f"one that returns a {type(made).__name__} for the parameter {value:g}"
+        seen = f"one whose result for the parameter {value:g} is of type {type(made).__name__}"
         raise InputTypeError("make_event", seen, "a function that returns an event")
     return check_event(made)
 

@@ -57,8 +57,8 @@ def pair_refusal(event: Event, adjacency: Adjacency) -> str:
         return refusal
     found = parameters_of(event, adjacency)
     if found is None:
-        return "its delta about replaced records is 1 or more"
-    return "its epsilon is above 700 nats, which protects nothing" if found[0] > 700 else ""
+        return "the event's delta about replaced records is 1 or more"
+    return "the event's epsilon is above 700 nats, which protects nothing" if found[0] > 700 else ""
 
 
 def pairs_of(event: Event, adjacency: Adjacency) -> Both | None:

@@ -200,7 +200,7 @@ class RenyiAccountant(Accountant):
     def __init__(self, adjacency: Adjacency = "replace_one", *, orders: Any = None, conversion: str = "balle") -> None:
         super().__init__(adjacency)
         self._given = orders is not None
-        self._orders = np.unique(check_orders(orders)) if self._given else default_orders()
+        self._orders = np.unique(check_orders(orders, "orders")) if self._given else default_orders()
         self._conversion = chosen(conversion, "conversion", ("balle", "mironov"))
         self._known: dict[Event, dict[float, float]] = {}
 
@@ -230,7 +230,7 @@ class RenyiAccountant(Accountant):
         -------
         ndarray of shape (k,)
         """
-        return self._sum(self._orders if orders is None else check_orders(orders), list(self.counts.items()))
+        return self._sum(self._orders if orders is None else check_orders(orders, "orders"), list(self.counts.items()))
 
     def _sum(self, orders: Floats, counted: Counted) -> Floats:
         """Add up divergences, each order exactly and then rounded up: the order of events does not matter."""

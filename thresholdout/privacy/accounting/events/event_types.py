@@ -216,7 +216,7 @@ def adjacency_refusal(event: Event, adjacency: Adjacency) -> str:
     """Return why an event says nothing about such neighbours; empty if it does."""
     about = "replace_one" if isinstance(event, ThresholdoutInteraction) else getattr(event, "adjacency", adjacency)
     if about == "replace_one" and adjacency == "add_remove":
-        return "it is about replaced records, from which nothing follows for one record more or less"
+        return "the event is about replaced records, from which nothing follows for one record more or less"
     return ""
 
 

@@ -19,20 +19,20 @@ Floats = NDArray[np.float64]
 Orders = float | Iterable[float] | NDArray[np.floating[Any]]
 
 
-def orders(alpha: Any) -> Floats:
+def orders(alpha: Any, name: str = "alpha") -> Floats:
     """Check orders, and return them as an array of one dimension; each must be a finite number above 1."""
     if isinstance(alpha, (bool, str)):
-        raise InputTypeError("alpha", f"a {type(alpha).__name__}", "a number above 1, or an array of such")
+        raise InputTypeError(name, f"a {type(alpha).__name__}", "a number above 1, or an array of such")
     try:
         found = np.asarray(alpha if hasattr(alpha, "__array__") or np.isscalar(alpha) else list(alpha), dtype=float)
     except (TypeError, ValueError):
-        raise InputTypeError("alpha", f"a {type(alpha).__name__}", "a number above 1, or an array of such") from None
+        raise InputTypeError(name, f"a {type(alpha).__name__}", "a number above 1, or an array of such") from None
     if found.ndim > 1 or found.size == 0:
-        raise InputError("alpha", f"an array of shape {found.shape}", "a number above 1, or an array with one axis")
+        raise InputError(name, f"an array of shape {found.shape}", "a number above 1, or an array with one axis")
     found = np.atleast_1d(found)
     bad = ~(np.isfinite(found) & (found > 1))
     if bad.any():
-        raise InputError("alpha", repr(float(found[bad][0])), "finite orders above 1")
+        raise InputError(name, repr(float(found[bad][0])), "finite orders above 1")
     return found
 
 

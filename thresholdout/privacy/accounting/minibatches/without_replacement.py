@@ -80,7 +80,7 @@ def rdp_fswor(
     if adjacency == "replace_one" or method in ("envelope", "binomial", "wang"):
         if method == "exact":
             raise InputError(
-                "method", "'exact', whose value is unknown there", "another one for replace_one, or 'auto'"
+                "method", "'exact', whose value is unknown there", "'auto', or another one, for replace_one"
             )
         if method == "wang":
             return like(alpha, wang_upper(found, noise, share, variant="paper"))

@@ -77,8 +77,16 @@ def test_calibration_widens_its_bracket() -> None:
     [
         ("make_event", GaussianAnswer(1.0), "a function of the parameter.*; got a GaussianAnswer"),
         ("make_event", 3.0, "a function.*; got a float"),
-        ("make_event", lambda noise: noise, "a function .*; got one that returns a float for the parameter 100"),
-        ("make_event", lambda noise: None, "a function .*; got one that returns a NoneType for the parameter 100"),
+        (
+            "make_event",
+            lambda noise: noise,
+            "a function .*; got one whose result for the parameter 100 is of type float",
+        ),
+        (
+            "make_event",
+            lambda noise: None,
+            "a function .*; got one whose result for the parameter 100 is of type NoneType",
+        ),
         ("bracket", 3.0, "a pair.*; got 3.0"),
         ("bracket", (1.0, 2.0, 3.0), r"a pair.*; got \(1.0, 2.0, 3.0\)"),
         ("limits", None, "a pair.*; got None"),
