@@ -27,6 +27,7 @@ from thresholdout.mechanisms.claims.evidence import Bets, Counts, Hoeffding, Win
 from thresholdout.scoring import metrics, statistics
 from thresholdout.scoring.out_of_fold import out_of_fold
 from thresholdout.scoring.statistics.areas import matching_constant
+from thresholdout.scoring.statistics.statistic_parts import Judged
 
 Floats = NDArray[np.float64]
 
@@ -589,3 +590,22 @@ def test_a_score_of_a_search_comes_without_parts_and_varies_as_is_usual_there() 
             assert part.value == pytest.approx(0.8)
             assert 0.4 < part.variance / other.variance < 4.0
             assert part.squares > 0.4 * other.squares
+
+
+def test_smoothed_medians_keep_the_level() -> None:
+    """By enumeration: errors 0, 1/2 and 1 of four records with two laws; S5 charges ln 2 for both sides of F."""
+    for window in (0.2, 0.6, 1.0):
+        statistic = statistics.median_absolute_error(1.0, window=window)
+        for first, second in (((0.4, 0.2, 0.4), (0.1, 0.1, 0.8)), ((0.5, 0.0, 0.5),) * 2, ((0.2, 0.7, 0.1),) * 2):
+            middle = 0.5 * (first[0] + second[0]), 0.5 * (first[0] + second[0] + first[1] + second[1])
+            below = [min(1.0, max(0.0, (at - 0.5 + window / 2.0) / window)) for at in middle]
+            truth, found = 1.0 - 0.5 * sum(below), []
+            for said in itertools.product((0, 1, 2), repeat=4):
+                chance = math.prod((first, first, second, second)[k][one] for k, one in enumerate(said))
+                judged = Judged(np.zeros(4), 0.5 * np.array(said, dtype=np.float64))
+                (part,) = statistic.parts(None)
+                found.append((part.evidence(judged, Independent(4), False), chance))
+            for sided, end in ((False, truth), (True, 1.0 - truth)):
+                nats = [((one.mirrored() if sided else one).against(end, 0.0), p) for one, p in found]
+                for at in {n for n, _ in nats if n > 0.0}:
+                    assert sum(p for n, p in nats if n >= at - 1e-12) <= math.exp(-at) * (1.0 + 1e-9)

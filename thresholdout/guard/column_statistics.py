@@ -13,13 +13,16 @@ from thresholdout.data.parts.lazy_part import Wanted
 from thresholdout.data.parts.part_groups import distinct_values
 from thresholdout.data.parts.value_cells import cell_counts, common_values
 from thresholdout.data.values import check_bounds, record_rounding
-from thresholdout.errors import InputError
+from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.query import Query
 from thresholdout.guard.query_engine import Read, Scan
 from thresholdout.limits.bets import Moments
 from thresholdout.mechanisms import Known
 from thresholdout.scoring.statistics.areas import Area, ScoreCounts
 from thresholdout.scoring.statistics.class_counts import ClassCounts
+from thresholdout.scoring.statistics.regression import SmoothedMedian
+from thresholdout.scoring.statistics.slices import SliceMean
+from thresholdout.scoring.statistics.statistic_parts import MeanShare, Tally, ratio_estimate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
     from thresholdout.data.parts.totals import Totals
     from thresholdout.guard.column_queries import ColumnQueries
     from thresholdout.scoring.statistics import Estimate, Statistic
-    from thresholdout.scoring.statistics.statistic_parts import MeanShare
 
 __all__ = [
     "LabelSpread",
@@ -46,8 +48,13 @@ def statistic_query(
 ) -> Read:
     """Return the query about a statistic of a column of predictions."""
     part, train, label = queries.records.part, queries.train_frame(), queries.label
-    if statistic.mean_share is not None:
-        return _share_query(queries, column, statistic, statistic.mean_share, key, given)
+    only = statistic.only_part
+    if isinstance(only, MeanShare):
+        return _share_query(queries, column, statistic, only, key, given)
+    if isinstance(only, SliceMean):
+        return _slice_query(queries, column, statistic, only, key, given)
+    if isinstance(only, SmoothedMedian):
+        return _median_query(queries, column, statistic, only, key, given)
     if statistic.ranks:
         return _area_query(queries, column, statistic, key, given)
     known = classes_of(statistic, train, label)
@@ -81,10 +88,12 @@ def _public(
 
 def wanted_of_statistic(queries: ColumnQueries, columns: Sequence[str], statistic: Statistic) -> list[Wanted]:
     """Return what is counted of the training part first."""
-    train, label, share = queries.train_frame(), queries.label, statistic.mean_share
-    if statistic.ranks:
-        return []  # each column of scores has cells of its own
-    if share is not None:
+    train, label, share = queries.train_frame(), queries.label, statistic.only_part
+    if statistic.ranks or isinstance(share, SmoothedMedian):
+        return []  # each column has cells of its own
+    if isinstance(share, SliceMean):
+        return [one for column in columns for one in _wanted_slice(queries, column, share)]
+    if isinstance(share, MeanShare):
         return [_wanted_share(queries, train, column, share)[0] for column in columns]
     classes = _labels_of(statistic, classes_of(statistic, train, label))
     return [one for column in columns for one in _wanted_counts(column, label, classes)]
@@ -122,6 +131,114 @@ def _share_query(
         return queries.engine.statistic((share.evidence_of_shares(sums, slack, queries.dependence),), query.known)
 
     return query, Scan(count, read)
+
+
+def _slice_query(
+    queries: ColumnQueries, column: str, statistic: Statistic, share: SliceMean, key: str | None, given: float | None
+) -> Read:
+    """Return the query about a metric on the records of a slice: counts of these, or moments of their values."""
+    part, train, wanted = queries.records.part, queries.train_frame(), _wanted_slice(queries, column, share)
+    totals = train.totals_of([*wanted, Wanted(queries.values_of(share.metric, column), share.metric.bounds)])
+    check_predicted(totals[-1], "estimator", "predictions of all of them, or train_values= their score")
+    counted = _slice_counts(share, totals)
+    if isinstance(counted, Tally):
+        found = share.estimate_of(counted)
+    else:
+        share.check_counted(counted.size)
+        found = ratio_estimate(
+            counted.mean(), _slice_distances(train, wanted, share, counted), float(counted.size), 1.0, train.n
+        )
+    query = _public(queries, statistic, statistic.combined((found,)), None, given, key)
+
+    def read(totals: list[Totals]) -> Any:
+        counted, model = _slice_counts(share, totals), queries.dependence
+        if isinstance(counted, Tally):
+            evidence = share.evidence_of(counted, model, queries.declared.iid)
+        else:
+            evidence = share.evidence_of_moments(counted, part.n, record_rounding(part.n), model)
+        return queries.engine.statistic((evidence,), query.known)
+
+    return query, Scan(lambda: part.totals_of(wanted), read, part, wanted)
+
+
+def _wanted_slice(queries: ColumnQueries, column: str, share: SliceMean) -> list[Wanted]:
+    """Return what is counted of a slice: its records, those of them that are predicted rightly, or their values.
+
+    A record without a prediction or a label has the worst value; one without a value in the slice's column is outside.
+    """
+    import narwhals as nw
+
+    metric, where = share.metric, share.where
+    if not isinstance(where, tuple):
+        expected = "a column and its value, such as ('weekend', True), of lazy frames"
+        raise InputTypeError("where", "a function of the features", expected)
+    inside, values = nw.col(where[0]) == nw.lit(_plain(where[1])), queries.values_of(metric, column)
+    part = queries.records.part
+    part.compiled(inside, "where")
+    if part.compiled(values, "estimator").logarithm:
+        seen = f"{metric.name!r} on a slice of a lazy frame"
+        raise InputError("metric", seen, "another metric; or ask about a column of losses")
+    if share.weight is not None:
+        right = values if metric.greater_is_better else ~values
+        return [Wanted(inside, argument="where"), Wanted(inside & right, argument="estimator")]
+    lower = metric.bounds[0]
+    kept = nw.when(inside).then(values).otherwise(nw.lit(lower))
+    there = Wanted(inside & (values >= lower), argument="estimator")
+    return [Wanted(inside, argument="where"), there, Wanted(kept, metric.bounds, lower, True, "estimator")]
+
+
+def _slice_counts(share: SliceMean, totals: Sequence[Totals]) -> Tally | Moments:
+    """Return what totals say of a slice: wins and losses, or moments of the values inside."""
+    inside, there = (one.total >> one.bits for one in totals[:2])
+    if share.weight is not None:
+        return share.tally(totals[0].n, inside, there)
+    sums = totals[2]
+    lost = 0 if share.metric.greater_is_better else inside - there  # without a value: each has the largest one
+    total = sums.mean.total + (lost << sums.bits)
+    return Moments(inside, sums.bits, total, sums.sum_of_squares + (lost << 2 * sums.bits))
+
+
+def _slice_distances(
+    train: LazyPart, wanted: Sequence[Wanted], share: SliceMean, found: Moments
+) -> tuple[float, float]:
+    """Return mean and deviation of the squares of the distances of a slice's values from their mean; 0 outside."""
+    import narwhals as nw
+
+    lower, upper = share.metric.bounds
+    inside, kept = wanted[0].value, wanted[2].value
+    away: Any = ((kept - lower) / (upper - lower) - found.mean()) ** 2  # type: ignore[operator]
+    (square,) = train.totals_of([Wanted(nw.when(inside).then(away).otherwise(nw.lit(0.0)), squares=True)])
+    return square.mean.mean(), math.sqrt(max(0.0, square.variance()))
+
+
+def _median_query(
+    queries: ColumnQueries,
+    column: str,
+    statistic: Statistic,
+    of: SmoothedMedian,
+    key: str | None,
+    given: float | None,
+) -> Read:
+    """Return the query about the smoothed median of absolute errors, which are counted in cells."""
+    import narwhals as nw
+
+    holdout, train = queries.records.part, queries.train_frame()
+    label, told = nw.col(queries.label), nw.col(column)
+    error = holdout.compiled((label.cast(nw.Float64) - told.cast(nw.Float64)).abs(), "estimator").expression
+    (lost,) = train.totals_of([Wanted(label.is_null() | told.is_null(), argument="estimator")])
+    missing = lost.total >> lost.bits
+    check_predicted(replace(lost, missing=missing), "estimator", "predictions of all of them, or train_values=")
+    none = nw.lit(0.0)
+    cells = common_values(train, error, none, (train.n, 0))
+    low, high = of.between(cells, cell_counts(train, error, none, cells)[0, 1:])
+    found = of.estimate_of(0.5 * (low + high), train.n, 0.5 * (high - low))
+    query = _public(queries, statistic, statistic.combined((found,)), None, given, key)
+
+    def read(counts: NDArray[np.int64]) -> Any:
+        evidence = of.evidence_between(*of.between(cells, counts[0, 1:]), queries.dependence)
+        return queries.engine.statistic((evidence,), query.known)
+
+    return query, Scan(lambda: cell_counts(holdout, error, none, cells), read)
 
 
 def _area_query(

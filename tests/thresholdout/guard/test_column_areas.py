@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tests.thresholdout.guard.lazy_guards import ENGINES, Column, Engine, N, laz
 from tests.thresholdout.mechanisms.test_evidence import AREAS, scores_of_two_classes, worst
 from thresholdout import Claims, Thresholdout
 from thresholdout.data.parts import value_cells
+from thresholdout.data.parts.engines import map_batches
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.data.parts.value_cells import cell_counts, common_values
 from thresholdout.errors import EngineFailed, InputError
@@ -74,11 +76,11 @@ def test_scores_that_training_records_have_get_the_answers_of_arrays(
     assert shown(found) == shown(eager.score(Scores("rated"), "roc_auc", train_values=0.6))
     assert found.source == "holdout"
     listed = lazy.score_all(["rated", "own"], "roc_auc")
-    expected = eager.score_all([Scores("rated"), Scores("own")], "roc_auc", cv="training")
-    assert shown(listed[0]) == shown(expected[0])
+    wanted = eager.score_all([Scores("rated"), Scores("own")], "roc_auc", cv="training")
+    assert shown(listed[0]) == shown(wanted[0])
     truth = sklearn.metrics.roc_auc_score(table.y[:N], table.own[:N])
     assert listed[1].interval[0] <= truth <= listed[1].interval[1]
-    assert expected[1].half_width <= listed[1].half_width < 1.05 * expected[1].half_width
+    assert wanted[1].half_width <= listed[1].half_width < 1.05 * wanted[1].half_width
 
 
 def test_sizes_of_groups_and_labels_of_text(table: pd.DataFrame) -> None:
@@ -123,20 +125,21 @@ def test_what_has_no_area_is_refused_free(table: pd.DataFrame) -> None:
 
 
 def test_a_pass_that_fails_is_free(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    lazy = lazy_guard(of_polars, table)
-    counted = value_cells.map_batches
+    """Two passes of the training part succeed, and the holdout's fails once."""
+    lazy, passes = lazy_guard(of_polars, table), list[object]()
 
-    def failing(*given: Any) -> Any:
-        monkeypatch.setattr(value_cells, "map_batches", counted)
-        raise OSError("a file is gone")
-        yield
+    def failing(*given: Any) -> Iterator[Any]:
+        passes.append(given)
+        if len(passes) == 3:
+            raise OSError("a file is gone")
+        yield from map_batches(*given)
 
-    with monkeypatch.context():
-        monkeypatch.setattr(value_cells, "map_batches", failing)
-        with pytest.raises(EngineFailed):
-            lazy.score("rated", "roc_auc")
+    monkeypatch.setattr(value_cells, "map_batches", failing)
+    with pytest.raises(EngineFailed, match="holdout"):
+        lazy.score("rated", "roc_auc")
     assert lazy.history.empty
     assert not lazy.score("rated", "roc_auc").repeated
+    assert len(passes) == 6
 
 
 # One interval of scores, and one score: the cells of a grid between them
@@ -162,7 +165,7 @@ def level(laws: Any, cells: tuple[int, ...], make: Any) -> float:
         truth += p * pairs(one, other)
         key = tuple(sorted(one)), tuple(sorted(other))
         chances[key] = chances.get(key, 0.0) + p
-    said = [(make(counted(*scores, cells)), p) for scores, p in chances.items() if p > 0.0]
+    said = [(make(counted(one, other, cells)), p) for (one, other), p in chances.items() if p > 0.0]
     found = []
     for bet in (0.0, 0.3, 0.95, -0.3, -0.95):
         ends = [end for end in (truth, 0.5 * (1 + truth)) if 0.0 < end < 1.0]
@@ -197,7 +200,8 @@ def test_placements_are_those_of_pairs() -> None:
     """By plain loops, for scores in cells: what is certain, on either side, and what is tied."""
     rng = np.random.default_rng(0)
     for _ in range(50):
-        counts = ScoreCounts(*rng.integers(0, 3, size=(2, 6)), rng.random(6) < 0.5)
+        sides, sharp = rng.integers(0, 3, size=(2, 6)), rng.random(6) < 0.5
+        counts = ScoreCounts(sides[0], sides[1], sharp)
         if not counts.ahead.sum() or not counts.behind.sum():
             continue
         records = [np.repeat(np.arange(6), side) for side in (counts.ahead, counts.behind)]
@@ -207,7 +211,7 @@ def test_placements_are_those_of_pairs() -> None:
                 for one in records[own]:
                     up = (own == 0) != wrong
                     sure = [(one > other) if up else (one < other) for other in records[1 - own]]
-                    half = [one == other and bool(ties or counts.sharp[one]) for other in records[1 - own]]
+                    half = [one == other and bool(ties or sharp[one]) for other in records[1 - own]]
                     expected.append(np.mean(np.array(sure) + 0.5 * np.array(half)))
                 assert sorted(expected) == pytest.approx(sorted(np.repeat(shares, times)), abs=1e-15)
                 assert np.unique(shares).size == shares.size

@@ -21,6 +21,7 @@ from thresholdout.errors import EngineFailed, InputError
 from thresholdout.guard.column_statistics import class_counts, classes_of
 from thresholdout.scoring.statistics import (
     bounded_difference,
+    cohen_kappa,
     f1,
     fbeta,
     jaccard,
@@ -28,7 +29,6 @@ from thresholdout.scoring.statistics import (
     precision,
     recall,
     roc_auc_ovr,
-    sliced,
 )
 
 N = 1500
@@ -189,7 +189,7 @@ def test_what_is_missing_is_of_no_class(engine: Engine, table: pd.DataFrame) -> 
     [
         ("roc_auc_ovr", "'roc_auc_ovr' of columns that are not in memory"),
         (roc_auc_ovr(), "others need single values"),
-        (sliced("accuracy", ("g", 3)), "of columns that are not in memory"),
+        (cohen_kappa(), "'cohen_kappa' of columns that are not in memory"),
         (bounded_difference("own", lambda y, said: 0.5, difference=1.0), "'own' of columns"),
         (precision("bee"), "values of one type"),
         ("f1_weighted", "a scorer of 'f1_score' with average='weighted'"),

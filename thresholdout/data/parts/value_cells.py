@@ -64,7 +64,7 @@ def common_values(part: LazyPart, value: nw.Expr, truth: nw.Expr, sizes: tuple[i
         kept = np.concatenate([kept, some], axis=1)
         if kept.shape[1] > _MOST:
             kept = kept[:, np.argpartition(kept[1], _MOST)[:_MOST]]
-    return np.unique(kept[0])
+    return np.unique(kept[0][kept[0] == kept[0]])
 
 
 def cell_counts(part: LazyPart, value: nw.Expr, truth: nw.Expr, values: NDArray[np.float64]) -> NDArray[np.int64]:

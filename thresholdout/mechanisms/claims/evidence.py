@@ -229,19 +229,20 @@ class Entropy(Evidence):
 
 @dataclass(frozen=True)
 class Hoeffding(Evidence):
-    """A statistic f with ``ln E exp(u (f - truth)) <= u^2/(8 N)`` for every u."""
+    """A statistic f that is d above or below its truth with at most the probability ``exp(charge - 2 N d^2)``."""
 
     value: float = field(repr=False)
     records: float
+    charge: float = 0.0
 
     def against(self, end: float, bet: float) -> float:
         """Return the exponent."""
         away = self.value - end - 1e-15
-        return 2.0 * self.records * away * away * _LESS if away > 0.0 else 0.0
+        return max(0.0, 2.0 * self.records * away * away * _LESS - self.charge) if away > 0.0 else 0.0
 
     def mirrored(self) -> Hoeffding:
         """Return it for one minus the value."""
-        return Hoeffding(1.0 - self.value, self.records)
+        return replace(self, value=1.0 - self.value)
 
 
 @dataclass(frozen=True)
@@ -425,10 +426,11 @@ class ExpectedHoeffding(Expected):
     """N records in the sense of Hoeffding's inequality; they are known."""
 
     records: float
+    charge: float = 0.0
 
     def end(self, edge: float, log_level: float) -> tuple[float, float]:
         """Return the limit."""
-        needed = -log_level / _LESS / (2.0 * self.records)
+        needed = (self.charge - log_level) / _LESS / (2.0 * self.records)
         return max(0.0, edge - math.sqrt(needed) - 1e-12), 0.0
 
     def mirrored(self) -> ExpectedHoeffding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ from thresholdout.scoring.statistics.statistic_parts import Concentrated, Judged
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["median_absolute_error", "r2", "root_mean_squared_error"]
+__all__ = ["SmoothedMedian", "median_absolute_error", "r2", "root_mean_squared_error"]
 
 
 @remembered
@@ -93,6 +94,44 @@ def root_mean_squared_error(clip: float) -> Statistic:
     )
 
 
+@dataclass(frozen=True)
+class SmoothedMedian(Concentrated):
+    """The mean of the middle ``1/spread`` of values, each a share of the largest that counts, `most`."""
+
+    most: float = field(kw_only=True)
+
+    def between(self, cells: NDArray[np.float64], counts: NDArray[np.int64]) -> tuple[float, float]:
+        """Return two numbers between which it is, of counts of values in cells; PROOFS.md, E13.
+
+        A cell is below, at and above each of some numbers in order, and the last is of records without a value, which
+        have the largest one.
+
+        Examples
+        --------
+        >>> (part,) = median_absolute_error(4.0).parts(None)
+        >>> part.between(np.array([1.0, 2.0]), np.array([0, 5, 0, 0, 0, 0]))  # all are 1
+        (0.25, 0.25)
+        >>> part.between(np.array([1.0, 2.0]), np.array([0, 0, 5, 0, 0, 0]))  # all are between 1 and 2
+        (0.25, 0.5)
+        """
+        ends = np.repeat(np.minimum(cells, self.most) / self.most, 2)
+        low, high = np.concatenate([[0.0], ends, [1.0]]), np.concatenate([ends, [1.0, 1.0]])
+        found = []
+        for values in (low, high):
+            known, place = np.unique(values[counts > 0], return_inverse=True)
+            times = np.bincount(place, counts[counts > 0]).astype(np.int64)
+            found.append(_middle(known, times, 1.0 / self.spread))
+        return found[0], found[1]
+
+
+def _middle(values: NDArray[np.float64], times: NDArray[np.int64], share: float) -> float:
+    """Return the mean of a share of values in the middle; the values are in order, and each occurs so many times."""
+    n = int(times.sum())
+    below, above = n * (1.0 - share) / 2.0, n * (1.0 + share) / 2.0
+    edges = np.clip(np.concatenate([[0.0], np.cumsum(times)]), below, above)
+    return min(1.0, math.fsum(values * np.diff(edges)) / (above - below))
+
+
 @remembered
 def median_absolute_error(clip: float, window: float = 0.2) -> Statistic:
     """Smoothed median of the absolute errors: the mean of the middle ``window`` of them, in order of size.
@@ -121,15 +160,13 @@ def median_absolute_error(clip: float, window: float = 0.2) -> Statistic:
         raise InputError("window", repr(window), "a share of the errors, in [0.01, 1]")
 
     def unit_value(judged: Judged) -> float:
-        errors = np.sort(np.minimum(np.abs(residuals(judged.output, judged.y)), top)) / top
-        below, above = errors.size * (1.0 - share) / 2.0, errors.size * (1.0 + share) / 2.0
-        edges = np.clip(np.arange(errors.size + 1, dtype=np.float64), below, above)
-        return min(1.0, math.fsum(errors * np.diff(edges)) / (above - below))
+        errors = np.minimum(np.abs(residuals(judged.output, judged.y)), top) / top
+        return _middle(*np.unique(errors, return_counts=True), share)
 
     return Statistic(
         name=f"median_absolute_error(clip={top:g}, window={share:g})",
         responses=("predict",),
-        parts=lambda _: (Concentrated(unit_value, 1.0 / share),),
+        parts=lambda _: (SmoothedMedian(unit_value, 1.0 / share, math.log(2.0) * (1.0 + 1e-12), most=top),),
         bounds=(0.0, top),
         greater_is_better=False,
         target=f"the mean of the quantiles between {0.5 - share / 2:g} and {0.5 + share / 2:g} of the absolute error, "

@@ -3,22 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.mechanisms.claims.evidence import Dependent, MomentBets
 from thresholdout.scoring.metrics import Metric, get_metric, remembered
 from thresholdout.scoring.statistics.statistic import Statistic
-from thresholdout.scoring.statistics.statistic_parts import Judged, Ratio
+from thresholdout.scoring.statistics.statistic_parts import (
+    Judged,
+    Ratio,
+    Tally,
+    dependent,
+    singles,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Where", "sliced"]
+    from graphs import DependenceModel
+    from thresholdout.limits.bets import Moments
+    from thresholdout.mechanisms.claims.evidence import Evidence
+
+__all__ = ["SliceMean", "Where", "sliced"]
 
 Where: TypeAlias = "Callable[[Any], Any] | tuple[Any, Any]"
 """Which records: a function from features to booleans, or a column and its value."""
+
+
+@dataclass(frozen=True)
+class SliceMean(Ratio):
+    """The mean of a metric over the records of a slice."""
+
+    metric: Metric = field(kw_only=True)
+    where: Where = field(kw_only=True)
+
+    def tally(self, n: int, inside: int, right: int) -> Tally:
+        """Return wins and losses among n records, of which some are inside, and some of these predicted rightly."""
+        wins = right if self.metric.greater_is_better else inside - right
+        return Tally(n, wins, inside - wins)
+
+    def evidence_of_moments(self, moments: Moments, n: int, slack: float, model: DependenceModel) -> Evidence:
+        """Return what moments of the values inside say of records of which nobody knows the groups. Secret."""
+        self.check_counted(moments.size)
+        if singles(model):
+            return MomentBets(moments, slack)
+        share = moments.size / n
+        return replace(dependent(moments.mean() * share, share, model), slack=slack + Dependent.slack)
 
 
 @remembered
@@ -59,7 +92,7 @@ def sliced(metric: str | Metric, where: Where, name: str = "") -> Statistic:
     if callable(where) and not name:
         raise InputError("name", "no name of a slice that is a function", "a name, which the history shows")
     called = name or "{} = {!r}".format(*cast("tuple[Any, Any]", where))
-    outcome = inside.name in ("accuracy", "zero_one_loss") or inside.name.startswith("top_")
+    weight = 1.0 if inside.name in ("accuracy", "zero_one_loss") or inside.name.startswith("top_") else None
 
     def terms(judged: Judged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         mask = _mask(where, judged.X, judged.y.size)
@@ -71,7 +104,7 @@ def sliced(metric: str | Metric, where: Where, name: str = "") -> Statistic:
     return Statistic(
         name=f"{inside.name} where {called}",
         responses=(inside.response,),
-        parts=lambda _: (Ratio(terms, "records of the slice", 1.0 if outcome else None),),
+        parts=lambda _: (SliceMean(terms, "records of the slice", weight, metric=inside, where=where),),
         bounds=inside.bounds,
         greater_is_better=inside.greater_is_better,
         target=f"the expected sum of {inside.name} over the records where {called}, divided by their expected number",

@@ -15,7 +15,7 @@ from thresholdout.mechanisms.claims.statistic_claims import Combination, Layout,
 from thresholdout.scoring.fitted_models import check_booster
 from thresholdout.scoring.metrics import made_again
 from thresholdout.scoring.statistics.class_counts import ClassCounts, ClassMean, ClassRatio
-from thresholdout.scoring.statistics.statistic_parts import Judged, MeanShare, PartEstimate, StatisticPart
+from thresholdout.scoring.statistics.statistic_parts import Judged, PartEstimate, StatisticPart
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -176,10 +176,10 @@ class Statistic:
         return "decision_function" in self.responses
 
     @property
-    def mean_share(self) -> MeanShare | None:
-        """The only part, where that is a mean of squared errors."""
+    def only_part(self) -> StatisticPart | None:
+        """The part of a statistic that has one, and knows of no classes."""
         parts = () if self._labelled() else self.parts(None)
-        return parts[0] if len(parts) == 1 and isinstance(parts[0], MeanShare) else None
+        return parts[0] if len(parts) == 1 else None
 
     def evidence(
         self, estimator: Any, X: Any, y: Any, train_y: Any, model: DependenceModel, one_law: bool

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from thresholdout.errors import InputError
+from thresholdout.mechanisms.claims.bracket_evidence import Bracket, ExpectedBracket
 from thresholdout.mechanisms.claims.evidence import (
     Bets,
     Counts,
@@ -47,6 +48,7 @@ __all__ = [
     "Ratio",
     "StatisticPart",
     "Tally",
+    "dependent",
     "fewer",
     "groups_of",
     "moments_of",
@@ -212,7 +214,7 @@ class Ratio(StatisticPart):
         """Return the same of counts, for records that win or lose."""
         assert self.weight is not None
         weight, n, counted = self.weight, tally.n, tally.wins + tally.losses
-        self._check_counted(counted)
+        self.check_counted(counted)
         total = weight * tally.wins + tally.losses
         value, share = min(1.0, weight * tally.wins / total), total / n
         squares, wild = moments_of(
@@ -245,7 +247,7 @@ class Ratio(StatisticPart):
         if groups is None and self.weight is not None:
             return self.evidence_of(_tally(a, b), model, one_law)
         if groups is None:
-            return _dependent(float(np.mean(a)), float(np.mean(b)), model)
+            return dependent(float(np.mean(a)), float(np.mean(b)), model)
         of_a, of_b = (np.bincount(groups, weights=terms).astype(np.float64) for terms in (a, b))
         largest = float(of_b.max()) if self.one_law or self.given else float(np.bincount(groups).max())
         return Bets(of_a, of_b, (largest, largest * (self.weight or 1.0)))
@@ -253,11 +255,11 @@ class Ratio(StatisticPart):
     def evidence_of(self, tally: Tally, model: DependenceModel, one_law: bool) -> Evidence:
         """Return what counts say of records that win or lose, and of which nobody knows the groups. Secret."""
         assert self.weight is not None
-        self._check_counted(tally.wins + tally.losses)
+        self.check_counted(tally.wins + tally.losses)
         if not singles(model):
             of_a = self.weight * tally.wins
             means = of_a / tally.n / self.weight, (of_a + tally.losses) / tally.n / self.weight
-            return _dependent(*means, model)
+            return dependent(*means, model)
         if one_law:
             return Counts(tally.wins, tally.losses, self.weight)
         return WinBets(tally.wins, tally.losses, (self.weight, 1.0))
@@ -288,10 +290,11 @@ class Ratio(StatisticPart):
         a, b = (np.asarray(terms, dtype=np.float64) for terms in self.terms(judged))
         if self.weight is not None and not np.isin(a, (0.0, self.weight)).all():
             raise InputError("metric", "values between 0 and 1", "records that are right or wrong")
-        self._check_counted(float(b.sum()))
+        self.check_counted(float(b.sum()))
         return a, b
 
-    def _check_counted(self, number: float) -> None:
+    def check_counted(self, number: float) -> None:
+        """Refuse a ratio without a record that counts."""
         if not number > 0.0:
             raise InputError("y", f"no {self.missing}", "at least one, so that the ratio exists")
 
@@ -320,12 +323,12 @@ class MeanShare(Ratio):
         if singles(model):
             return MomentBets(moments, slack, self.relative)
         mean = 1.0 - moments.mean() if self.relative else moments.mean()
-        return replace(_dependent(mean, 1.0, model), slack=slack + Dependent.slack)
+        return replace(dependent(mean, 1.0, model), slack=slack + Dependent.slack)
 
 
 @dataclass(frozen=True)
 class Concentrated(StatisticPart):
-    """A value with ``ln E exp(u (value - truth)) <= u^2 spread^2 Lambda / (8 n)`` for every dependence model and u.
+    """A value d above or below its truth with at most ``exp(charge - 2 n d^2/(spread^2 Lambda))``, for every model.
 
     Attributes
     ----------
@@ -333,24 +336,36 @@ class Concentrated(StatisticPart):
         From `Judged` to the value, in [0, 1].
     spread : float
         1 for a mean of values in [0, 1].
+    charge : float
+        In nats; PROOFS.md, S5.
     """
 
     unit_value: Callable[[Judged], float]
     spread: float
+    charge: float = 0.0
 
     def estimate(self, judged: Judged) -> PartEstimate:
         """Return the value; it is expected to vary as a coin with this mean."""
-        value, n = self.unit_value(judged), judged.y.size
+        return self.estimate_of(self.unit_value(judged), judged.y.size)
+
+    def estimate_of(self, value: float, n: int, lost: float = 0.0) -> PartEstimate:
+        """Return the same of a value that is known up to a number on either side."""
         inside = (value * n + 1.0) / (n + 2.0)
-        return PartEstimate(value, inside * (1.0 - inside), records=n)
+        return PartEstimate(value, inside * (1.0 - inside), records=n, lost=lost)
 
     def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> Evidence:
         """Return the value."""
-        return Hoeffding(self.unit_value(judged), self._records(model))
+        return Hoeffding(self.unit_value(judged), self._records(model), self.charge)
+
+    def evidence_between(self, low: float, high: float, model: DependenceModel) -> Evidence:
+        """Return the same of a value between two. Secret."""
+        of_low = Hoeffding(low, self._records(model), self.charge)
+        return of_low if low == high else Bracket(of_low, replace(of_low, value=1.0 - high))
 
     def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> Expected:
         """Return what is known."""
-        return ExpectedHoeffding(self._records(model))
+        plain = ExpectedHoeffding(self._records(model), self.charge)
+        return ExpectedBracket(plain, found.lost) if found.lost else plain
 
     def _records(self, model: DependenceModel) -> float:
         return model.n / model.variance_inflation(bounded_differences=True) / self.spread**2
@@ -368,7 +383,7 @@ def _tally(a: NDArray[np.float64], b: NDArray[np.float64]) -> Tally:
     return Tally(a.size, wins, int(np.count_nonzero(b)) - wins)
 
 
-def _dependent(numerator: float, denominator: float, model: DependenceModel) -> Dependent:
+def dependent(numerator: float, denominator: float, model: DependenceModel) -> Dependent:
     """Return what means say of records that depend on each other."""
     return Dependent(numerator, denominator, model.effective_records(), model.n / model.variance_inflation())
 

@@ -1,0 +1,179 @@
+"""Slices and smoothed medians of lazy frames: by counts, moments and cells, with the answers that arrays have."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from graphs.models.law_free import GroupSizes
+from tests.thresholdout.guard.lazy_guards import ENGINES, Column, Engine, N, lazy_guard, of_polars
+from thresholdout import Claims, Thresholdout
+from thresholdout.data.parts.lazy_part import LazyPart
+from thresholdout.errors import InputError
+from thresholdout.guard.column_queries import metric_expression
+from thresholdout.guard.column_statistics import _slice_counts, _wanted_slice
+from thresholdout.limits.bets import Moments
+from thresholdout.mechanisms.claims.evidence import Bets, MomentBets
+from thresholdout.scoring.metrics import brier_score, log_loss, squared_error
+from thresholdout.scoring.statistics import median_absolute_error, sliced
+from thresholdout.scoring.statistics.regression import SmoothedMedian
+from thresholdout.scoring.statistics.slices import SliceMean
+
+WHERE = ("place", "north")
+
+
+class Said(Column):
+    """A model whose predictions or probabilities stand in a column."""
+
+    def predict_proba(self, X: pd.DataFrame) -> Any:
+        p = X[self.name].to_numpy()
+        return np.stack([1.0 - p, p], axis=1)
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(9)
+    y = rng.integers(0, 2, size=2 * N)
+    place = np.array(["north", "south", "west"])[rng.integers(0, 3, 2 * N)]
+    said = np.where(rng.random(2 * N) < 0.85, y, 1 - y)
+    p = np.clip(0.5 + (y - 0.5) * rng.random(2 * N), 0.0, 1.0)
+    return pd.DataFrame({"id": np.arange(2 * N), "place": place, "in": place == "west", "y": y, "said": said, "p": p})
+
+
+def guards(engine: Engine, table: pd.DataFrame, **declared: Any) -> tuple[Thresholdout, Thresholdout]:
+    top, rest = table[:N], table[N:]
+    return lazy_guard(engine, table, **declared), Thresholdout(
+        (top, top.y), train=(rest, rest.y), random_state=3, **declared
+    )
+
+
+def shown(answer: Any) -> tuple[Any, ...]:
+    return answer.value, answer.interval, answer.source, answer.name, answer.estimand
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("declared", [{}, {"sampling": "iid"}, {"dependence": GroupSizes({3: N // 3})}])
+def test_slices_have_the_answers_of_arrays(engine: Engine, table: pd.DataFrame, declared: dict[str, Any]) -> None:
+    lazy, eager = guards(engine, table, mechanism=Claims(noise=0.0), **declared)
+    for metric, where in (("accuracy", WHERE), ("zero_one_loss", ("in", True))):
+        found = lazy.score("said", sliced(metric, where))
+        assert shown(found) == shown(eager.score(Said("said"), sliced(metric, where), cv="training"))
+    for name, loss in (("p", brier_score()), ("said", squared_error(clip=0.75))):
+        found = lazy.score(name, sliced(loss, WHERE))
+        expected = eager.score(Said(name), sliced(loss, WHERE), cv="training")
+        assert found.value == pytest.approx(expected.value, abs=1e-9)
+        assert found.interval == pytest.approx(expected.interval, abs=1e-8)
+        assert (found.source, found.name, found.estimand) == (expected.source, expected.name, expected.estimand)
+    assert lazy.score("p", sliced(brier_score(), WHERE)).repeated
+
+
+def test_lists_of_slices_take_one_pass(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    lazy, eager = guards(of_polars, table)
+    passes: list[str] = []
+    row = LazyPart.row
+
+    def counting(part: LazyPart, plan: Any) -> Any:
+        passes.append(part.name)
+        return row(part, plan)
+
+    monkeypatch.setattr(LazyPart, "row", counting)
+    found = lazy.score_all(["said", "y"], sliced("accuracy", WHERE))
+    assert passes.count("holdout") == 1
+    expected = eager.score_all([Said("said"), Said("y")], sliced("accuracy", WHERE), cv="training")
+    assert list(map(shown, found)) == list(map(shown, expected))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_moments_of_a_slice_say_no_more_than_its_values(engine: Engine, table: pd.DataFrame) -> None:
+    """Records without a value have the worst one; the twin that leaves them out says more than the values do."""
+    gone = table.copy()
+    gone.loc[gone.index[:N][::5], "p"] = np.nan
+    gone.loc[gone.index[:N][::11], "place"] = None
+    share = sliced(brier_score(), WHERE).only_part
+    part = LazyPart(engine(gone[:N]), "holdout")
+    queries: Any = SimpleNamespace(
+        records=SimpleNamespace(part=part), values_of=lambda metric, column: metric_expression(metric, column, "y")
+    )
+    assert isinstance(share, SliceMean)
+    moments = _slice_counts(share, part.totals_of(_wanted_slice(queries, "p", share)))
+    assert isinstance(moments, Moments)
+    top = gone[:N]
+    inside = (top.place == "north").to_numpy()
+    values = ((top.y - top.p) ** 2).fillna(1.0).to_numpy()[inside]
+    assert moments.size == inside.sum()
+    assert moments.mean() == pytest.approx(values.mean(), abs=1e-9)
+    exact = Bets(values, np.ones(values.size), (1.0, 1.0))
+    without = values[~top.p.isna().to_numpy()[inside]]
+    twin = Bets(without, np.ones(without.size), (1.0, 1.0))
+    for end in (0.8 * values.mean(), 0.9 * values.mean()):
+        for bet in (0.1, 0.5, 1.0):
+            assert MomentBets(moments, 1e-9).against(end, bet) <= exact.against(end, bet)
+    rest = 0.9 * (1.0 - values.mean())
+    assert MomentBets(moments, 1e-9).mirrored().against(rest, 0.5) <= exact.mirrored().against(rest, 0.5)
+    assert twin.mirrored().against(rest, 0.5) > exact.mirrored().against(rest, 0.5) + 1.0
+
+
+def test_slices_that_are_no_columns_are_refused_free(table: pd.DataFrame) -> None:
+    lazy = lazy_guard(of_polars, table)
+    for score, message in (
+        (sliced("accuracy", lambda X: X > 3, "late"), "a column and its value"),
+        (sliced("accuracy", ("other", 1)), "no column 'other'"),
+        (sliced("accuracy", ("place", 1)), "values of one type"),
+        (sliced(log_loss(clip=3.0), WHERE), "on a slice of a lazy frame"),
+    ):
+        with pytest.raises(InputError, match=message):
+            lazy.score("p" if "log" in score.name else "said", score)
+    assert lazy.history.empty
+    nobody = lazy_guard(of_polars, table.assign(place=np.where(table.id < N, "south", table.place)))
+    for column, score in (("said", sliced("accuracy", WHERE)), ("p", sliced(brier_score(), WHERE))):
+        with pytest.raises(InputError, match="failed on the holdout"):
+            nobody.score(column, score)
+    assert nobody.history["source"].tolist() == ["failed", "failed"]
+
+
+@pytest.fixture(scope="module")
+def target() -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    y = np.round(20.0 * rng.normal(size=2 * N))
+    return pd.DataFrame(
+        {
+            "id": np.arange(2 * N),
+            "y": y,
+            "said": y + np.round(6.0 * rng.normal(size=2 * N)),
+            "own": y + 6.0 * rng.normal(size=2 * N),
+        }
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("declared", [{}, {"dependence": GroupSizes({3: N // 3})}])
+def test_medians_have_the_answers_of_arrays(engine: Engine, target: pd.DataFrame, declared: dict[str, Any]) -> None:
+    statistic = median_absolute_error(clip=12.0, window=0.5)
+    lazy, eager = guards(engine, target, mechanism=Claims(noise=0.0), **declared)
+    found, expected = lazy.score("said", statistic), eager.score(Column("said"), statistic, cv="training")
+    assert shown(found) == shown(expected)
+    truth = statistic.value(target.y[:N].to_numpy(), target.own[:N].to_numpy())
+    found, expected = lazy.score("own", statistic), eager.score(Column("own"), statistic, cv="training")
+    assert found.interval[0] <= truth <= found.interval[1]
+    assert found.half_width == pytest.approx(expected.half_width, rel=0.05)
+
+
+def test_a_median_is_between_those_of_the_ends_of_cells() -> None:
+    """The twin takes values for the middle of their cells: it is on neither side for certain."""
+    rng, wrong = np.random.default_rng(2), set()
+    (part,) = median_absolute_error(clip=4.0, window=0.3).parts(None)
+    assert isinstance(part, SmoothedMedian)
+    for _ in range(200):
+        errors, cells = rng.exponential(2.0, size=41), np.sort(rng.choice(np.arange(1.0, 8.0), 3, replace=False))
+        errors[::7] = np.round(errors[::7])
+        places = cells.searchsorted(errors, "left") + cells.searchsorted(errors, "right")
+        counts = np.bincount(places, minlength=2 * cells.size + 2)
+        low, high = part.between(cells, counts)
+        exact = median_absolute_error(clip=4.0, window=0.3).value(np.zeros(41), errors) / 4.0
+        assert low - 1e-15 <= exact <= high + 1e-15
+        wrong.add(np.sign(0.5 * (low + high) - exact))
+    assert wrong >= {-1.0, 1.0}
