@@ -31,7 +31,7 @@ def random_budgets(rng: np.random.Generator, n: int) -> float | FloatArray:
     return rng.choice([0.0, 0.1, 0.5, 1.0], n) + 0.3 * rng.random(n)
 
 
-@pytest.mark.parametrize("seed", corners(range(13), 0, 12))
+@pytest.mark.parametrize("seed", corners(range(13), 12))
 def test_chains(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(10):

@@ -254,7 +254,7 @@ def chains(draw: st.DrawFn) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Any,
     return matrix, law() if draw(st.booleans()) else None, draw(st.integers(2, 3))
 
 
-@sizes("examples", 15, 80)
+@sizes("examples", 6, 80)
 def test_every_bound_holds_or_an_error_has_a_name(examples: int) -> None:
     @settings(max_examples=examples, deadline=None)
     @given(chains(), st.sampled_from([0.05, 1.0, 3.0]))

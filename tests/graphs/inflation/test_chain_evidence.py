@@ -36,7 +36,7 @@ def patterns(n: int) -> list[tuple[int, ...]]:
     return [known for size in range(1, n - 1) for known in itertools.combinations(range(n), size)]
 
 
-@sizes("count", 12, 24)
+@sizes("count", 6, 24)
 def test_no_statistic_is_above_its_inflation(count: int) -> None:
     """Means and statistics with bounded differences, for random sparse chains and some patterns of evidence each."""
     rng = np.random.default_rng(count)

@@ -56,7 +56,7 @@ def seen(law: FloatArray) -> list[npt.NDArray[np.int64]]:
     return list(np.array(list(itertools.product(*map(range, law.shape))), dtype=np.int64).T)
 
 
-@sizes("seeds", 30, 150)
+@sizes("seeds", 10, 150)
 def test_no_functions_fluctuate_more(seeds: int) -> None:
     """Any law, its own coefficients: for the worst functions of single records, and the worst statistics."""
     for seed in range(seeds):
@@ -139,7 +139,7 @@ def test_the_smallest_coefficient_so_far_is_used() -> None:
     assert slow == pytest.approx(MixingSeries([0.1] * 4, 10**5, tail=0.5).variance_inflation(), rel=1e-9)
 
 
-@sizes("seeds", 20, 120)
+@sizes("seeds", 8, 120)
 def test_contraction(seeds: int) -> None:
     """Stationary chains of three states, reversible or not: the worst functions, which differ from record to record."""
     for seed in range(seeds):

@@ -145,7 +145,7 @@ def test_a_burst_pays_for_itself_alone() -> None:
     assert 0.95 * model.variance_inflation() < truth <= model.variance_inflation() * (1 + 1e-9)
 
 
-@sizes("seeds", 4, 24)
+@sizes("seeds", 2, 24)
 def test_statistics_with_bounded_differences(seeds: int) -> None:
     """Linear programs for the worst statistic of moving averages of three coins; copies attain blocks exactly."""
     for seed in range(seeds):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from graphs import ArgumentError, Groups, Independent, RouteUnavailable
 from graphs.models.out_of_fold import OutOfFold
 from tests.cases import for_each
+from tests.sizes import corners
 
 SLOPES = (-8.0, -2.0, -0.5, 0.5, 1.0, 2.0, 4.0, 8.0)
 Floats = NDArray[np.float64]
@@ -79,7 +80,7 @@ def exponents(n: float, slope: float, averages: Floats, risks: Floats) -> Floats
     return np.exp(n * (slope * averages - np.log1p(risks * math.expm1(slope))))
 
 
-@for_each("p", [0.5, 0.2])
+@pytest.mark.parametrize("p", corners([0.5, 0.2], 1))
 @for_each(
     ("folds", "groups"),
     [([0, 0, 1, 1], None), ([0, 1, 1], None), ([0, 0, 1, 1], [0, 0, 1, 1]), ([0, 0, 1], [0, 0, 1])],

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
-from tests.sizes import corners
+from tests.sizes import corners, sizes
 from thresholdout.certificates.change_of_measure import max_information
 from thresholdout.certificates.posterior import mean_total_variation, posterior
 from thresholdout.certificates.problem import LargestError, Setting
@@ -71,7 +71,8 @@ def test_randomised_response_about_one_record_attains_the_second_term() -> None:
     assert worst == pytest.approx(bound, rel=1e-6)
 
 
-def test_posterior_of_dependent_records_moves_by_at_most_the_bound() -> None:
+@sizes("mechanisms", 40, 200)
+def test_posterior_of_dependent_records_moves_by_at_most_the_bound(mechanisms: int) -> None:
     """Four records in two groups; every output of a random epsilon-DP mechanism, by enumeration."""
     rng = np.random.default_rng(0)
     model = Groups([0, 0, 1, 1])
@@ -81,7 +82,7 @@ def test_posterior_of_dependent_records_moves_by_at_most_the_bound() -> None:
     sums = np.array([sum(state) for state in states])
     bound = mean_total_variation(model, 0.5)
     largest = 0.0
-    for _ in range(200):
+    for _ in range(mechanisms):
         steps = np.cumsum(np.r_[0.0, rng.choice([-0.5, 0.5], size=4)])
         likelihood = np.exp(steps[sums])  # changes by at most e^0.5 when one record changes
         after = prior * likelihood / np.sum(prior * likelihood)

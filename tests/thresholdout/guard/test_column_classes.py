@@ -83,7 +83,7 @@ def shown(answer: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("mechanism", corners(["claims", Claims(noise=0.0)], 1))
-@pytest.mark.parametrize("one_law", [True, False])
+@pytest.mark.parametrize("one_law", corners([True, False], 0))
 def test_ratios_have_the_answers_that_arrays_have(
     engine: Engine, table: pd.DataFrame, one_law: bool, mechanism: Any
 ) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphs import Groups, MarkovChain
 from tests.cases import for_each
+from tests.sizes import sizes
 from tests.thresholdout.guard.gating import (
     TRAIN,
     Fails,
@@ -61,10 +62,11 @@ def test_a_better_model_is_kept_a_worse_one_is_not_looked_at() -> None:
     assert guard.status.information_released == pytest.approx(kept.cost, abs=1e-9)
 
 
-def test_the_level_is_that_of_the_sign_test_by_another_library() -> None:
+@sizes("seeds", 16, 40)
+def test_the_level_is_that_of_the_sign_test_by_another_library(seeds: int) -> None:
     """Kept if and only if scipy's p-value is at most the level, which the decision and the risk before it show."""
     looked = [0, 0]
-    for seed in range(40):
+    for seed in range(seeds):
         rng = np.random.default_rng(seed)
         right = columns(list(rng.choice([0.03, 0.015, 0.0], 4)), seed)
         guard = guarded(right)

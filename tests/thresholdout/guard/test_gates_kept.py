@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tests.cases import for_each
 from tests.patience import PATIENCE
+from tests.sizes import corners
 from tests.thresholdout.guard.gating import (
     STEPS,
     N,
@@ -34,7 +35,7 @@ from thresholdout.guard.gates import Gate
 from thresholdout.mechanisms.claims.gate_states import remembered_by
 
 
-@for_each("certify", ["each", "milestones"])
+@pytest.mark.parametrize("certify", corners(["each", "milestones"], 1))
 def test_a_program_that_starts_anew_is_where_it_was(tmp_path: Path, certify: Any) -> None:
     right = columns(gains(certify))
     models = [Told(k) for k in range(1, STEPS + 1)]

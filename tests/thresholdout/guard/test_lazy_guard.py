@@ -21,6 +21,7 @@ from graphs import DependencyGraph, Groups, Independent, MarkovChain
 from graphs.models.law_free import GroupSizes
 from tests.cases import for_each
 from tests.patience import PATIENCE
+from tests.sizes import corners
 from tests.thresholdout.guard.lazy_guards import (
     Column,
     Engine,
@@ -41,14 +42,18 @@ from thresholdout.scoring.metrics import absolute_error, log_loss, squared_error
 
 @pytest.mark.parametrize(
     "declared",
-    [
-        {},
-        {"mechanism": Claims(noise=0.0), "queries": 5},
-        {"groups": "g"},
-        {"mechanism": Claims(epsilon=2.0)},
-        {"mechanism": SparseVectorParameters(0.05, 0.005, budget=3, queries=5)},
-    ],
-    ids=["claims", "guess", "groups", "private", "algorithm 1"],
+    corners(
+        [
+            pytest.param({}, id="claims"),
+            pytest.param({"mechanism": Claims(noise=0.0), "queries": 5}, id="guess"),
+            pytest.param({"groups": "g"}, id="groups"),
+            pytest.param({"mechanism": Claims(epsilon=2.0)}, id="private"),
+            pytest.param({"mechanism": SparseVectorParameters(0.05, 0.005, budget=3, queries=5)}, id="algorithm 1"),
+        ],
+        1,
+        2,
+        4,
+    ),
 )
 def test_shares_have_the_answers_that_arrays_have(engine: Engine, table: pd.DataFrame, declared: Any) -> None:
     lazy, eager = lazy_guard(engine, table, **declared), array_guard(table, **declared)

@@ -17,6 +17,7 @@ from graphs.numerics.rounding import shown_above
 from tests.cases import for_each
 from tests.oracles.noise_doubles import LaplaceOnly
 from tests.oracles.private_claims import SmallClaims
+from tests.sizes import sizes
 from thresholdout import BudgetExhausted, Claims, InputError, SeededNoise, Thresholdout
 from thresholdout.errors import LedgerMismatch
 from thresholdout.mechanisms import ClaimsMechanism, ClaimsParameters, Known
@@ -35,11 +36,12 @@ class TestLaw:
     def claim(phase: float, moved: int, outcomes: int, open_phase: bool) -> float:
         return outcomes * 2 * moved / phase + open_phase * moved / phase
 
+    @sizes("transcripts", 150, 400)
     @for_each("phase", [2.0, 5.0])
-    def test_no_transcript_exceeds_the_claim(self, phase: float) -> None:
+    def test_no_transcript_exceeds_the_claim(self, phase: float, transcripts: int) -> None:
         rng, moved, worst = np.random.default_rng(7), 3, 0.0
         law = SmallClaims(phase, 2 * phase)
-        for _ in range(400):
+        for _ in range(transcripts):
             length = int(rng.integers(1, 10))
             values = rng.integers(0, 30, length)
             nearby = values + rng.choice([-moved, 0, moved], length)

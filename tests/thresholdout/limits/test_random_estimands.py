@@ -14,6 +14,7 @@ from graphs.models.out_of_fold import OutOfFold
 from tests.cases import for_each
 from tests.oracles.fold_claims import truths_and_counts
 from tests.oracles.risk_left import coins
+from tests.sizes import corners
 from thresholdout.limits.entropy import entropy_lower
 from thresholdout.limits.random_estimands import Line, line
 
@@ -33,7 +34,7 @@ def read_at(one: Line, averages: Floats) -> Floats:
     return np.array([one.lower(value) for value in values.tolist()])[places].reshape(averages.shape)
 
 
-@for_each("p", [0.5, 0.3, 0.1, 0.02])
+@pytest.mark.parametrize("p", corners([0.5, 0.3, 0.1, 0.02], 1))
 @for_each("folds", [[0, 0, 1, 1], [0, 1, 1], [0, 1, 2], [0, 0, 0, 1]])
 def test_all_limits_of_a_line_fail_together_with_at_most_its_level(folds: list[int], p: float) -> None:
     """Whatever the learner; the limit is read at the average that was seen."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from tests.cases import for_each
-from tests.sizes import sizes
+from tests.sizes import corners, sizes
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, LeaderboardMechanism
@@ -65,7 +65,7 @@ def test_cells_part_the_range_and_every_outcome_is_paid_for(
     assert len(cells.log_shares) <= math.ceil(0.25 * math.pi / reach) + 1  # as an allowance counts them
 
 
-@for_each("guess", [0.0, 0.5, 0.87, 1.0])
+@pytest.mark.parametrize("guess", corners([0.0, 0.5, 0.87, 1.0], 2))
 @for_each("vague", [False, True])
 def test_no_outcome_with_a_false_claim_is_more_likely_than_its_share(guess: float, vague: bool) -> None:
     """(1) of the theorem, exactly, for all truths, where the node is the first, and after junk."""

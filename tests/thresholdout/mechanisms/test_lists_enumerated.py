@@ -18,6 +18,7 @@ from tests.cases import for_each
 from tests.oracles.listed import ListProgram
 from tests.oracles.risk_left import Model
 from tests.oracles.trees_left import Channel, ListRule, Lists, Releases, ReleasesRule, Statistics, StatisticsRule
+from tests.sizes import corners
 from thresholdout.certificates.change_of_measure import smallest_nats
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
@@ -90,7 +91,7 @@ def _worst(confidence: float, depth: int, *, signed: bool, laws: list[float]) ->
 class TestTheProgram:
     """Every list of two queries, the best of two, and a final check, among single queries and failures."""
 
-    @for_each("confidence", [0.5, 0.75, 0.95])
+    @pytest.mark.parametrize("confidence", corners([0.5, 0.75, 0.95], 1))
     def test_no_list_exceeds_beta(self, confidence: float) -> None:
         worst = _worst(confidence, 1, signed=True, laws=_ends(_claims(confidence))[1:3])
         assert 0.2 * (1 - confidence) < worst <= 1 - confidence

@@ -146,7 +146,7 @@ def conditions(draw: st.DrawFn, depth: int) -> Tree:
     return Tree(c("i").is_in([3, -7, 100]), lambda row: row["i"] in (3, -7, 100), frozenset("i"))
 
 
-@sizes("size", 8, 60)
+@sizes("size", 4, 60)
 @engines
 def test_conditions_are_those_of_plain_python(engine: str, size: int) -> None:
     @given(data=st.data())

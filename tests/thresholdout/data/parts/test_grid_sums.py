@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sizes import sizes
+from tests.sizes import corners, sizes
 from tests.thresholdout.data.parts.frames import ENGINES
 from thresholdout.data.parts import engines as engine_module
 from thresholdout.data.parts import lazy_part
@@ -45,7 +45,7 @@ def awkward(n: int) -> list[float]:
 
 
 @engines
-@pytest.mark.parametrize("n", [1, 2, 3, 1000, 4097])
+@pytest.mark.parametrize("n", corners([1, 2, 3, 1000, 4097], 0, 3))
 def test_values_are_rounded_like_fractions(engine: str, n: int) -> None:
     values = awkward(n)
     wanted = steps(values, n, (0.0, 1.0))
@@ -127,7 +127,7 @@ def test_booleans_are_counted(engine: str, bounds: tuple[float, float]) -> None:
     assert (found.missing, found.above) == (1, 3 if bounds[1] < 1.0 else 0)
 
 
-@sizes("examples", 12, 80)
+@sizes("examples", 5, 80)
 def test_one_pass_for_many_queries_and_one_for_each_agree(examples: int) -> None:
     @given(data=st.data(), n=st.integers(1, 40))
     @settings(max_examples=examples, deadline=None)

@@ -75,7 +75,8 @@ def test_tiny_noise_is_plain_gradient_descent() -> None:
     assert math.isinf(found.privacy(1e-5).epsilon)
 
 
-def test_minibatches_are_fresh_subsets_of_the_size() -> None:
+@sizes("steps", 1500, 4000)
+def test_minibatches_are_fresh_subsets_of_the_size(steps: int) -> None:
     seen: list[Any] = []
 
     def watch(theta: Any, rows: Any, labels: Any) -> Any:
@@ -88,7 +89,7 @@ def test_minibatches_are_fresh_subsets_of_the_size() -> None:
         np.zeros(10),
         theta0=[0.0],
         step_sizes=1.0,
-        T=4000,
+        T=steps,
         batch_size=4,
         sigma=1.0,
         L=1.0,

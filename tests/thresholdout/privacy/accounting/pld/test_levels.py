@@ -10,6 +10,7 @@ from scipy.special import ndtr
 
 from benchmarks.papers.minibatch_epsilons import pld_fswor, pld_poisson
 from tests.cases import for_each
+from tests.sizes import sizes
 from thresholdout.privacy.accounting.accountants.distribution_accountant import DistributionAccountant
 from thresholdout.privacy.accounting.events.composed_events import Composed
 from thresholdout.privacy.accounting.events.event_types import GaussianAnswer
@@ -105,16 +106,17 @@ def test_mixtures_dominate_and_rounded_shifts_are_dominated(q: float, added: boo
                 assert mixed >= divergence(pair, g) * (1 - mp.mpf(10) ** -15) - mp.mpf(10) ** -30
 
 
-def test_a_schedule_of_gaussian_answers_is_one() -> None:
+@sizes("answers", 40, 300)
+def test_a_schedule_of_gaussian_answers_is_one(answers: int) -> None:
     rng = np.random.default_rng(1)
-    shifts = np.exp(rng.uniform(math.log(0.01), math.log(0.2), 300)).tolist()
+    shifts = np.exp(rng.uniform(math.log(0.01), math.log(0.2), answers)).tolist()
     total = math.sqrt(math.fsum(shift**2 for shift in shifts))
     exact = brentq(lambda e: ndtr(total / 2 - e / total) - math.exp(e) * ndtr(-total / 2 - e / total) - 1e-6, 0, 50)
     found = PrivacyLossDistribution([gaussian(shift) for shift in shifts]).epsilon(1e-6, accuracy=1e-3)
     assert found.lower <= exact <= found.upper
     assert found.upper - found.lower <= 1.5e-3 * exact
-    answers = [GaussianAnswer(1 / shift) for shift in shifts]
-    assert DistributionAccountant().compose(Composed(answers)).epsilon(1e-6) == pytest.approx(exact, rel=1e-4)
+    events = [GaussianAnswer(1 / shift) for shift in shifts]
+    assert DistributionAccountant().compose(Composed(events)).epsilon(1e-6) == pytest.approx(exact, rel=1e-4)
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ PRIVATE_AND_NOT: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize(
     ("name", "setting", "updates"),
-    corners(product(POSTERIORS, range(3), [1, 59, 60, 97]), 0, 3, 16, 29, 31, 38, 43, 47),
+    corners(product(POSTERIORS, range(3), [1, 59, 60, 97]), 0, 16, 31, 47),
 )
 def test_expectation_propagation(monkeypatch: pytest.MonkeyPatch, name: str, setting: int, updates: int) -> None:
     estimator, targets = POSTERIORS[name]
@@ -205,7 +205,7 @@ EVERYWHERE: dict[str, tuple[Any, Any]] = {**POSTERIORS, "DPVIRegressor": (VARIAT
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
-@sizes("stride", 37, 1)
+@sizes("stride", 101, 1)
 def test_wherever_an_interrupt_falls_a_report_is_that_of_what_is_beside_it(name: str, stride: int) -> None:
     """A fit with little noise, then one with much that is stopped at a line: the first never has the second's report.
 
@@ -269,7 +269,7 @@ def test_warnings_that_are_errors_leave_a_report_beside_what_it_is_about(name: s
     same(model, first if name == "DPVIRegressor" else second)
 
 
-@for_each("steps", [0, 1, 5])
+@pytest.mark.parametrize("steps", corners([0, 1, 5], 2))
 @for_each("setting", [{}, {"noise_multiplier": None}, {"adjacency": "add_remove", "public_size": 61}])
 def test_variational_inference(monkeypatch: pytest.MonkeyPatch, steps: int, setting: dict[str, Any]) -> None:
     estimator = clone(VARIATIONAL).set_params(**setting)
@@ -390,7 +390,7 @@ def test_labels_of_records_do_not_survive_into_a_private_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sampling", "name"), corners([*product(["cyclic"], POSTERIORS), ("uniform", "EPLinearRegression")], 0, 1, 2, 3)
+    ("sampling", "name"), corners([*product(["cyclic"], POSTERIORS), ("uniform", "EPLinearRegression")], 0, 3)
 )
 def test_parts_of_expectation_propagation_compose(sampling: str, name: str) -> None:
     estimator, targets = POSTERIORS[name]
