@@ -21,6 +21,7 @@ from thresholdout.guard.column_statistics import (
     wanted_of_statistic,
 )
 from thresholdout.guard.content_keys import content_digest
+from thresholdout.guard.given_features import largest_group, part_of
 from thresholdout.guard.lazy_records import LazyRecords
 from thresholdout.guard.model_queries import check_statistic, checked_comparison
 from thresholdout.guard.query import Query
@@ -437,26 +438,28 @@ class ColumnQueries:
         most = metric.bounds[1] - metric.bounds[0]
         return Wanted(b.cast(nw.Float64) - a.cast(nw.Float64), (-most, most), 0.0, argument=argument)
 
-    def _differing(self, b: object, a: object) -> int:
-        """Return on how many records of the holdout two columns say something else: public, as the features are.
+    def _differing(self, b: object, a: object, training: float) -> Part:
+        """Return the holdout's records on which two columns differ: public, as the features are.
 
-        It is 1 where there is none, as in memory: the claim is then that the difference is at most that of one record.
+        Their number is 1 where there is none, as in memory: the claim then bounds the difference by that of one record.
         """
         import narwhals as nw
 
-        found = self.records.part.totals(nw.col(b) != nw.col(a), argument="b")  # type: ignore[arg-type]
-        return max(1, found.total >> found.bits)
+        unlike, largest = nw.col(b) != nw.col(a), largest_group(self.dependence)  # type: ignore[arg-type]
+        found = self.records.part.totals(unlike, argument="b")
+        if self.records.in_groups:
+            largest = max(1, int(self.records.group_totals(Wanted(unlike, argument="b")).sums.max()))
+        return part_of(max(1, found.total >> found.bits), largest, training / self.records.n)
 
     def _where_they_differ(
-        self, metric: Metric, trained: Joint, differing: int, right_or_wrong: bool, key: str | None
+        self, metric: Metric, trained: Joint, part: Part, right_or_wrong: bool, key: str | None
     ) -> Query:
         """Return the query about two columns' difference on the records where they say something else."""
         found, most = Gains.of_totals(trained.difference, None), metric.bounds[1] - metric.bounds[0]
-        share = differing / self.records.n
+        share = part.records / self.records.n
         middle, square = min(1.0, max(-1.0, found.mean / share)), min(1.0, found.square / share)
         binary = right_or_wrong and self._two_classes()
         variance = None if binary else 0.25 * max(0.0, square - middle * middle)
-        part = Part(differing, None, found.records * differing / self.records.n)
         known = Known(variance, binary, difference=True, part=part)
         query = Query(0.5 * (middle + 1.0), (-most * share, most * share), f"{metric.name}, difference", key, known)
         query.slack = 2.0 * slack_of(metric)
@@ -493,7 +496,8 @@ class ColumnQueries:
             query = Query(paired_counts.share, (0.0, 1.0), f"{metric.name}, win rate", key, known)
         elif self.declared.fixed_features:
             signs = all(frames.part.compiled(one, "b").kind == "boolean" for one in (first, second))
-            query = self._where_they_differ(metric, trained, self._differing(b, a), signs, key)
+            part = self._differing(b, a, Gains.of_totals(trained.difference, None).records)
+            query = self._where_they_differ(metric, trained, part, signs, key)
             known = query.known
         else:
             mean, known = self.mechanism.trained(trained.difference, None, (-most, most), "train_values", False)

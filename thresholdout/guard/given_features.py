@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from thresholdout.planning.declaration import Declaration
     from thresholdout.scoring.metrics import Metric
 
-__all__ = ["Said", "check_sampling", "check_served", "described", "said_by"]
+__all__ = ["Said", "check_sampling", "check_served", "described", "largest_group", "part_of", "said_by"]
 
 _EXACT: Final = 2.0**53  # smaller integers are floats without an error
 _OTHERWISE: Final = "sampling='independent'"
@@ -41,6 +41,7 @@ def check_sampling(sampling: object, model: DependenceModel, pieces: int) -> Sam
     'fixed_features'
     """
     from graphs import Groups, Independent
+    from graphs.models.law_free import GroupSizes
 
     known = get_args(Sampling)
     if not isinstance(sampling, str):
@@ -48,7 +49,7 @@ def check_sampling(sampling: object, model: DependenceModel, pieces: int) -> Sam
     if sampling not in known:
         raise InputError("sampling", repr(sampling), f"one of {', '.join(map(repr, known))}")
     if sampling == "fixed_features":
-        if not isinstance(model, (Independent, Groups)):
+        if not isinstance(model, (Independent, Groups, GroupSizes)):
             seen = f"{sampling!r} for {model.describe()}, whose labels can depend on each other in other ways"
             raise InputError("sampling", seen, f"independent records or groups, or {_OTHERWISE}")
         if pieces != 2:
@@ -122,6 +123,18 @@ def described(differ: NDArray[np.bool_], model: DependenceModel, training: int) 
     """
     from graphs import Groups
 
-    records = int(np.count_nonzero(differ))
-    largest = int(np.bincount(model.groups[differ]).max()) if isinstance(model, Groups) else 1
-    return Part(records, None if largest == 1 else records / largest, training * records / differ.size)
+    largest = int(np.bincount(model.groups[differ]).max()) if isinstance(model, Groups) else largest_group(model)
+    return part_of(int(np.count_nonzero(differ)), largest, training / differ.size)
+
+
+def largest_group(model: DependenceModel) -> int:
+    """Return the size of the largest group of a model without places, or of independent records."""
+    from graphs.models.law_free import GroupSizes
+
+    return model.largest if isinstance(model, GroupSizes) else 1
+
+
+def part_of(records: int, largest: int, training: float) -> Part:
+    """Return so many records, of which at most so many are in one group."""
+    largest = min(records, largest)
+    return Part(records, None if largest == 1 else records / largest, training * records)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from graphs.models.law_free import GroupSizes
 from tests.thresholdout.guard.lazy_guards import Column, Engine, N, hit, lazy_guard, of_polars
 from thresholdout import Claims, Thresholdout
 from thresholdout.errors import InputError
@@ -54,6 +55,24 @@ def test_other_values_and_lists(engine: Engine, table: pd.DataFrame) -> None:
     same = lazy.compare("same", "p", metric)
     assert abs(same.interval[0]) <= 1.0 / N + 1e-9
     assert abs(same.interval[1]) <= 1.0 / N + 1e-9
+
+
+def test_groups_count_by_the_records_that_differ(engine: Engine, table: pd.DataFrame) -> None:
+    """With sizes alone answers are those of arrays; a column of groups says how many differ in one of them."""
+    sizes = GroupSizes({5: N // 5})
+    lazy, eager = guards(engine, table, dependence=sizes, mechanism=Claims(noise=0.0))
+    values = tuple(hit(table[N:], name) for name in ("good", "bad"))
+    found = lazy.compare("good", "bad")
+    expected = eager.compare(Column("good"), Column("bad"), train_values=values)
+    assert (found.value, found.interval, found.verdict) == (expected.value, expected.interval, expected.verdict)
+    named = lazy_guard(engine, table, sampling="fixed_features", groups="g")
+    part = named._queries._differing("good", "bad", 1.0)  # type: ignore[union-attr]
+    unlike = (table.good != table.bad)[:N]
+    assert part.records == unlike.sum()
+    assert part.effective == part.records / unlike.groupby(table.g[:N]).sum().max()
+    truth = float(unlike.mul((table.good == table.y).astype(int) - (table.bad == table.y))[:N].mean())
+    answer = named.compare("good", "bad")
+    assert answer.interval[0] <= truth <= answer.interval[1]
 
 
 def test_statistics_that_are_no_means_are_refused(table: pd.DataFrame) -> None:
