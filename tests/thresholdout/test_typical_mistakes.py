@@ -109,7 +109,7 @@ MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "looks as a list of scores": (
         made(prior_queries=[0.8, 0.9]),
         "prior_queries",
-        "how many scores of this holdout were seen",
+        "the number of earlier scores of this holdout",
     ),
     "looks with no values": (lambda _: PriorQueries(3, values=0), "values", "an integer of at least 1"),
     "stratified folds": (

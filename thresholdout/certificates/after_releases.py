@@ -32,7 +32,7 @@ __all__ = ["releases_epsilon", "uncovered_release", "with_releases"]
 
 SOURCE = "accounting/RELEASES.md"
 ALSO = "; other releases are as private as recorded"
-_CLAIMS = "guards that make claims (mechanism='claims') and ladders pay for any look from the remaining error budget"
+_CLAIMS = "guards with mechanism='claims' or 'ladder' pay for any release from the remaining error budget"
 
 
 def uncovered_release(event: Event) -> str:
@@ -117,7 +117,7 @@ def _too_much(model: DependenceModel, releases: Event) -> str:
     """Return why releases exhaust a guard that makes claims."""
     alone = model.revealed_blocks(0.01).blocks == 1 and model.n > 1
     if not alone or not uncovered_release(releases):
-        return "the looks leak too much"
+        return "the releases leak too much"
     return (
         "releases with a delta, or only Renyi divergences, are covered where it is known how far dependence reaches "
         f"(groups, windows, dependency graphs, Markov chains, mixing series); here: {model.describe()}"
@@ -136,7 +136,7 @@ def _posterior(
     else:
         moved, lemma = beside_releases_with_a_delta(widths, model, _one_by_one(releases), spare), "L6"
     if isinstance(moved, str):
-        return _lost(route, f"the looks {moved}; {_CLAIMS}")
+        return _lost(route, f"the releases {moved}; {_CLAIMS}")
     return dataclasses.replace(
         route, tolerance=moved.width, assumes=route.assumes + ALSO, source=f"{SOURCE}, {lemma}", widths=moved
     )

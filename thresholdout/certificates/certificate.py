@@ -208,8 +208,8 @@ class Certificate:
         if self.final is not None:
             width = self.final.half_width(0.9)
             promise += (
-                f"; if every claim is confirmed, {shown_below(self.final.share, 2)} of the risk is left for a "
-                f"final check, which then has a half-width of {shown_above(width, 2)} at a score of 0.9 (after other "
+                f"; if every claim is confirmed, {shown_below(self.final.share, 2)} of the error budget is left for "
+                f"a final check, which then has a half-width of {shown_above(width, 2)} at a score of 0.9 (after other "
                 "answers, guard.status.final_half_width)"
             )
         if self.limits is not None:
@@ -288,7 +288,7 @@ class Certificate:
             When no such round exists.
         """
         if not 0 <= hits < query:
-            raise InputError("hits", hits, f"a number from 0 to {query - 1}, below the number of the query")
+            raise InputError("hits", hits, f"at least 0 and below the number of the query, {query}")
         if self.chosen is None or self.chosen.widths is None:
             return math.inf
         return min(1.0, self.chosen.widths.half_width(query, hits, source))

@@ -147,7 +147,7 @@ def generalization_certificate(
     event = check_event(events if not isinstance(events, Iterable) else list(events))
     model = Independent(size) if dependence is None else check_model(dependence)
     if model.n != size:
-        raise InputError("dependence", f"a model of {model.n} records", f"{size}, as n says")
+        raise InputError("dependence", f"a model of {model.n} records", f"a model of n = {size} records")
     failure = model.fit_failure
     model, needed = within_limits(model, confidence)
     beta, independent = 1.0 - needed, isinstance(model, Independent)

@@ -16,7 +16,7 @@ _FOUR_DECIMALS: Final = 10_001  # values of a score in [0, 1] with four decimals
 _LEAST: Final = 1e-12  # remaining probability of error; confidences are known to 1e-16
 _ROUNDING: Final = 1e-15  # absolute: 1 - confidence is exact to 1e-16
 _MOST: Final = 1e6  # nats; no holdout can answer after as many
-_EXPECTED: Final = "how many scores of this holdout were seen before, or PriorQueries(10, values=301)"
+_EXPECTED: Final = "the number of earlier scores of this holdout, or PriorQueries(10, values=301)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ class PriorQueries:
         assert values is not None
         told = self.number * math.log(values) * (1.0 + 1e-12)
         if told > _MOST:
-            raise InputError(
-                "prior_queries", f"{self.number:,} scores, which can tell {shown_above(told)} nats", "a new holdout"
-            )
+            seen = f"{self.number:,} scores, which may have released {shown_above(told)} nats"
+            expected = f"scores that released at most {_MOST:,.0f} nats"
+            raise InputError("prior_queries", seen, expected, "This holdout is exhausted: take a new one.")
         return told
 
     @property
@@ -119,7 +119,7 @@ def confidence_after(prior: PriorQueries | None, n: int, confidence: float) -> f
         return confidence
     left = (1.0 - confidence) * math.exp(-prior.nats(n)) * (1.0 - 1e-12) - _ROUNDING
     if left < _LEAST:
-        seen = f"{prior!r}, after which {shown_below(max(0.0, left), 1)} of the probability of error is left"
-        expected = f"at least {_LEAST:g} beside this mechanism; mechanism='claims' takes any number of queries"
-        raise InputError("prior_queries", seen, expected)
+        seen = f"{prior!r}, which leaves {shown_below(max(0.0, left), 1)}"
+        expected = f"few enough to leave {_LEAST:g} of the probability of error"
+        raise InputError("prior_queries", seen, expected, "mechanism='claims' takes any number of prior queries.")
     return 1.0 - left

@@ -233,7 +233,8 @@ def within_limits(model: DependenceModel, confidence: object) -> tuple[Dependenc
     needed = math.nextafter(1.0 - left, math.inf)
     if not needed < 1.0 or left <= 0.0:
         seen = f"{stated!r} for a model whose limits fail with probability {failure:g}"
-        raise InputError("confidence", seen, f"a confidence below {1.0 - failure:.6g}, or a smaller fit_failure=")
+        advice = "Or fit the model with a smaller fit_failure=."
+        raise InputError("confidence", seen, f"below {1.0 - failure:.6g}", advice)
     return model.within_limits(), needed
 
 
@@ -261,5 +262,6 @@ def declared_confidence(confidence: object) -> float:
     """Return the confidence that a user declares, in [0.5, 1): a smaller one is an error probability, by mistake."""
     value = check_confidence(confidence)
     if value < 0.5:
-        raise InputError("confidence", confidence, f"a probability of at least 0.5, and below 1; {1.0 - value:.4g}?")
+        advice = f"Did you mean {1.0 - value:.4g}?"
+        raise InputError("confidence", confidence, "a probability of at least 0.5, and below 1", advice)
     return value

@@ -124,7 +124,7 @@ class Gate:
         train_values: object,
     ) -> None:
         chosen = check_mean(metric)
-        guard._mechanism.shares_error_budget("a gate", "; or score(candidate) here, and its interval")
+        guard._mechanism.shares_error_budget("a gate", "Or compare intervals of score(candidate).")
         if certify not in get_args(Certify):
             raise InputError("certify", repr(certify), "'each' or 'milestones'")
         self._sides = sides_of(guard, chosen)

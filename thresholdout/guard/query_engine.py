@@ -327,7 +327,7 @@ class QueryEngine:
             refuse_if(self._mechanism.refuses(state, query.train, query.known))
 
     def _sharing(self, what: str) -> SharesErrorBudget[Any, Any]:
-        return self._mechanism.shares_error_budget(what, "; or ask one after another")
+        return self._mechanism.shares_error_budget(what, "Or send one query after another.")
 
     def charge_release(self, name: str, nats: Callable[[float, bool], float], least: float) -> None:
         """Charge another private release about the holdout durably, for mechanisms that price releases."""

@@ -91,7 +91,7 @@ class GuardStatus:
         -------
         float
         """
-        mechanism = self._mechanism.shares_error_budget("a final check", "; or ask one after another")
+        mechanism = self._mechanism.shares_error_budget("a final check", "Or send one query after another.")
         assert self._log_risk is not None
         return mechanism.final_half_width(self._log_risk, score, chosen=self._chosen)
 

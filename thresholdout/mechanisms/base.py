@@ -55,7 +55,7 @@ class PairedCounts:
     def __post_init__(self) -> None:
         if self.wins < 0 or self.losses < 0 or self.wins + self.losses > check_count("records", self.records):
             seen = f"{self.wins} wins and {self.losses} losses of {self.records} records"
-            raise InputError("wins", seen, "counts that are not negative, together at most the number of records")
+            raise InputError("wins", seen, "a count of at least 0, and with losses at most the number of records")
 
     @property
     def share(self) -> float:
@@ -304,12 +304,11 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         self, what: str, instead: str = "", *, private: str | None = None
     ) -> SharesErrorBudget[StateT, ValuesT]:
         """Return the mechanism as one whose answers share one error budget, which pays for more than single queries."""
-        seen = f"{what}, asked of {self.name}"
-        raise InputError("mechanism", seen, f"a guard with mechanism='claims'{instead}")
+        raise InputError("mechanism", f"a {self.name}", f"'claims' for {what}", instead)
 
     def lists(self) -> AnswersLists[StateT, ValuesT]:
         """Return the mechanism as one that answers queries that were fixed together."""
-        return self.shares_error_budget("a list of queries", "; or ask one after another")
+        return self.shares_error_budget("a list of queries", "Or send one query after another.")
 
     @abstractmethod
     def start(self, noise: NoiseSource) -> StateT:
@@ -340,8 +339,8 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
 
     def statistic(self, evidence: Sequence[Evidence], known: Known) -> ValuesT:
         """Return the input of `step` for a statistic that is not a mean, from the holdout's evidence on its parts."""
-        seen = f"a statistic that is no mean over records, asked of {self.name}"
-        raise InputError("metric", seen, "a guard with mechanism='claims'")
+        advice = "A guard with mechanism='claims' takes other statistics."
+        raise InputError("metric", "another statistic", f"a mean over records for a {self.name}", advice)
 
     @abstractmethod
     def step(self, state: StateT, train: float, holdout: ValuesT, noise: NoiseSource) -> tuple[StateT, Outcome]:
@@ -380,12 +379,12 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
 
     def pay_release(self, state: StateT, nats: Callable[[float], float]) -> tuple[StateT, Outcome]:
         """Pay for another private release about the holdout."""
-        raise InputError("event", f"a look beside {self.name}", "a guard with mechanism='claims'")
+        raise InputError("event", f"a guard with a {self.name}", "recorded in a guard with mechanism='claims'")
 
     def noted(self, state: StateT) -> tuple[StateT, Outcome]:
         """Write a line into the history that releases nothing about the holdout, and costs nothing."""
-        seen = f"a guard that answers by {self.name}"
-        raise InputError("mechanism", seen, "one that makes claims, or a ladder, or a new guard of new records")
+        advice = "Or make a new guard of new records."
+        raise InputError("mechanism", f"a {self.name}", "'claims' or 'ladder' for a note in the history", advice)
 
     def log_error_budget(self, state: StateT) -> float | None:
         """Return the natural logarithm of the remaining error budget, or ``None``. Public."""

@@ -30,7 +30,8 @@ def kind_of(parameters: Parameters) -> Kind:
     """Return the mechanism of some parameters."""
     found = next((kind for kind in KINDS if type(parameters) is kind.parameters), None)
     if found is None:
-        raise InputTypeError("parameters", f"a {type(parameters).__name__}", "parameters of thresholdout.mechanisms")
+        expected = "those of a mechanism, such as ClaimsParameters()"
+        raise InputTypeError("parameters", f"a {type(parameters).__name__}", expected)
     return found
 
 
@@ -122,7 +123,7 @@ def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
     10
     """
     if not isinstance(stored, Mapping):
-        raise InputTypeError("parameters", f"a {type(stored).__name__}", "what `parameters_to_json` wrote")
+        raise InputTypeError("parameters", f"a {type(stored).__name__}", "a mapping from parameters_to_json")
     values = dict(stored)
     name = values.pop("mechanism", None)
     kind = kind_named(name)
@@ -133,7 +134,8 @@ def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
     except InputError:
         raise
     except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError):
-        raise InputError("parameters", f"{sorted(map(str, values))}"[:200], f"those of {name}") from None
+        seen = f"{sorted(map(str, values))}"[:200]
+        raise InputError("parameters", seen, f"valid values for the mechanism {name!r}") from None
 
 
 def read_state(parameters: Parameters, text: str) -> MechanismState:

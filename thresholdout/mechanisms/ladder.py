@@ -130,10 +130,10 @@ class LadderParameters(Parameters):
             fix("sizes", tuple((check_count("sizes", size), check_count("sizes", count)) for size, count in self.sizes))
             if self.random_estimands or self.independent:
                 beside = "random_estimands=True" if self.random_estimands else "independent records"
-                raise InputError("sizes", f"groups beside {beside}", "None; or inflation= and effective= of the groups")
+                raise InputError("sizes", "groups", f"None beside {beside}", "Pass inflation= and effective=.")
         check_word("direction", self.direction, ("maximize", "minimize"))
         if not isinstance(self.random_estimands, bool):
-            raise InputTypeError("random_estimands", repr(self.random_estimands), "true or false")
+            raise InputTypeError("random_estimands", repr(self.random_estimands), "True or False")
 
     @property
     def independent(self) -> bool:
@@ -150,16 +150,16 @@ class LadderParameters(Parameters):
         needed = "maximize" if greater_is_better else "minimize"
         if self.direction != needed:
             more = "more" if greater_is_better else "less"
-            seen = f"{metric}, of which {more} is better, asked of a ladder that keeps to {self.direction!r}"
             limit = "" if self.queries is None else f", queries={self.queries}"
-            raise InputError("metric", seen, f"a guard with mechanism=LadderParameters(direction={needed!r}{limit})")
+            advice = f"A guard with mechanism=LadderParameters(direction={needed!r}{limit}) takes it."
+            seen = f"{metric}, of which {more} is better"
+            raise InputError("metric", seen, f"one to {self.direction} for this ladder", advice)
 
     def check_tells_each(self) -> None:
         """Refuse: answers are about the best score so far."""
-        seen = "a ladder, which tells the best score so far and not each candidate's"
-        raise InputError(
-            "guard", seen, "a guard with mechanism='claims'; or guard.score(model, metric) candidate by candidate"
-        )
+        seen = "a ladder, whose answers are the best score so far and not each candidate's"
+        advice = "Or call guard.score(model, metric) for one candidate after another."
+        raise InputError("guard", seen, "one with mechanism='claims'", advice)
 
 
 class Ladder(Mechanism[LadderState, Reading]):
@@ -216,7 +216,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         self._effective = n if parameters.independent else parameters.effective or self._hoeffding
         self._sizes = None if parameters.sizes is None else GroupSizes(parameters.sizes)
         if self._sizes is not None and self._sizes.n != n:
-            raise InputError("sizes", f"groups of {self._sizes.n:,} records", f"of {n:,}, as there are")
+            raise InputError("sizes", f"groups of {self._sizes.n:,} records", f"groups of {n:,} records in all")
         alike = self._effective if self._sizes is None else max(self._effective, self._hoeffding)
         self.cells = math.ceil(math.pi * math.sqrt(alike))
         self._grid = grid_steps(0.5 / math.sqrt(alike))
@@ -247,7 +247,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         refuse_if(self.refusal(state))
         check_unit("train", train)
         if len(holdout.records) != self._n:
-            raise InputError("holdout", f"{len(holdout.records)} records", f"{self._n}, as declared")
+            raise InputError("holdout", f"{len(holdout.records)} records", f"of {self._n} records, as declared")
         binary = holdout.known.binary and self.parameters.independent
         steps, limit = self._test(binary)
         value = holdout.count(noise) if binary else holdout.on_grid(steps)

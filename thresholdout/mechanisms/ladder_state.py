@@ -84,5 +84,5 @@ class LadderState:
             if tag != _FORMAT or not (counted and log_error_budget < 0.0 and 0.0 <= low <= high <= 1.0):
                 raise ValueError
         except ValueError:
-            raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
+            raise InputError("state", "a text of another form", f"the text of a {_FORMAT} state") from None
         return cls(log_error_budget, asked, failed, releases, best, low, high, other_releases)

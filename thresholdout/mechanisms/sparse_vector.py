@@ -206,7 +206,7 @@ class SparseVectorState:
             if tag != _FORMAT or not 0 <= hits <= asked:
                 raise ValueError
         except ValueError:
-            raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
+            raise InputError("state", "a text of another form", f"the text of a {_FORMAT} state") from None
         return cls(threshold, hits, asked)
 
 
@@ -285,7 +285,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
         """
         if isinstance(values, Totals):
             if not values.ends:
-                raise InputError(argument, "totals of values between the ends of the range", "true or false")
+                raise InputError(argument, "values between the ends of the range", "true or false in each record")
             return values.mean.mean()
         return unit_mean(values, n, bounds, argument)
 
@@ -297,7 +297,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
         refuse_if(self.refusal(state))
         check_unit("train", train)
         if not 0.0 <= holdout <= 1.0:
-            raise InputError("holdout", "a value outside", "a number in [0, 1]")
+            raise InputError("holdout", "a value outside of it", "a number in [0, 1]")
         mean = round(holdout * self._steps)
         gap = abs(mean - round(train * self._steps))
         asked += 1

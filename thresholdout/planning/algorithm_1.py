@@ -117,9 +117,9 @@ class _Search:
             scale = _clipped(scale * math.exp(step))
         if best >= 1.0:
             raise PlanError(
-                f"nothing can be certified about {self._queries} queries, {self._budget} of them answered from the "
+                f"Nothing can be certified about {self._queries} queries, {self._budget} of them answered from the "
                 f"holdout, on {self._model.describe()}: the best half-width is {shown_above(best)} of the range. "
-                "Take more records, fewer queries=, a smaller budget= or confidence="
+                "Take more records, fewer queries=, a smaller budget= or confidence=."
             )
         return found
 

@@ -54,7 +54,7 @@ BudgetSetting: TypeAlias = Literal["certified", "published"]
 def check_limits(limits: object) -> None:
     """Refuse an unknown name of limits."""
     if not isinstance(limits, str) or limits not in get_args(Limits):
-        raise InputError("limits", repr(limits), "'exact' or 'normal', which is approximate")
+        raise InputError("limits", repr(limits), "'exact' or 'normal'", "Normal limits are approximate.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -40,7 +40,9 @@ _PLAIN_CONFIDENCE: Final = 0.95  # the default of parameters: it agrees with any
 
 _OF_EPSILON: Final = "algorithm-1"
 _NAMES = (*get_args(MechanismName), _OF_EPSILON)
-_OBJECTS: Final = "Claims(...), SparseVector(...), SparseVector.for_budget(...), or the parameters of a plan"
+_OBJECTS: Final = (
+    "Objects with parameters are Claims(...), SparseVector(...), SparseVector.for_budget(...), and those of a plan."
+)
 
 ALLOWANCE: Final = 24.0
 """Default of the nats that the answers of one client may release on a leaderboard: two or three guesses that are
@@ -49,22 +51,24 @@ deliberately far off, or any number of good ones."""
 
 def check_choice(mechanism: object, epsilon: object = None) -> MechanismChoice | None:
     """Return a choice of mechanism: a name, an object with its parameters, or ``None`` for the default."""
-    names = ", ".join(map(repr, _NAMES))
+    names = f"one of {', '.join(map(repr, _NAMES))}, or an object with parameters"
     if isinstance(mechanism, str) and mechanism not in _NAMES:
-        raise InputError("mechanism", repr(mechanism), f"{names}, {_OBJECTS}")
+        raise InputError("mechanism", repr(mechanism), names, _OBJECTS)
     if mechanism == _OF_EPSILON:
         if epsilon is None:
-            raise InputError("epsilon", None, "a positive number beside mechanism='algorithm-1', such as 0.5")
+            expected = "a positive number beside mechanism='algorithm-1', such as epsilon=0.5"
+            raise InputError("epsilon", "nothing", expected)
         return SparseVectorBudget(cast(float, epsilon))
     if epsilon is not None:
-        expected = "mechanism='algorithm-1' beside it, SparseVector.for_budget(epsilon=...) or Claims(epsilon=...)"
-        raise InputError("epsilon", f"{epsilon!r} beside mechanism={mechanism!r}", expected)
+        advice = "SparseVector.for_budget(epsilon=...) and Claims(epsilon=...) have their own."
+        seen = f"{epsilon!r} beside mechanism={mechanism!r}"
+        raise InputError("epsilon", seen, "None without mechanism='algorithm-1'", advice)
     if mechanism is None:
         return None
     if isinstance(mechanism, str):
         return cast(MechanismName, mechanism)
     if not isinstance(mechanism, (Claims, SparseVector, SparseVectorBudget, Parameters)):
-        raise InputTypeError("mechanism", f"a {type(mechanism).__name__}", f"{names}, {_OBJECTS}")
+        raise InputTypeError("mechanism", f"a {type(mechanism).__name__}", names, _OBJECTS)
     return mechanism
 
 
@@ -85,8 +89,8 @@ def choose_parameters(model: DependenceModel, declared: Declaration, n_train: in
     chosen, queries = declared.mechanism, declared.queries
     final, makes_claims = declared.final_check, chosen in (None, "claims") or isinstance(chosen, Claims)
     if final and not makes_claims:
-        expected = "False beside it, or mechanism='claims'; ClaimsParameters(final_check=True) by hand"
-        raise InputError("final_check", "True for another mechanism", expected)
+        advice = "Parameters by hand have their own: ClaimsParameters(final_check=True)."
+        raise InputError("final_check", True, "False for other mechanisms than 'claims'", advice)
     if isinstance(chosen, Parameters):
         return _suited(chosen, model, declared)
     if chosen == "ladder":
@@ -104,20 +108,21 @@ def choose_parameters(model: DependenceModel, declared: Declaration, n_train: in
         return _suited(guesses, model, declared)
     claims = chosen if isinstance(chosen, Claims) else Claims()
     if claims.epsilon is not None and (final or declared.fixed_features):
-        seen = f"{claims.epsilon:g} beside final_check=True or sampling='fixed_features'"
-        raise InputError("epsilon", seen, "neither of them beside Claims(epsilon=...)")
+        expected = "None beside final_check=True or sampling='fixed_features'"
+        raise InputError("epsilon", f"{claims.epsilon:g}", expected)
     if isinstance(model, OutOfFold):
         return _about_folds(model, declared, claims)
     if is_unlimited(model):
         if claims.limits == "normal":
             seen = f"'normal' for {model.describe()}, of which no deviation of a mean can be bounded"
-            raise InputError("limits", seen, "limits='exact'; normal limits are for groups of records")
+            raise InputError("limits", seen, "'exact' for such records", "Normal limits are for groups of records.")
         if final:
             seen = f"True for {model.describe()}, of which no deviation of a mean can be bounded"
-            raise InputError("final_check", seen, "False; the width is the same for all answers")
+            raise InputError("final_check", seen, "False", "All answers have the same width here.")
         if claims.epsilon is not None:
             seen = f"{claims.epsilon:g} for {model.describe()}, of which no deviation of a mean can be bounded"
-            raise InputError("epsilon", seen, "mechanism=SparseVector.for_budget(epsilon=...), which answers here")
+            advice = "mechanism=SparseVector.for_budget(epsilon=...) answers for them."
+            raise InputError("epsilon", seen, "None in Claims for such records", advice)
         return _by_posterior(model, declared, claims)
     plain = ClaimsParameters(
         queries=queries,
@@ -157,24 +162,28 @@ def _by_posterior(model: DependenceModel, declared: Declaration, claims: Claims)
     unbounded = f"no deviation of a mean can be bounded for {model.describe()}"
     if claims.max_half_width is not None:
         seen = f"{claims.max_half_width:g}, but {unbounded}"
-        raise InputError("max_half_width", seen, "None; the width is the same for all answers")
+        raise InputError("max_half_width", seen, "None", "All answers have the same width here.")
     if declared.queries is None or claims.holdout_answers is None:
-        raise InputError(
-            "queries" if declared.queries is None else "mechanism",
-            "None",
-            f"a number of queries and of answers from the holdout: {unbounded}, so Algorithm 1 answers, by its "
-            "privacy, with queries= and mechanism=Claims(holdout_answers=...); plan(model, queries=100, budget=1) says "
-            "how wide",
+        advice = (
+            f"{_begun(unbounded)}, so Algorithm 1 answers by its privacy: it needs queries= and "
+            "mechanism=Claims(holdout_answers=...). plan(model, queries=100, budget=1) computes its half-width."
         )
+        if declared.queries is None:
+            raise InputError("queries", "nothing", "a number of queries", advice)
+        raise InputError("mechanism", "nothing", "Claims(holdout_answers=...)", advice)
     needed = confidence_after(declared.prior_queries, model.n, declared.confidence)
     warnings.warn(
-        f"{unbounded}, so the guard makes no claims: Algorithm 1 answers, by its privacy, {declared.queries:,} queries "
-        f"and {claims.holdout_answers:,} of them from the holdout. thresholdout.plan says how wide; "
-        "mechanism=plan(...).parameters chooses it without this warning",
+        f"{_begun(unbounded)}, so the guard makes no claims: Algorithm 1 answers, by its privacy, "
+        f"{declared.queries:,} queries and {claims.holdout_answers:,} of them from the holdout. thresholdout.plan "
+        "computes its half-width; mechanism=plan(...).parameters chooses it without this warning.",
         MechanismWarning,
         stacklevel=outside(),
     )
     return algorithm_1(model, queries=declared.queries, budget=claims.holdout_answers, confidence=needed)
+
+
+def _begun(clause: str) -> str:
+    return clause[0].upper() + clause[1:]
 
 
 def _suited(parameters: Parameters, model: DependenceModel, declared: Declaration) -> Parameters:
@@ -193,7 +202,7 @@ def _paying(parameters: Any, prior: PriorQueries | None, n: int) -> Any:
     information_released = 0.0 if prior is None else prior.nats(n)
     if parameters.information_released not in (0.0, information_released):
         seen = f"{prior!r}, beside parameters that were planned after {parameters.information_released:.4g} nats"
-        raise InputError("prior_queries", seen, "the prior_queries= of the plan that made them")
+        raise InputError("prior_queries", seen, "the same as in the plan of the parameters")
     return dataclasses.replace(parameters, information_released=information_released)
 
 
@@ -202,6 +211,5 @@ def _check_agreement(parameters: Parameters, confidence: float) -> None:
     stated: float | None = getattr(parameters, "confidence", None)
     if stated not in (None, _PLAIN_CONFIDENCE, confidence):
         seen = f"{confidence!r} beside parameters for {stated!r}"
-        raise InputError(
-            "confidence", seen, f"confidence={stated!r}, or parameters that are planned for {confidence!r}"
-        )
+        advice = f"Or plan the parameters for {confidence!r}."
+        raise InputError("confidence", seen, f"{stated!r}, as in the plan of the parameters", advice)

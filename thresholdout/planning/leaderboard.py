@@ -68,9 +68,8 @@ def plan_leaderboard(use: Use, teams: object, anticipation_error: object) -> Lea
     )
     if teams is None:
         if error:
-            raise InputError(
-                "anticipation_error", error, "0 without teams=; pass the number of teams, such as teams=200"
-            )
+            advice = "Pass the number of teams, such as teams=200."
+            raise InputError("anticipation_error", error, "0 without teams=", advice)
         return None
     count = check_count("teams", teams)
     parameters = ClaimsParameters(

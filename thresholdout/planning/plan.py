@@ -154,7 +154,7 @@ class Plan:
     def budgets(self) -> pd.DataFrame:
         """Every route from `epsilon` to that of one record, one row each; see `graphs.DependenceModel.explain`."""
         if self.epsilon is None:
-            raise InputError("epsilon", None, "plan(..., epsilon=0.5)")
+            raise InputError("epsilon", "nothing", "one to the plan, such as plan(..., epsilon=0.5)")
         return self.model.explain(self.epsilon, confidence=self.confidence)
 
     @cached_property

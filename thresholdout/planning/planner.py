@@ -80,10 +80,10 @@ def _reason(use: Use, widths: dict[WayName, str], chosen: Way, setting: str) -> 
                 f"first answer pay nothing for each other{one_by_one}"
             )
         case "single":
-            return f"let cross-validation choose and look once by {chosen.call}, {setting}"
+            return f"let cross-validation choose and evaluate once by {chosen.call}, {setting}"
         case _ if use.epsilon is not None:
             claims = f"; claims with noise have {widths[GUARD]}" if GUARD in widths else ""
-            told = f"with noise that tells at most {use.epsilon:g} nats about a record"
+            told = f"with noise that releases at most {use.epsilon:g} nats about a record"
             return f"{chosen.call} answers {told}, {setting}{claims}"
         case _:
             return (
@@ -126,12 +126,12 @@ def _too_few(use: Use, chosen: Way) -> str:
     if chosen.half_width >= USELESS:
         return (
             "These are too few records to certify anything useful: an interval is half of the range or more. Take more "
-            "records, or let cross-validation choose and look once at the end."
+            "records, or let cross-validation choose and evaluate once at the end."
         )
     if chosen.half_width > _LITTLE and chosen.name in (GUARD, ALGORITHM_1):
         return (
             f"{within(chosen.half_width).capitalize()} settles little between models: compare them with each other "
-            "(guard.compare), or let cross-validation choose and look once at the end."
+            "(guard.compare), or let cross-validation choose and evaluate once at the end."
         )
     return ""
 
@@ -320,7 +320,7 @@ def plan(
         limits,
     )
     if use.normal_limits and teams is not None:
-        raise InputError("limits", "'normal' beside teams=", "limits='exact', which a leaderboard has")
+        raise InputError("limits", "'normal'", "'exact' beside teams=", "A leaderboard has exact limits.")
     given, declared = use, model
     if use.records is None:
         use, declared = records_for(use)
@@ -359,8 +359,8 @@ def _most(use: Use) -> Use:
         fewest = fewest_records(use.asking(1), name)
         takes = ""
         if fewest is not None:
-            takes = f"; one query takes {_that_many(use, fewest)}"
-        raise PlanError(f"{use.model.describe()} do not put even one answer within {within(use.width)}{takes}")
+            takes = f" One query takes {_that_many(use, fewest)}."
+        raise PlanError(f"{use.model.describe()} do not put even one answer within {within(use.width)}.{takes}")
     return use.asking(found)
 
 
@@ -380,10 +380,11 @@ def _choose(use: Use, ways: list[Way]) -> Way:
 
 def _impossible(use: Use, named: WayName, ways: list[Way]) -> str:
     """Say that nothing can be certified in the requested way, and name a way that can be."""
-    others = [f"{way.name} has {within(way.half_width)}: {way.call}" for way in ways if way.applies]
-    instead = f"; {others[0]}" if others else "; take more records, or fewer queries="
-    why = next(way.why_not for way in ways if way.name == named)
-    return f"nothing can be certified about {use.asked:,} queries to {use.model.describe()} by {named}: {why}{instead}"
+    others = [f"The way {way.name!r} has {within(way.half_width)}: {way.call}." for way in ways if way.applies]
+    instead = others[0] if others else "Take more records, or fewer queries=."
+    why = next(way.why_not for way in ways if way.name == named).rstrip(".")
+    asked = f"{use.asked:,} queries to {use.model.describe()}"
+    return f"Nothing can be certified about {asked} by the way {named!r}: {why}. {instead}"
 
 
 def _solved(given: Use, use: Use, way: Way, chosen: Way) -> Way:

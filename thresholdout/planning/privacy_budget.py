@@ -87,7 +87,7 @@ def for_budget(
     those of a few candidates with the smallest certified half-width; every candidate is valid.
     """
     if None not in (queries, wanted.queries) and queries != wanted.queries:
-        raise InputError("queries", f"{queries} beside for_budget(queries={wanted.queries})", "one of them")
+        raise InputError("queries", queries, f"{wanted.queries}, as in for_budget(queries={wanted.queries})")
     asked = queries or wanted.queries or QUERIES
     per_record = record_budget(model, wanted.epsilon, wanted.method)
     if wanted.setting == "published":
@@ -167,7 +167,7 @@ def _published(
     scale = _scale(model.n, per_record, answers, ZHAO_RATIOS)
     if scale is None:
         seen = f"{wanted.epsilon:g}, whose noise would be larger than {_LARGEST_SCALE:g} times the range"
-        raise InputError("epsilon", seen, "a larger one, or more records")
+        raise InputError("epsilon", seen, "larger for these records", "Or take more records.")
     # sigma = (1-c) tau/(12 ln(4m/beta)), so tau = 24 sigma ln(4m/beta), and T = (1+c) tau/2
     tolerance = 24.0 * scale * math.log(4.0 * queries / (1.0 - confidence))
     parameters = SparseVectorParameters(0.75 * tolerance, scale, answers, queries)
@@ -177,9 +177,9 @@ def _published(
     ours, width = Choice(model, wanted, queries, confidence).best(per_record)
     instead = f"± {shown_above(width, 2)}" if ours is not None and width < HIDDEN else "nothing either"
     warnings.warn(
-        f"the published setting ([Z17, Theorem 2] with c = 1/2: threshold {shown_above(parameters.threshold, 3)} and "
+        f"The published setting ([Z17, Theorem 2] with c = 1/2: threshold {shown_above(parameters.threshold, 3)} and "
         f"noise scale {shown_above(scale, 3)} of the range) certifies {certifies} for {model.describe()}; "
-        f"setting='certified' certifies {instead} with the same epsilon",
+        f"setting='certified' certifies {instead} with the same epsilon.",
         MechanismWarning,
         stacklevel=outside(),
     )
@@ -216,14 +216,14 @@ def _refuse(
 ) -> Never:
     """Refuse an epsilon that hides everything, and name one that does not; `width` is a function of its budget."""
     high = per_record
-    start = f"an epsilon of {wanted.epsilon:g} hides everything about {asked}, on {model.describe()}"
+    start = f"An epsilon of {wanted.epsilon:g} hides everything about {asked}, on {model.describe()}"
     while width(high) >= HIDDEN:
         if high >= _MOST:
-            raise PlanError(f"{start}, and so does every other one; take more records, or {instead}")
+            raise PlanError(f"{start}, and so does every other one. Take more records, or {instead}.")
         high = min(2.0 * high, _MOST)
     least = bisect(lambda budget: width(budget) < HIDDEN, high / 2.0, high, close=within(_FINE), geometric=True)
     enough = float(leakage(model, least, "informed", _ROUTES.get(wanted.method, wanted.method)).max())
     raise PlanError(
         f"{start}: it leaves {shown_above(per_record, 3)} for a record. The smallest epsilon that does not is about "
-        f"{shown_above(enough, 2)}; or take more records, {instead}"
+        f"{shown_above(enough, 2)}. Or take more records, {instead}."
     )

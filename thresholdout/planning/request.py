@@ -121,7 +121,8 @@ class Use:
         if not isinstance(made, DependenceModel):
             seen = f"a function that returns a {type(made).__name__}"
             expected = "a function that returns a model of about as many records as it is given"
-            raise InputTypeError("records", seen, f"{expected}, such as lambda n: MarkovChain(transition, n=n)")
+            advice = "An example is lambda n: MarkovChain(transition, n=n)."
+            raise InputTypeError("records", seen, expected, advice)
         assumed, needed = within_limits(made, self.confidence)
         return dataclasses.replace(self, records=assumed, confidence=needed), made
 
@@ -177,17 +178,17 @@ def check_use(
     from graphs.models.out_of_fold import OutOfFold
 
     if records is None and width is None:
-        raise InputError(
-            "records", None, "a number of records or a model of graphs, or the half-width to reach (width=)"
-        )
+        expected = "a number of records, a model of graphs, or width= for the half-width to reach"
+        raise InputError("records", "nothing", expected)
     family: Any = records if callable(records) and not isinstance(records, type) else None
     if family is not None and width is None:
-        expected = "width= beside it, the half-width to reach; or a model, for records whose number is known"
-        raise InputError("records", "a function of the number of records", expected)
+        advice = "Pass width=, the half-width to reach, or a model of the given records."
+        raise InputError("records", "a function of the number of records", "a number or a model without width=", advice)
     model = None if records is None or family is not None else _model(records)
     if isinstance(model, OutOfFold):
         seen = "out-of-fold values of a cross-validation"
-        raise InputError("records", seen, "the records of a holdout, such as Independent(n); a KFoldGuard has no plan")
+        advice = "A KFoldGuard has no plan."
+        raise InputError("records", seen, "the records of a holdout, such as Independent(n)", advice)
     check_limits(limits)
     use = Use(
         records=model,
@@ -195,7 +196,7 @@ def check_use(
         anticipated_score=check_number("anticipated_score", anticipated_score, 0.0, _BELOW_ONE, "a score in (0, 1)"),
         n_train=None if n_train is None else float(check_count("n_train", n_train)),
         width=None if width is None else check_number("width", width, 0.0, 0.5, "a half-width in (0, 0.5]"),
-        adaptive=_check_flag("adaptive", adaptive, "False if all queries are fixed before the first answer, else True"),
+        adaptive=_check_flag("adaptive", adaptive, "False means that all queries are fixed before the first answer."),
         budget=None if budget is None else check_count("budget", budget),
         confidence=declared_confidence(confidence),
         prior_queries=check_prior_queries(prior_queries),
@@ -208,19 +209,17 @@ def check_use(
         normal_limits=limits == "normal",
     )
     if use.epsilon is not None and use.width is not None:
-        raise InputError(
-            "epsilon", f"{epsilon!r} beside width=", "records, whose half-widths are planned for an epsilon"
-        )
+        advice = "Pass records=, whose half-widths are planned for an epsilon."
+        raise InputError("epsilon", repr(epsilon), "None beside width=", advice)
     if model is not None and model.n > MOST_RECORDS:
-        raise InputError(
-            "records", f"{model.n:,} records", f"at most {MOST_RECORDS:,}, whose intervals are about as narrow"
-        )
+        advice = "Their intervals are about as narrow."
+        raise InputError("records", f"{model.n:,} records", f"at most {MOST_RECORDS:,}", advice)
     if model is not None and use.anticipated_score * model.n < 1.0:
-        raise InputError(
-            "anticipated_score", anticipated_score, f"a score that {model.n} records can show: at least {1 / model.n:g}"
-        )
+        expected = f"at least {1 / model.n:g}, the smallest positive score of {model.n} records"
+        raise InputError("anticipated_score", anticipated_score, expected)
     if model is None and family is None and use.normal_limits:
-        raise InputError("limits", "'normal' for independent records", "groups= beside it, or a model of groups")
+        advice = "Pass groups=, or a model of groups."
+        raise InputError("limits", "'normal'", "'exact' for independent records", advice)
     if model is None:
         return use
     assumed, needed = within_limits(model, use.confidence)
@@ -245,14 +244,14 @@ def _for_records(plain: ClaimsParameters, model: DependenceModel, confidence: fl
 
 def check_declaration(identically_distributed: object) -> bool:
     """Return whether all records are declared to have one law; InputTypeError for anything but true or false."""
-    expected = "True if all records have one law and each query is the same function of every record, else False"
-    return _check_flag("identically_distributed", identically_distributed, expected)
+    advice = "True means that all records have one law and each query is the same function of every record."
+    return _check_flag("identically_distributed", identically_distributed, advice)
 
 
-def _check_flag(argument: str, value: object, expected: str) -> bool:
+def _check_flag(argument: str, value: object, advice: str) -> bool:
     if isinstance(value, bool):
         return value
-    raise InputTypeError(argument, f"a {type(value).__name__}", expected)
+    raise InputTypeError(argument, f"a {type(value).__name__}", "True or False", advice)
 
 
 def _model(records: object) -> DependenceModel:

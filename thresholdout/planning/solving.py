@@ -161,8 +161,8 @@ def records_for(use: Use) -> tuple[Use, DependenceModel]:
         if member is not None:
             return member
     raise PlanError(
-        f"no number of records up to {most:.0e} puts {use.asked:,} queries within ± {_wanted(use):g}; take "
-        "a larger width=, fewer queries=, or adaptive=False where all queries are fixed before the first answer"
+        f"No number of records up to {most:.0e} puts {use.asked:,} queries within ± {_wanted(use):g}. Take "
+        "a larger width=, fewer queries=, or adaptive=False where all queries are fixed before the first answer."
     )
 
 

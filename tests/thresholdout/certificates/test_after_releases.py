@@ -68,7 +68,7 @@ def test_what_is_not_proved_is_not_claimed() -> None:
         assert after.tolerance == math.inf
         assert after.half_width(1, 0, "train") == math.inf
         assert "has a delta" in after.statement
-        assert "pay for any look from the remaining error budget" in after.statement
+        assert "pay for any release from the remaining error budget" in after.statement
 
 
 def test_looks_add_up() -> None:

@@ -151,7 +151,7 @@ def test_looks_in_a_certificate_of_claims() -> None:
     parameters = SparseVectorParameters(0.04, 0.0025, budget=1, queries=1000)
     by_posterior = with_releases(certify_parameters(independent, parameters), independent, parameters, private)
     assert by_posterior.chosen is None
-    assert "pay for any look from the remaining error budget" in by_posterior.statement
+    assert "pay for any release from the remaining error budget" in by_posterior.statement
     spared = with_releases(certify_parameters(independent, parameters), independent, parameters, private, spare=1e-8)
     assert spared.route == "posterior"
 

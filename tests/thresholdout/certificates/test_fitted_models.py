@@ -182,7 +182,7 @@ def test_limits_that_leave_nothing_are_refused(confidence: float) -> None:
         lambda: plan(model, queries=20, confidence=confidence),
         lambda: guard_of(model, confidence),
     ):
-        with pytest.raises(InputError, match=r"confidence below 0\.98"):
+        with pytest.raises(InputError, match=r"confidence must be below 0\.98"):
             refused()
 
 

@@ -50,7 +50,7 @@ def test_without_looks_nothing_changes() -> None:
 
 def test_a_confidence_that_floats_do_not_know_is_refused() -> None:
     with pytest.raises(
-        InputError, match=r"prior_queries must be .*; got PriorQueries\(number=10, values=301\), after which 0 of"
+        InputError, match=r"prior_queries must be .*; got PriorQueries\(number=10, values=301\), which leaves 0\."
     ):
         confidence_after(PriorQueries(10, 301), 300, 0.95)
 
@@ -66,14 +66,16 @@ def test_counting_values_is_explicit_afterwards() -> None:
 
 @for_each("prior", [-1, 2.5, True, "ten", [10], 10**300])
 def test_what_is_no_number_of_looks_is_refused(prior: object) -> None:
-    with pytest.raises(InputError, match=r"^prior_queries must be how many scores of this holdout were seen") as caught:
+    with pytest.raises(
+        InputError, match=r"^prior_queries must be the number of earlier scores of this holdout"
+    ) as caught:
         check_prior_queries(prior)
     assert isinstance(caught.value, InputTypeError) == (prior in ("ten", [10], True))
 
 
 def test_more_looks_than_any_holdout_bears_are_refused() -> None:
     with pytest.raises(
-        InputError, match=r"prior_queries must be .*; got 1,000,000 scores, which can tell 9\.22e\+06 nats"
+        InputError, match=r"prior_queries must be .*; got 1,000,000 scores, which may have released 9\.22e\+06 nats"
     ):
         PriorQueries(10**6).nats(300)
     with pytest.raises(InputError, match=r"values must be .*; got 0"):

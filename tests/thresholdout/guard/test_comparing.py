@@ -128,7 +128,7 @@ def test_refuses_what_is_no_mean_and_other_mechanisms() -> None:
     X, y = np.arange(8.0 * N)[:, None], np.ones(8 * N, dtype=int)
     half = 4 * N
     ladder = Thresholdout((X[:half], y[:half]), train=(X[half:], y[half:]), queries=5, mechanism="ladder")
-    with pytest.raises(InputError, match="a comparison, asked of ladder"):
+    with pytest.raises(InputError, match="'claims' for a comparison; got a ladder"):
         ladder.compare(Told(0), Told(0), cv="training")
 
 

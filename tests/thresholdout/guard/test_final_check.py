@@ -263,17 +263,17 @@ def test_the_certificate_says_what_is_left_for_it() -> None:
     assert certificate.final is not None
     share = math.exp(20 * math.log1p(-0.3 / 20 - 2.0**-19))
     assert certificate.final.share == pytest.approx(share, abs=1e-9)
-    assert f"{math.floor(100 * share) / 100} of the risk is left for a final check" in certificate.statement
+    assert f"{math.floor(100 * share) / 100} of the error budget is left for a final check" in certificate.statement
     width = certificate.final.half_width(0.7)
     assert width == pytest.approx(half_length(0.7, N), rel=0.07)
     assert labelled().certificate.final is None
 
 
 def test_what_has_no_final_check_is_refused_and_what_the_message_names_works() -> None:
-    with pytest.raises(InputError, match="final_check must be False beside it, or mechanism='claims'"):
+    with pytest.raises(InputError, match="final_check must be False for other mechanisms than 'claims'"):
         labelled(final_check=True, mechanism="ladder", queries=5)
     assert labelled(final_check=True, mechanism="claims", queries=5).certificate.final is not None
-    with pytest.raises(InputError, match="a final check, asked of ladder"):
+    with pytest.raises(InputError, match="'claims' for a final check; got a ladder"):
         labelled(mechanism="ladder", queries=5).final_check(Constant(1), cv="training")
     with pytest.raises(InputTypeError, match="final_check"):
         labelled(final_check="yes")

@@ -108,7 +108,7 @@ def test_algorithm_1_is_planned_where_no_deviation_of_a_mean_is_bounded() -> Non
     assert guard.parameters == planned
     assert repr(guard).startswith("<Thresholdout: Algorithm 1 (sparse vector) for ")
     for missing in ("queries", "mechanism"):
-        with pytest.raises(InputError, match=rf"{missing} must be a number.*plan\(model, queries=100"):
+        with pytest.raises(InputError, match=rf"{missing} is missing: pass .*plan\(model, queries=100"):
             make(dependence=model, **{missing: None})
     for mechanism in (ClaimsParameters(),):
         with pytest.raises(InputError, match=r"mechanism must be .*of which no deviation of a mean can be bounded"):
@@ -171,20 +171,20 @@ def test_no_answer_that_is_confirmed_at_once_is_wider_than_declared() -> None:
         (
             {"mechanism": "ladder", "final_check": True},
             InputError,
-            "final_check must be .*; got True for another mechanism",
+            "final_check must be False for other mechanisms than 'claims'; got True",
         ),
         (
             {"mechanism": Claims(epsilon=1.0), "final_check": True},
             InputError,
-            "epsilon must be .*; got 1 beside final_check=True",
+            "epsilon must be None beside final_check=True .*; got 1",
         ),
         (
             {"mechanism": Claims(epsilon=1.0), "sampling": "fixed_features"},
             InputError,
-            "epsilon must be .*; got 1 beside",
+            "epsilon must be None beside .* sampling='fixed_features'; got 1",
         ),
-        ({"prior_queries": -1}, InputError, "prior_queries must be how many scores.*; got -1"),
-        ({"prior_queries": "3"}, InputTypeError, "prior_queries must be how many scores.*; got a str"),
+        ({"prior_queries": -1}, InputError, "prior_queries must be the number of earlier scores.*; got -1"),
+        ({"prior_queries": "3"}, InputTypeError, "prior_queries must be the number of earlier scores.*; got a str"),
         ({"random_state": -1}, InputTypeError, "random_state must be None for noise from the operating.*; got -1"),
         (
             {"random_state": 0.5},

@@ -439,7 +439,7 @@ def test_a_list_is_narrower_than_its_queries_one_by_one_and_known_again() -> Non
         guard.score_all(models, expected=[0.8])
     with pytest.raises(BudgetExhausted):
         guard.score_all([GaussianNB(var_smoothing=10.0**k) for k in range(16)])
-    with pytest.raises(InputError, match="a guard with mechanism='claims'"):
+    with pytest.raises(InputError, match="'claims' for a list of queries; got a ladder"):
         make(mechanism="ladder").score_all(models)
     before = guard.status
     with pytest.raises(InputError, match="could show records"):

@@ -91,7 +91,7 @@ def test_refuses_empty_lists_and_lists_of_other_lengths() -> None:
         guard.ask_all([])
     with pytest.raises(InputError, match=r"names must be .*; got 1 of them"):
         guard.ask_all([(0.5, right(1)), (0.5, right(2))], names=["a"])
-    with pytest.raises(InputError, match=r"mechanism must be .*; got a list of queries, asked of ladder"):
+    with pytest.raises(InputError, match=r"mechanism must be 'claims' for a list of queries; got a ladder"):
         Thresholdout(np.arange(1e4), queries=5, mechanism="ladder").ask_all([(0.5, np.arange(1e4) < 9)])
 
 

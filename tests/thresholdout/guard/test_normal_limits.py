@@ -175,7 +175,7 @@ def test_intervals_are_narrower_than_exact_ones() -> None:
 
 class TestRefusals:
     def test_limits_of_another_name(self) -> None:
-        with pytest.raises(InputError, match="'exact' or 'normal', which is approximate; got 't'"):
+        with pytest.raises(InputError, match="'exact' or 'normal'; got 't'"):
             Claims(limits="t")  # type: ignore[arg-type]
 
     def test_records_without_groups(self) -> None:
@@ -185,7 +185,7 @@ class TestRefusals:
             Thresholdout(np.arange(1000.0), mechanism=ClaimsParameters(normal_limits=True))
 
     def test_noise_for_an_epsilon(self) -> None:
-        with pytest.raises(InputError, match=r"limits must be .*; got 'normal' beside epsilon="):
+        with pytest.raises(InputError, match=r"limits must be 'exact' beside epsilon= or an allowance; got 'normal'"):
             made(mechanism=Claims(limits="normal", epsilon=1.0))
 
     def test_folds(self) -> None:

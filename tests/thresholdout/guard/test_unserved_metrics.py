@@ -65,12 +65,12 @@ def test_the_direction_of_the_metric_counts(make: Callable[[Any], Any]) -> None:
     """A ladder for scores told the largest loss as the best."""
     how: dict[str, Any] = {"cv": "training"} if make is made else {}
     estimators = (GOOD, BAD) if make is made else (DecisionTreeClassifier(max_depth=1), BAD)
-    with pytest.raises(InputError, match=r"a guard with mechanism=LadderParameters\(direction='minimize'"):
+    with pytest.raises(InputError, match=r"A guard with mechanism=LadderParameters\(direction='minimize'"):
         make("ladder").score(estimators[0], "zero_one_loss", **how)
     losses = make(LadderParameters(direction="minimize", queries=50))  # what the message names
     told = [losses.score(estimator, "zero_one_loss", **how) for estimator in estimators]
     assert told[0].value == told[1].value < 0.2  # the constant is wrong half of the time, and not the best
-    with pytest.raises(InputError, match=r"a guard with mechanism=LadderParameters\(direction='maximize'"):
+    with pytest.raises(InputError, match=r"A guard with mechanism=LadderParameters\(direction='maximize'"):
         losses.score(estimators[0], "accuracy", **how)
     scores = make("ladder")
     assert [scores.score(estimator, "accuracy", **how).value > 0.8 for estimator in estimators] == [True, True]

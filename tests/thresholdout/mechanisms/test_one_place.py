@@ -156,7 +156,7 @@ class CellsState:
     def from_text(cls, text: str) -> CellsState:
         tag, _, asked = text.partition(" ")
         if tag != "cells/1" or not asked.isdecimal():
-            raise InputError("state", "a text of another form", "what a cells/1 state wrote")
+            raise InputError("state", "a text of another form", "the text of a cells/1 state")
         return cls(int(asked))
 
 
@@ -285,11 +285,11 @@ class TestASeventh:
 
     def test_is_asked_for_what_it_does_only(self) -> None:
         guard = made()
-        with pytest.raises(InputError, match="a list of queries, asked of cells"):
+        with pytest.raises(InputError, match="'claims' for a list of queries; got a cells"):
             guard.ask_all([(0.5, Y[N:])])
-        with pytest.raises(InputError, match="a comparison, asked of cells"):
+        with pytest.raises(InputError, match="'claims' for a comparison; got a cells"):
             guard.compare(object(), object(), cv="training")
-        with pytest.raises(InputError, match="a gate, asked of cells"):
+        with pytest.raises(InputError, match="'claims' for a gate; got a cells"):
             guard.gate(object())
         with pytest.raises(InputError, match="'fixed_features' for CellsParameters"):
             made(sampling="fixed_features")
@@ -297,5 +297,5 @@ class TestASeventh:
 
 
 def test_parameters_that_are_in_no_list_are_refused() -> None:
-    with pytest.raises(InputTypeError, match=r"parameters of thresholdout.mechanisms"):
+    with pytest.raises(InputTypeError, match=r"parameters must be those of a mechanism"):
         made()

@@ -90,7 +90,7 @@ def test_a_model_of_too_few_records_says_how_many_of_its_kind_it_takes() -> None
     assert few.recommended.records is not None
     assert few.recommended.records == pytest.approx(plan(chain, width=0.15, queries=10).records, rel=0.02)
     assert f"about {few.recommended.records:,} records of this kind" in few.warnings[0]
-    with pytest.raises(PlanError, match=r"one query takes about [\d,]+ records of this kind"):
+    with pytest.raises(PlanError, match=r"One query takes about [\d,]+ records of this kind"):
         plan(chain(60), width=0.05, adaptive=False)
     alone = plan(Groups([0] * 50), width=0.3, queries=3)
     assert alone.recommended.records is None
@@ -129,7 +129,7 @@ def test_families_of_steps_and_of_no_limit() -> None:
     def copies(n: int) -> DependenceModel:
         return Groups(np.zeros(min(n, 1000), dtype=int))
 
-    with pytest.raises(PlanError, match=r"no number of records up to 1e\+07"):
+    with pytest.raises(PlanError, match=r"No number of records up to 1e\+07"):
         plan(copies, width=0.1, queries=5)
 
 
@@ -146,7 +146,7 @@ def test_few_models_are_made() -> None:
 
 
 def test_a_family_is_a_function_to_models_beside_a_width() -> None:
-    with pytest.raises(InputError, match="width= beside it"):
+    with pytest.raises(InputError, match="Pass width=, the half-width to reach"):
         plan(chain)
     with pytest.raises(InputTypeError, match="returns a int"):
         plan(lambda n: n, width=0.1)  # type: ignore[arg-type, return-value]

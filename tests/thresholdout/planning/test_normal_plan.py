@@ -164,9 +164,9 @@ def test_plans_say_that_normal_limits_are_approximate() -> None:
     ("given", "error"),
     [
         ({"records": 2000}, "'normal' for 2000 independent records"),
-        ({"width": 0.05}, "'normal' for independent records"),
-        ({"groups": [k // 5 for k in range(500)], "epsilon": 1.0}, "'normal' beside epsilon"),
-        ({"groups": [k // 5 for k in range(500)], "teams": 3}, "'normal' beside teams="),
+        ({"width": 0.05}, "'exact' for independent records; got 'normal'"),
+        ({"groups": [k // 5 for k in range(500)], "epsilon": 1.0}, "'exact' beside epsilon="),
+        ({"groups": [k // 5 for k in range(500)], "teams": 3}, "'exact' beside teams="),
     ],
 )
 def test_normal_limits_are_planned_for_groups_alone(given: dict[str, object], error: str) -> None:

@@ -264,7 +264,7 @@ def test_solves_for_records() -> None:
     assert plan(math.floor(guarded.records / 1.02), queries=100).half_width > 0.03
     listed = guarded.way("batch")
     assert listed.records == plan(width=0.03, queries=100, adaptive=False).records
-    with pytest.raises(PlanError, match="no number of records up to 1e"):
+    with pytest.raises(PlanError, match="No number of records up to 1e"):
         plan(width=1e-6, queries=100)
 
 
@@ -283,7 +283,7 @@ def test_solves_for_queries() -> None:
     assert guarded.half_width <= 0.04
     assert plan(2000, queries=math.ceil(1.1 * guarded.queries)).half_width > 0.04
     assert plan(2000, width=0.2).queries == 10**6
-    with pytest.raises(PlanError, match=r"not even one|do not put even one.*one query takes [\d,]+ independent"):
+    with pytest.raises(PlanError, match=r"not even one|do not put even one.*One query takes [\d,]+ independent"):
         plan(300, width=0.02)
 
 
@@ -313,7 +313,7 @@ def test_algorithm_1_where_nothing_bounds_a_mean() -> None:
     assert [way.name for way in planned.ways if way.applies] == ["Algorithm 1"]
     assert "no deviation of a mean can be bounded" in planned.way("adaptive").why_not
     assert plan(model).recommended.call == "Thresholdout(..., queries=100, mechanism=Claims(holdout_answers=1))"
-    with pytest.raises(PlanError, match="take more records, or fewer queries="):
+    with pytest.raises(PlanError, match="Take more records, or fewer queries="):
         plan(Unlimited(1000, 1), queries=50, budget=20)
     beside = plan(10_000, queries=50, budget=1)
     assert beside.recommended.name == "adaptive"
@@ -333,7 +333,6 @@ def test_as_json() -> None:
 @for_each(
     ("arguments", "argument"),
     [
-        ({}, "records"),
         ({"records": 0}, "records"),
         ({"records": 2.5}, "records"),
         ({"records": OutOfFold([0, 0, 1, 1])}, "records"),
@@ -359,6 +358,11 @@ def test_refuses_what_cannot_be(arguments: dict[str, Any], argument: str) -> Non
         plan(**arguments)
 
 
+def test_refuses_a_plan_of_nothing() -> None:
+    with pytest.raises(InputError, match=r"^records is missing: pass a number of records, .* or width="):
+        plan()
+
+
 def test_the_largest_holdout_is_planned_without_a_number_for_each_record() -> None:
     assert plan(10**9, queries=10).half_width < 1e-4
 
@@ -368,7 +372,7 @@ def test_a_guard_does_not_hold_planned_parameters_with_another_confidence(confid
     """Before, such a guard had intervals at its own 0.95, whatever had been planned."""
     planned, rng = plan(500, queries=10, confidence=confidence), np.random.default_rng(0)
     holdout, train = rng.normal(size=(500, 1)), rng.normal(size=(500, 1))
-    with pytest.raises(InputError, match=f"^confidence must be confidence={confidence}.*; got 0.95 beside"):
+    with pytest.raises(InputError, match=f"^confidence must be {confidence}, as in the plan .*; got 0.95 beside"):
         Thresholdout(holdout, train=train, mechanism=planned.parameters)
     guard = Thresholdout(holdout, train=train, mechanism=planned.parameters, confidence=planned.confidence)
     assert guard.certificate.confidence == confidence
@@ -388,6 +392,6 @@ def test_a_quiet_margin_with_which_nothing_is_certified_is_left_out() -> None:
     records = tree.effective_records()
     assert records is not None
     usual = math.sqrt(math.log(2 * 32 / 0.05) / (2 * records))
-    with pytest.raises(PlanError, match="nothing can be certified"):
+    with pytest.raises(PlanError, match="Nothing can be certified"):
         algorithm_1(tree, queries=32, budget=1, quiet_margin=usual)
     assert algorithm_1(tree, queries=32, budget=1) == algorithm_1(tree, queries=32, budget=1, quiet_margin=0.0)

@@ -255,9 +255,8 @@ def _claims_suited(parameters: ClaimsParameters, by: Certifier[CertificateT]) ->
 
     if isinstance(by.model, OutOfFold) or is_unlimited(by.model):
         seen = f"ClaimsParameters for {by.model.describe()}, of which no deviation of a mean can be bounded"
-        raise InputError(
-            "mechanism", seen, "queries= and mechanism=Claims(holdout_answers=...), which plan Algorithm 1"
-        )
+        advice = "These plan Algorithm 1, which answers by its privacy."
+        raise InputError("mechanism", seen, "Claims(holdout_answers=...) beside queries=", advice)
     return parameters.for_records(by.model, by.confidence)
 
 
@@ -287,7 +286,7 @@ def _folds_certified(parameters: FoldClaimsParameters, by: Certifier[Certificate
 def _folds_suited(parameters: FoldClaimsParameters, by: Certifier[Any]) -> FoldClaimsParameters:
     """Refuse them: a guard of folds makes its own."""
     seen = f"FoldClaimsParameters for {by.model.describe()}"
-    raise InputError("mechanism", seen, "mechanism='claims'; folds are those of KFoldGuard((X, y), cv=...)")
+    raise InputError("mechanism", seen, "'claims' for these records", "Folds belong to KFoldGuard((X, y), cv=...).")
 
 
 CLAIMS: Final = Kind(

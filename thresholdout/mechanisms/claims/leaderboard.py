@@ -269,7 +269,7 @@ class LeaderboardMechanism(ClaimsMechanism):
 
     def paired_counts(self, counts: PairedCounts, known: Known) -> Reading:
         """Refuse a win rate: predictions of a leaderboard come in by record, which have no one law."""
-        raise InputError("about", "'win_rate' in a leaderboard", "the difference of both scores")
+        raise InputError("about", "'win_rate'", "the difference of both scores in a leaderboard")
 
     def _bets(self, known: Known) -> bool:
         return False

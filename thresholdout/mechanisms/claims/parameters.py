@@ -145,10 +145,10 @@ class ClaimsParameters(Parameters):
         if self.allowance is not None:
             fix("allowance", check_number("allowance", self.allowance, 0.0, 1e6, "a positive number of nats"))
             if self.noise or self.epsilon is not None or self.final_check or self.max_half_width is not None:
-                seen = "beside noise=, epsilon=, final_check= or max_half_width="
-                raise InputError("allowance", seen, "noise=0 and none of the others beside an allowance")
+                expected = "None beside noise=, epsilon=, final_check= or max_half_width="
+                raise InputError("allowance", f"{self.allowance:g}", expected, "A leaderboard has noise=0.")
         if self.normal_limits and (self.epsilon is not None or self.allowance is not None):
-            raise InputError("limits", "'normal' beside epsilon= or an allowance", "limits='exact' beside them")
+            raise InputError("limits", "'normal'", "'exact' beside epsilon= or an allowance")
         if self.correlation is not None:
             least = -math.ulp(0.0)
             fix("correlation", check_number("correlation", self.correlation, least, 1.0, "a number from 0 to 1"))
@@ -217,8 +217,8 @@ class ClaimsParameters(Parameters):
         effective, groups = model.effective_records(), counts_of_groups(model)
         if self.normal_limits and groups is None:
             seen = f"'normal' for {model.describe()}"
-            expected = "groups= of several records each, whose means normal limits are for; or limits='exact'"
-            raise InputError("limits", seen, expected)
+            advice = "Normal limits are for groups= of several records each."
+            raise InputError("limits", seen, "'exact' for records without groups", advice)
         return replace(
             self,
             confidence=confidence,

@@ -82,7 +82,7 @@ _OUTCOMES: Final = 10  # that share the declared epsilon, where no budget is dec
 _EACH: Final = 4  # outcomes of one query, at most: it then is answered by the whole possible range
 _FOR_EACH: Final = 2  # outcomes for each answer from the holdout
 _FINE: Final = 64  # grid steps for each record, so that rounding adds a 64th to the sensitivity
-_INSTEAD: Final = "guard.ask or guard.score about means over records, one after another; or a guard without epsilon="
+_INSTEAD: Final = "It covers guard.ask and guard.score about means over records, one query after another."
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,8 @@ def private_noise(parameters: ClaimsParameters, n: int) -> Private | None:
     if 8 * scale > UNITS:
         least = 16.0 * moved * outcomes / UNITS  # at which the scale is an eighth of the range
         seen = f"{parameters.epsilon:g} for {n} records and {outcomes} outcomes, whose noise would hide everything"
-        raise InputError("epsilon", seen, f"at least {least * 1.001:.3g}, fewer holdout_answers=, or more records")
+        advice = "Or pass fewer holdout_answers=, or take more records."
+        raise InputError("epsilon", seen, f"at least {least * 1.001:.3g}", advice)
     return Private(scale, outcomes, moved)
 
 
@@ -137,13 +138,13 @@ def check_covered(known: Known) -> None:
     """Refuse a query whose sensitivity to one record is larger than the proved one."""
     if known.layout is not None or known.difference or known.paired_counts is not None or known.part is not None:
         raise refuse_private(
-            "a comparison of models" if known.layout is None else "a statistic that is no mean over records"
+            "a comparison of models" if known.layout is None else "a statistic that is not a mean over records"
         )
 
 
 def refuse_private(what: str) -> InputError:
     """Return the refusal of a request that releases more than outcomes."""
-    return InputError("epsilon", f"{what}, which its epsilon does not cover", _INSTEAD)
+    return InputError("epsilon", "a guard with epsilon=", f"None for {what}", _INSTEAD)
 
 
 class EdgeNoise:
@@ -296,7 +297,7 @@ class QueryClaims:
         self._n = check_count("n", n)
         self._groups = None if parameters.sizes is None else GroupSizes(parameters.sizes)
         if self._groups is not None and self._groups.n != n:
-            raise InputError("sizes", f"groups of {self._groups.n} records", f"those of {n}")
+            raise InputError("sizes", f"groups of {self._groups.n} records", f"groups of {n} records in all")
         self._hoeffding = n / parameters.inflation
         self._effective = parameters.effective or self._hoeffding
         # one effect that a few records share makes limits by relative entropy wide, not the values uncertain

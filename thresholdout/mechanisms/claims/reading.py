@@ -157,7 +157,7 @@ def read_totals(totals: Totals | Joint, known: Known, bets: bool) -> Reading:
     """Return the reading of values of which only totals are known, with all numbers that a claim needs."""
     found = totals.difference if isinstance(totals, Joint) else totals
     if known.binary and not found.ends:
-        raise InputError("values", "some between the ends of the range", "binary=False")
+        raise InputError("values", "values in between", "at the ends of the range", "Pass binary=False for others.")
     if not bets:
         return Reading(found.mean, known)
     if isinstance(totals, Joint):

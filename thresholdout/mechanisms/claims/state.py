@@ -134,7 +134,7 @@ class ClaimsState:
             ):
                 raise ValueError
         except (ValueError, TypeError, OverflowError):
-            raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
+            raise InputError("state", "a text of another form", f"the text of a {_FORMAT} state") from None
         return cls(
             log_error_budget, asked, hits, outcomes, exponent, edge, known, bool(given), other_releases, free, climbs
         )
