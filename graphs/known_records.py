@@ -123,8 +123,6 @@ class CutNetwork:
 def named(known: Any, labels: Sequence[Hashable] | None, n: int) -> tuple[list[int], list[Any]]:
     """Return the positions of known records, and their states where given.
 
-    Examples
-    --------
     >>> named({"bob": 1}, ["ann", "bob"], 2), named([1], None, 2)
     (([1], [1]), ([1], []))
     """
@@ -151,8 +149,6 @@ def named(known: Any, labels: Sequence[Hashable] | None, n: int) -> tuple[list[i
 def coded(values: Mapping[int, Any], names: Iterable[Any] | None) -> dict[int, int]:
     """Return the codes of the known records' states, from their names; without names they are codes.
 
-    Examples
-    --------
     >>> coded({3: "up"}, ("down", "up"))
     {3: 1}
     """

@@ -142,6 +142,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         )
         found = [] if sizes is None else [self.n / int(sizes.max())]
         if radius is not None:
+            # a quotient and a product, rounded down; one record is always a valid effective sample size
             records = max(self.n / radius * (1 - 4 * UNIT), 1.0)
             if found or LOST * records >= self.n / self.variance_inflation():
                 found.append(records)

@@ -38,8 +38,6 @@ MOST_PLACES = 3000
 def read_places(coordinates: Any, n: int, values: Any) -> FloatArray:
     """Return the coordinates of the records, shape (n, d).
 
-    Examples
-    --------
     >>> read_places([0.0, 1.5], 2, None).tolist()
     [[0.0], [1.5]]
     """
@@ -76,8 +74,6 @@ def of_places(
 ) -> list[Candidate]:
     """Return a field of numbers whose correlations fall with distance, or a field of categories on near neighbours.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> places = rng.random((60, 2))
     >>> of_places(places, neighbour_edges(places), np.arange(60) % 2, None, 0)[0].name
@@ -120,8 +116,6 @@ FAILURE = 0.01
 def of_order(codes: IntArray, numbers: FloatArray | None, lags: int, seed: int) -> list[Candidate]:
     """Return models of a series, and mark the preferred one.
 
-    Examples
-    --------
     >>> series = MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=300).sample(np.random.default_rng(1))
     >>> [(c.name, c.preferred) for c in of_order(series, None, 6, 0)]
     [('chain', True), ('hidden chain', False)]
@@ -254,8 +248,6 @@ class Candidate:
     def half_width(self, confidence: float, records: int) -> float:
         """Return the half-width of one query fixed in advance, for a number of records of this kind.
 
-        Examples
-        --------
         >>> from graphs import Independent
         >>> round(Candidate("independent", Independent(200)).half_width(0.95, 800), 4)
         0.048

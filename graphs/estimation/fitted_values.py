@@ -83,8 +83,6 @@ def check_failure(failure: object) -> float:
 def aligned_values(values: Any, least: int, **labels: Any) -> tuple[FloatArray, tuple[list[Any], ...]]:
     """Return numbers, centred and divided by their norm, and labels in the same order of records.
 
-    Examples
-    --------
     >>> aligned_values([1, 3], 2, groups=["a", "b"])
     (array([-0.70710678,  0.70710678]), (['a', 'b'],))
     """
@@ -112,8 +110,6 @@ def aligned_values(values: Any, least: int, **labels: Any) -> tuple[FloatArray, 
 def level_numbers(name: str, labels: list[Any]) -> IntArray:
     """Return the number of each record's level, in the order in which levels first occur.
 
-    Examples
-    --------
     >>> level_numbers("users", ["ann", "bob", "ann"])
     array([0, 1, 0])
     """

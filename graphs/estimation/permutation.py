@@ -60,8 +60,6 @@ def autocorrelation(columns: FloatArray, permutations: int, rng: np.random.Gener
 def autocorrelations(columns: FloatArray, lags: int) -> FloatArray:
     """Return the autocorrelations at lags 1 to `lags` of centred features whose squares sum to one.
 
-    Examples
-    --------
     >>> autocorrelations(np.array([[0.5], [-0.5], [0.5], [-0.5]]), 2)
     array([-0.75,  0.5 ])
     """

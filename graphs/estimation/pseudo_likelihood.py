@@ -147,8 +147,6 @@ def graph_edges(graph: nx.Graph[Any]) -> IntArray:
 def node_labels(graph: nx.Graph[Any], labels: Any) -> tuple[IntArray, tuple[Hashable, ...]]:
     """Return the labels of all nodes as codes, and the distinct labels, sorted where possible.
 
-    Examples
-    --------
     >>> import networkx as nx
     >>> node_labels(nx.path_graph(3), ["red", "blue", "red"])
     (array([1, 0, 1]), ('blue', 'red'))

@@ -100,6 +100,7 @@ def _continued(values: FloatArray, ahead: float, skipped: float, longest: int, s
         last = ahead + skipped * last
         pieces.append(last)
         total += len(last)
+    # the fixed point of the recursion bounds all later values once they are below it
     fixed = up(ahead / (1 - skipped), 4) if skipped < 1 else float("inf")
     return Reach(np.concatenate(pieces)[:longest], max(float(last.max()), fixed))
 

@@ -73,6 +73,7 @@ class LinearRounds(Rounds):
             messages = updated
             if settled:
                 break
+        # messages over shares are a super-solution in each part: T is linear (PROOFS.md, messages of changes)
         left = messages - self._passed(messages, np.zeros(len(own))) - 4 * UNIT * messages
         shares = np.full(int(part.max()) + 1, np.inf)
         np.minimum.at(shares, part, left / first)
@@ -143,7 +144,7 @@ class Changes:
         part = self._propagation.vertex_component
         vector = np.ones(links.size)
         for _ in range(steps):
-            vector = 0.5 * vector + table @ vector
+            vector = 0.5 * vector + table @ vector  # the shift damps the oscillation on bipartite graphs
             largest = np.zeros(int(part.max()) + 1)
             np.maximum.at(largest, part, vector)
             vector /= largest[part]

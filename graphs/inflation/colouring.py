@@ -58,8 +58,6 @@ def colouring_inflation(edges: IntArray, component: IntArray) -> float:
 def colours_needed(edges: IntArray, component: IntArray) -> float:
     """Return the largest number of colours that any component needs, fractional in small ones.
 
-    Examples
-    --------
     A ring of five beside a pair:
 
     >>> edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0], [5, 6]])
@@ -104,6 +102,7 @@ def _fractional(edge_bytes: bytes, n_nodes: int) -> float:
     if result.status != 0 or result.x is None:
         return greedy
     weights: FloatArray = np.maximum(result.x, 0.0)
+    # the solver's cover may miss 1 by its tolerance; dividing by the least cover makes it a cover
     least = float((cover @ weights).min()) * (1 - 2.0**-40)
     return min(up(float(weights.sum()) / least, len(weights) + 4), greedy)
 

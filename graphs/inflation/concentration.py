@@ -82,8 +82,6 @@ LEAST = 1e-300
 def dobrushin_coefficient(kernel: FloatArray, relative_error: float = 0.0) -> float:
     """Return the largest total variation distance between two rows, rounded up, at most 1.
 
-    Examples
-    --------
     >>> round(dobrushin_coefficient(np.array([[0.9, 0.1], [0.2, 0.8]])), 9)
     0.7
     """
@@ -109,8 +107,6 @@ def coupling_inflation(transition: FloatArray, n: int) -> float:
 def forgetting(transition: FloatArray, n: int) -> FloatArray:
     """Return the Dobrushin coefficients of the powers of a kernel, from the first on, until they are small.
 
-    Examples
-    --------
     >>> forgetting(np.array([[0.9, 0.1], [0.2, 0.8]]), 4).round(6)
     array([0.7  , 0.49 , 0.343])
     """
@@ -119,8 +115,9 @@ def forgetting(transition: FloatArray, n: int) -> FloatArray:
     coefficients, kernel = [1.0], np.eye(states)
     for m in range(1, min(n, most)):
         kernel = kernel @ transition
+        # twice the first-order error of a product of m non-negative matrices (PROOFS.md, rounding)
         coefficients.append(min(dobrushin_coefficient(kernel, 2 * m * (states + 2) * UNIT), coefficients[-1]))
-        if coefficients[-1] < 1e-9:
+        if coefficients[-1] < 1e-9:  # later terms no longer change the sums
             break
     return np.array(coefficients[1:])
 

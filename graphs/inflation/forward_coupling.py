@@ -117,8 +117,6 @@ class ForwardCoupling:
 def total_variations(stack: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the shares of the parents of many nodes, shape (F, p), and their caps, shape (F,), rounded up.
 
-    Examples
-    --------
     >>> shares, caps = total_variations(np.array([[[[0.9, 0.1], [0.6, 0.4]], [[0.7, 0.3], [0.5, 0.5]]]]))
     >>> shares.round(9), caps.round(9)
     (array([[0.2, 0.3]]), array([0.4]))

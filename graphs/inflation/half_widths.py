@@ -20,8 +20,6 @@ _OPERATIONS = 24
 def check_confidence(confidence: object) -> float:
     """Return a confidence level.
 
-    Examples
-    --------
     >>> check_confidence(95)
     Traceback (most recent call last):
     graphs.errors.ArgumentError: confidence must be a number between 0 and 1; got 95.

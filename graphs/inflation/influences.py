@@ -69,8 +69,6 @@ def dominating(matrix: sparse.csr_array, weights: FloatArray) -> FloatArray | No
 def dominating_parts(matrix: sparse.csr_array, weights: FloatArray, part: IntArray) -> FloatArray:
     """Return `dominating` for each independent part, infinite in parts where no such vector was found.
 
-    Examples
-    --------
     >>> pairs = interdependence(np.array([[0, 1], [2, 3]]), np.array([4 * np.arctanh(0.5), np.inf]), 4)
     >>> dominating_parts(pairs, np.ones(4), np.array([0, 0, 1, 1])).round(6)
     array([ 2.,  2., inf, inf])
@@ -92,12 +90,14 @@ def dominating_parts(matrix: sparse.csr_array, weights: FloatArray, part: IntArr
     with np.errstate(all="ignore"):
         guess, _ = solve(operator, weights, x0=weights.copy(), rtol=1e-14, atol=0.0, maxiter=ITERATIONS)
         entries = np.diff(transposed.indptr)
+        # the rest of v - C^T v, with the rounding of both sides charged; negative where the guess proves nothing
         passed = up(transposed @ guess, float(entries.max(initial=0) + 2))
         left = guess - passed - 2 * UNIT * guess
         shares = np.where(np.isfinite(guess) & (guess > 0), left / weights, -1.0)
         shares[np.isnan(shares)] = -1.0
         share = np.full(int(part.max()) + 1, np.inf)
         np.minimum.at(share, part, shares)
+        # v - C^T v >= share * weights, so v / share is a solution of the inequality
         share *= 1 - 8 * UNIT
         factor = np.maximum(1.0, (1 / share) * (1 + 8 * UNIT))[part]
         found[kept] = np.where(share[part] > 0, guess * factor, np.inf)
@@ -136,6 +136,7 @@ def burn_in(matrix: sparse.csr_array, distance: float) -> int | None:
     bound = dominating(matrix.T.tocsr(), np.ones(matrix.shape[0]))
     if bound is None:
         return None
+    # C v <= v - 1 <= (1 - 1/max v) v
     contraction = 1 - float((1 / bound).min()) * (1 - 4 * UNIT)
     if contraction <= 0 or matrix.nnz == 0:
         return 1
@@ -161,12 +162,10 @@ def chain_influences(contractions: FloatArray, weights: FloatArray) -> FloatArra
 def passed_on(contractions: FloatArray, weights: FloatArray) -> FloatArray:
     """Return S with S_0 = w_0 and S_i = w_i + t_{i-1} S_{i-1}, rounded up.
 
-    Examples
-    --------
     >>> passed_on(np.array([0.5, 0.5]), np.ones(3)).round(9)
     array([1.  , 1.5 , 1.75])
     """
-    grow = 1 + 4 * UNIT
+    grow = 1 + 4 * UNIT  # a product and a sum in each step
     steps = zip(contractions.tolist(), weights[1:].tolist(), strict=True)
     found = accumulate(steps, lambda sums, step: (sums * step[0] + step[1]) * grow, initial=float(weights[0]))
     return np.fromiter(found, dtype=np.float64, count=len(weights))

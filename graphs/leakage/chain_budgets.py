@@ -66,7 +66,7 @@ def messages_from_right(amounts: IntArray, unit: float, spans: list[Span]) -> Fl
     )
     if len(spans) == 1:
         return rho
-    sweeps = int(np.clip(SWEPT / (n * len(spans)), 12, 500))
+    sweeps = int(np.clip(SWEPT / (n * len(spans)), 12, 500))  # every sweep leaves valid bounds
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         values = up(np.expm1(rho / 2))
         for start in range((n - 1) // PIECE * PIECE, -1, -PIECE):
@@ -96,7 +96,7 @@ def _sweep(
         for m, f, g, t, r in maps:
             moved = t / (1 / (values[start + m : start + m + len(t)] * (1 + f) + f) + r)
             here[: len(t)] = np.fmin(here[: len(t)], up(moved * (1 + g) + g, 16))
-        if (here >= last * (1 - 1e-13)).all():
+        if (here >= last * (1 - 1e-13)).all():  # converged up to rounding
             break
 
 
@@ -112,7 +112,7 @@ def _single_steps(epsilon: FloatArray, span: Span) -> FloatArray:
         ceiling = up(np.expm1(span.diameters / 2))
     if len(epsilon) >= SHORT and added.max() < 1000.0:
         return nats(_by_blocks(added, ceiling, span))
-    enlarge = 1 + 32 * UNIT
+    enlarge = 1 + 32 * UNIT  # the operations of a step, and the accuracy of its coefficients
     value, values = 0.0, [0.0] * len(added)
     f, c, t, r = (x.tolist() for x in (added, ceiling, span.t, span.r))
     for i in range(len(added) - 2, -1, -1):

@@ -328,4 +328,5 @@ class ChainQuilts:
 
 def _rounding(logs: FloatArray) -> float:
     """Return a bound on the rounding of a difference of two logarithms."""
+    # two logarithms of at most 8 units each (`FUNCTION_ULPS`) and a difference, doubled
     return 32 * UNIT * float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0))

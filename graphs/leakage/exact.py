@@ -170,6 +170,7 @@ def _solve(
         )
         if result.status != 0 or result.x is None:
             raise ArithmeticError(f"the linear program was not solved: {result.message}")
+        # the programs of a block are independent, so the joint optimum is the optimum of each
         optimum = (gain.reshape(len(block), size) * result.x.reshape(len(block), size)).sum(axis=1)
         found.extend(float(value) for value in np.log(optimum))
     return found

@@ -54,8 +54,6 @@ class Supports:
 def supports_of(transition: FloatArray, initial: FloatArray) -> Supports:
     """Return the states possible at each record.
 
-    Examples
-    --------
     >>> found = supports_of(np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([1.0, 0.0]))
     >>> found.head.astype(int), found.cycle.astype(int)
     (array([[1, 0]]), array([[1, 1]]))
@@ -89,6 +87,7 @@ def distances_from(
         with np.errstate(divide="ignore"):
             ratio = np.log(np.where(current < LEAST, 0.0, current) / law)
         largest = float(max(np.abs(np.log(law)).max(), np.abs(ratio).max()))
+        # errors of the two laws in a difference of two logarithms, of `step` products, and of the logarithms
         rounding = 2.1 * error + 2.1 * (step + 1) * (len(law) + 4) * UNIT + 32 * UNIT * largest
         spread = float(ratio.max() - ratio.min()) + rounding
         if found and np.isfinite(spread) and spread >= found[-1]:
@@ -101,8 +100,6 @@ def distances_from(
 def known_subsets(values: FloatArray, seen: int) -> FloatArray:
     """Return the slices of a table for every set of known near records, and every value of these.
 
-    Examples
-    --------
     >>> known_subsets(np.arange(8.0).reshape(1, 2, 2, 2), 2)[:, 0].tolist()
     [[[2.0, 4.0], [10.0, 12.0]], [[0.0, 1.0], [4.0, 5.0]], [[2.0, 3.0], [6.0, 7.0]]]
     """
@@ -152,8 +149,6 @@ BoolArray = npt.NDArray[np.bool_]
 def lengths(states: int, n: int) -> IntArray:
     """Return the step lengths at which kernels of a chain are tabulated.
 
-    Examples
-    --------
     >>> lengths(2, 5), len(lengths(2, 1_000_000)) < 700
     (array([1, 2, 3, 4]), True)
     """

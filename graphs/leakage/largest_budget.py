@@ -129,6 +129,7 @@ def _largest(leaked: Callable[[float], float], target: float, guess: float, most
             middle = below / (below + above) if math.isfinite(above) else 0.5
         else:
             widths.clear()
+        # both ends have to move, so no point is closer to an end than about half the final width
         margin = min(0.5, 0.45 * WIDTH / width)
         point = low * math.exp(min(max(middle, margin), 1 - margin) * width)
         if not low < point < high:

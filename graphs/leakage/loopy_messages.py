@@ -90,7 +90,7 @@ class _Block:
     def others(self, values: FloatArray) -> FloatArray:
         """Return the sums of the other entries of each segment."""
         out = (np.add.reduceat(values, self.starts) * self.grow)[self.segment]
-        most = values > 0.5 * out
+        most = values > 0.5 * out  # subtraction would lose digits; these sums are formed without the entry
         rest = np.add.reduceat(np.where(most, 0.0, values), self.starts) * self.grow
         out -= values
         out *= 1 + 2 * UNIT
@@ -126,7 +126,7 @@ class Contraction:
         """Return phi(Delta, alpha) for one diameter, rounded up."""
         t, r, diameters = self._scalars
         bound: float = min(leakage, diameters[position])
-        if leakage > 1000:
+        if leakage > 1000:  # expm1 would overflow
             return bound
         value = math.expm1(0.5 * leakage)
         contracted = math.log1p(t[position] * value / (1 + r[position] * value))
@@ -153,8 +153,6 @@ class Contraction:
 class Shrinkage:
     """The map w -> tanh(Delta / 4) w for many diameters at once: the slope of phi(Delta, .) at 0.
 
-    Examples
-    --------
     >>> Shrinkage(np.array([4.0, np.inf])).apply(np.array([1.0, 1.0])).round(6)
     array([0.761594, 1.      ])
     """
@@ -298,9 +296,11 @@ class _Leaps:
         rate = total / self._last if self._last > 0 else 1.0
         self._last = total
         self._since += 1
+        # a rate below 0.3 converges fast enough without extrapolation
         if self._since < self._wait or not 0.3 < rate < 1:
             return None
         self._since = 0
+        # a geometric series of changes; nine tenths of it, so that the guess stays above the fixed point
         guess = messages - change * (0.9 * rate / (1 - rate))
         return guess if (guess > 0.2 * messages).all() else None
 

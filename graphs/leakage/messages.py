@@ -72,6 +72,7 @@ def log_error(logs: FloatArray, relative_error: float) -> float:
     """Return a bound on the error of the range of a difference of two rows of computed logarithms."""
     finite = logs[np.isfinite(logs)]
     largest = float(np.abs(finite).max()) if finite.size else 0.0
+    # a range is a difference of two differences: four errors of entries, and rounding of logarithms of this size
     return 4.1 * relative_error + 64 * UNIT * largest
 
 
@@ -153,7 +154,7 @@ class _Steps:
         best = int(np.argmin(fixed))
         if not np.isfinite(fixed[best]):
             return float("inf"), best
-        enlarge = 2.0**-49
+        enlarge = 2.0**-49  # some units above the computed fixed point, doubled until T(v) <= v holds
         while enlarge < 1:
             value = float(fixed[best]) * (1 + enlarge)
             if float(self.apply(np.full(len(f), value), t, r, len(f))[best]) <= value:
@@ -207,8 +208,6 @@ def along_chain(
 def along_stretches(lengths: IntArray, epsilon: float, edges: Edges) -> list[FloatArray]:
     """Return the leakages along chains of several lengths, all records of which have the same budget.
 
-    Examples
-    --------
     >>> edge = Edges(np.array([1]), np.array([3.58351893845611]), np.zeros((0, 1)))
     >>> [values.round(6) for values in along_stretches(np.array([1, 2]), 0.1, edge)]
     [array([0.1]), array([0.171421, 0.171421])]

@@ -260,7 +260,7 @@ class NetworkQuilts:
                 tables.append(Table.of((batch, *members), values, max(table.roundings for table in chosen)))
             try:
                 yield part, eliminate(tables, [batch, *kept], (*sizes, len(part)), 1 << 24)
-            except ArgumentError:
+            except ArgumentError:  # too wide, or underflow: such quilts stay infinite
                 continue
 
     def influences(self, known: Known) -> FloatArray:

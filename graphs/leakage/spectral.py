@@ -142,8 +142,6 @@ def stationary_law(transition: FloatArray) -> tuple[FloatArray, float]:
 def symmetrised(transition: FloatArray, law: FloatArray) -> FloatArray:
     """Return D^{1/2} P D^{-1/2}, D the diagonal matrix of the stationary law: symmetric for a reversible chain.
 
-    Examples
-    --------
     >>> symmetrised(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([2 / 3, 1 / 3])).round(6)
     array([[0.9     , 0.141421],
            [0.141421, 0.8     ]])

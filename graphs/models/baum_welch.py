@@ -122,6 +122,7 @@ def baum_welch(
         laws = _Table(sequences, k, starts, rng)
     if min(laws.lengths) < 2:
         raise ArgumentError("sequences", "one with fewer than two records", "sequences of two records or more")
+    # starts favour staying in a state: sequences with memory are the usual case
     transition = rng.dirichlet(np.ones(k), size=(starts, k)) * 0.5 + np.eye(k) * 0.5
     initial = np.full((starts, k), 1.0 / k)
     total = sum(laws.lengths)

@@ -47,8 +47,6 @@ class ChainStretches:
     Stretches of one length are of the same kind, unless they begin among the first `starts` records, from which edges
     have diameters of their own.
 
-    Examples
-    --------
     >>> found = ChainStretches(np.array([False, True, False, False, True, False]), 0)
     >>> found.lengths, found.profile(found.group(0.1)).expand().round(6)
     (array([1, 2]), array([0.1, 0.2, 0.2, 0.1]))
@@ -92,8 +90,6 @@ def transition_counts(
 ) -> tuple[FloatArray, tuple[Hashable, ...], int]:
     """Count the transitions between each two states.
 
-    Examples
-    --------
     >>> transition_counts((["rain", "sun", "rain"],), 0.5)
     (array([[0.5, 1.5],
            [1.5, 0.5]]), ('rain', 'sun'), 3)

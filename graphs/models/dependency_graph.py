@@ -29,8 +29,6 @@ __all__ = ["DependencyGraph", "elimination_inflation", "joined_edges"]
 def joined_edges(edges: IntArray, known: npt.NDArray[np.bool_], most: int) -> IntArray | None:
     """Return the edges between unknown records, and those that paths with known interior add.
 
-    Examples
-    --------
     >>> path = np.array([[0, 1], [1, 2], [2, 3]])
     >>> joined_edges(path, np.array([False, True, True, False]), 100).tolist()
     [[0, 1]]
@@ -69,8 +67,6 @@ MOST_JOINED = 3_000_000
 def elimination_inflation(edges: IntArray, component: IntArray) -> float:
     """Return the variance inflation of statistics with bounded differences, rounded up.
 
-    Examples
-    --------
     A tree: every record with its parent, and the root by itself.
 
     >>> path = np.array([[0, 1], [1, 2], [2, 3]])

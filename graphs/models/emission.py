@@ -203,6 +203,7 @@ class GaussianEmission(Emission):
         if (means_ == means_[0]).all() and (deviations_ == deviations_[0]).all():
             self.diameter, self.spread = 0.0, 0.0
         else:
+            # the relative entropy is a difference of terms near 1, so its error is absolute too
             relative = relative * (1 + 2.0**-40) + 2.0**-40
             self.spread = min(up(math.sqrt(min(relative / 2, -math.expm1(-relative)))), 1.0)
 

@@ -108,7 +108,7 @@ class FieldSampler:
             self._gibbs.start(states, rng)
             for step in range(2 * sweeps):
                 self._gibbs.sweep(states, rng)
-                if step >= sweeps:
+                if step >= sweeps:  # the first half is burn-in
                     traces[chain, step - sweeps] = self._log_weight(states)
         return _compare(traces)
 

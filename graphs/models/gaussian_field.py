@@ -36,8 +36,6 @@ __all__ = ["GaussianField", "copula_inflation", "copula_records", "smoothed_infl
 def copula_inflation(diagonal: FloatArray) -> float:
     """Return tr(P)/n, rounded up.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> round(copula_inflation(np.array([1.5, 1.5, 1.0])), 9)
     1.333333333
@@ -48,8 +46,6 @@ def copula_inflation(diagonal: FloatArray) -> float:
 def copula_records(radius: float, n: int) -> float:
     """Return n over a bound on the largest eigenvalue of R, rounded down, at least 1 and at most n.
 
-    Examples
-    --------
     >>> round(copula_records(3.0, 3), 9)
     1.0
     """
@@ -59,8 +55,6 @@ def copula_records(radius: float, n: int) -> float:
 def smoothed_inflation(of_means: float, least: float) -> float:
     """Return 1 + (2/pi) (Lambda - s)/s, rounded up: the inflation of statistics with bounded differences.
 
-    Examples
-    --------
     >>> round(smoothed_inflation(3.0, 1 / 3), 6)
     6.092958
     """
@@ -468,8 +462,6 @@ class RestOfField(_Copula):
     Groups without a known record are unchanged. In the others nothing is known about the conditional law, so a group of
     s records counts as s copies, unless the law is that given Gaussian values.
 
-    Examples
-    --------
     >>> series = GaussianField.ar(0.5, n=4)
     >>> series.conditional_on_values().given([1]).explain_inflation()["inflation"].round(3).to_dict()
     {'components': 3.0, 'copula': 1.298}

@@ -66,6 +66,7 @@ class LatentModel(DependenceModel):
         if of_states is None:
             return None
         passed = float(contraction(np.array([self._emission.diameter]))[0])
+        # the record itself counts with its own weight, not through its state; a difference of rounded numbers
         others = up(np.maximum(of_states - weights, 0.0) + 2 * UNIT * of_states, 2)
         rows: FloatArray = up(weights + passed**2 * others, 4)
         return rows

@@ -406,6 +406,7 @@ class MarkovChain(DependenceModel):
         found = largest_below(lambda target: published_budget(target, gap, rarest, self.n), budget, budget)
         if found is None:
             raise RouteUnavailable(method, f"no target allows a privacy budget of {budget:.6g}", others)
+        # the search ends within 2**-42 of the target
         return Profile.constant(found * (1 + 2.0**-40), self.n)
 
     def _reach(self, epsilon: float | FloatArray) -> Edges:

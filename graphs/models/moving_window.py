@@ -93,8 +93,6 @@ class Reach:
 def reach_of_times(times: Any, length: Any) -> Reach:
     """Return which records are at most `length` apart, in the order of their times.
 
-    Examples
-    --------
     >>> reach_of_times([3.0, 0.0, 1.0], 1.0).last.tolist()
     [1, 1, 2]
     """

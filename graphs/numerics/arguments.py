@@ -95,8 +95,6 @@ def real_array(argument: str, value: Any, expected: str) -> FloatArray:
 def check_epsilon(value: Any, n: int) -> float | FloatArray:
     """Return the privacy budget of the records: one number, or one per record.
 
-    Examples
-    --------
     >>> check_epsilon([0.1, 0.1], 2)
     0.1
     """
@@ -115,8 +113,6 @@ def check_epsilon(value: Any, n: int) -> float | FloatArray:
 def check_target(value: Any) -> float:
     """Return a target for a leakage.
 
-    Examples
-    --------
     >>> check_target(1)
     1.0
     """
@@ -130,8 +126,6 @@ def check_target(value: Any) -> float:
 def check_probabilities(argument: str, value: Any, ndim: int) -> FloatArray:
     """Return probabilities whose last axis sums to one.
 
-    Examples
-    --------
     >>> check_probabilities("transition", [[0.5, 0.5], [0.97, 0.0]], 2)
     Traceback (most recent call last):
     graphs.errors.ArgumentError: transition must be a table whose rows sum to 1; got row 1, whose sum is 0.97.
@@ -155,8 +149,6 @@ def check_probabilities(argument: str, value: Any, ndim: int) -> FloatArray:
 def check_rows(argument: str, value: Any) -> FloatArray:
     """Return a table of laws, one in each row, not necessarily square, as in `check_probabilities`.
 
-    Examples
-    --------
     >>> check_rows("emission", [[1, 0, 0], [0.5, 0.25, 0.25]]).shape
     (2, 3)
     """

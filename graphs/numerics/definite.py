@@ -28,6 +28,7 @@ def dominates(diagonal: FloatArray, matrix: FloatArray) -> bool:
     rest = diagonal - np.diagonal(matrix)
     lowered = -matrix
     np.fill_diagonal(lowered, rest)
+    # each difference on the diagonal is off by one rounding of its terms
     return is_semidefinite(
         lowered, 4.0 * UNIT * (float(np.abs(diagonal).max()) + float(np.abs(np.diagonal(matrix)).max()))
     )

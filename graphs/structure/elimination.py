@@ -205,7 +205,7 @@ def _product(bucket: list[Table], summed: int | None, additions: int = 0) -> Tab
     members = tuple(u for u in label if u != summed)
     values = np.asarray(np.einsum(*operands, [label[u] for u in members]), dtype=np.float64)
     largest = float(values.max(initial=0.0))
-    shift = math.frexp(largest)[1] if largest > 0 else 0
+    shift = math.frexp(largest)[1] if largest > 0 else 0  # a power of two, so scaling is exact
     if math.ldexp(least, -max(shift, 0)) < SMALLEST:
         _check_smallness(bucket, operands, [label[u] for u in members], values)
         least = _least(values)

@@ -60,8 +60,6 @@ class Listed:
 def has_labels(values: Any) -> bool:
     """Return whether values come with labels: a mapping, or a pandas Series.
 
-    Examples
-    --------
     >>> import pandas as pd
     >>> has_labels({"ann": 1}), has_labels(pd.Series([1])), has_labels([1])
     (True, True, False)
@@ -72,8 +70,6 @@ def has_labels(values: Any) -> bool:
 def refuse_unordered(argument: str, values: Any, expected: str) -> None:
     """Refuse values without an order of records, or with more than one value for each.
 
-    Examples
-    --------
     >>> refuse_unordered("labels", {"ann": 1}, "one label for each record")
     Traceback (most recent call last):
     graphs.errors.ArgumentError: labels must be one label for each record; got a mapping (1 key). Pass list(...
@@ -105,8 +101,6 @@ def in_order(argument: str, values: Any, expected: str) -> list[Any]:
 def numbered_labels(argument: str, labels: Iterable[Any]) -> tuple[IntArray, tuple[Hashable, ...]]:
     """Return the number of each record's label, in order of first appearance, and the labels in that order.
 
-    Examples
-    --------
     >>> numbered_labels("groups", ["b", "a", "b"])
     (array([0, 1, 0]), ('b', 'a'))
     """
@@ -150,8 +144,6 @@ def read(argument: str, values: Any, expected: str) -> Listed:
 def with_labels_of(argument: str, items: list[Any], values: Any) -> Listed:
     """Return items with the labels of the values that they were made of, one for one.
 
-    Examples
-    --------
     >>> with_labels_of("order", [1, 0], {"ann": "later", "bob": "sooner"}).labels
     ['ann', 'bob']
     """
@@ -166,8 +158,6 @@ def with_labels_of(argument: str, items: list[Any], values: Any) -> Listed:
 def by_label(argument: str, values: Any, labels: Sequence[Hashable], expected: str) -> list[Any]:
     """Return one value for each record, in the order of the records' labels.
 
-    Examples
-    --------
     >>> by_label("values", {"bob": 4, "ann": 3}, ["ann", "bob"], "one value for each record")
     [3, 4]
     """
@@ -177,8 +167,6 @@ def by_label(argument: str, values: Any, labels: Sequence[Hashable], expected: s
 def places_of(argument: str, names: Iterable[Any], labels: Sequence[Hashable] | None, n: int) -> list[int]:
     """Return the positions of named records: by label where records have labels, else by number.
 
-    Examples
-    --------
     >>> places_of("known", ["bob"], ["ann", "bob"], 2), places_of("known", [1], None, 2)
     ([1], [1])
     """
@@ -203,8 +191,6 @@ def places_of(argument: str, names: Iterable[Any], labels: Sequence[Hashable] | 
 def align(columns: Sequence[Listed], labels: Sequence[Hashable] | None = None) -> list[list[Any]]:
     """Return the values of several arguments, all in the same order of records.
 
-    Examples
-    --------
     >>> import pandas as pd
     >>> one = read("one", pd.Series([1, 2], index=["a", "b"]), "values")
     >>> align([one, read("two", pd.Series([3, 4], index=["b", "a"]), "values")])

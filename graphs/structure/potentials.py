@@ -280,6 +280,7 @@ def _diameters(logs: FloatArray, errors: FloatArray) -> FloatArray:
 def log_ratio_ranges(logs: FloatArray, errors: FloatArray) -> FloatArray:
     """Return the ranges over the last axis of the differences of pairs of rows."""
     largest = np.abs(np.where(np.isfinite(logs), logs, 0.0)).max(axis=(-2, -1), initial=0.0)
+    # a range is a difference of two differences, so four errors of entries, and rounding of logarithms of this size
     slack = 4.1 * errors + 64 * UNIT * largest
     ranges = []
     with np.errstate(invalid="ignore"):

@@ -29,6 +29,7 @@ class Effort:
     @classmethod
     def of_size(cls, nodes: int) -> Effort:
         """Return the effort for a network of so many nodes: the larger, the fewer quilts per node."""
+        # the work per node times the number of nodes stays within seconds; any effort is valid
         if nodes <= 60:
             return cls(8, 40, 4, True, 7, 1 << 14)
         if nodes <= 600:

@@ -21,8 +21,6 @@ _EXPECTED = "numbers or times, one sort key for each record"
 def read_order(argument: str, keys: Any) -> Listed:
     """Return the rank of each record, with the labels of the keys.
 
-    Examples
-    --------
     >>> read_order("order", {"ann": 2.5, "bob": 1.5}).items
     [1, 0]
     """

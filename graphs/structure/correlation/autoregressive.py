@@ -171,8 +171,10 @@ class ResponseOfSeries:
         """
         order = len(self.polynomial) - 1
         largest = up(float(np.abs(self.polynomial).sum()), order) ** 2
+        # rounding of Horner's rule at a point of the circle, and Bernstein's bound on the second derivative over 8
         error = 16.0 * (order + 8) * UNIT * largest
         curvature = max(order, 1) ** 2 * largest / 8
+        # the last point is rounded up past pi, so that the intervals cover [0, pi]
         points = np.linspace(0.0, math.pi, 16 * max(order, 1) + 1) * (1 + 4 * UNIT)
         left, right = points[:-1], points[1:]
         at_left, at_right = self._square(left), self._square(right)
@@ -191,6 +193,7 @@ class ResponseOfSeries:
             at_left, at_right = np.r_[at_left, at_middle], np.r_[at_middle, at_right]
         else:
             sure = min(sure, float((np.minimum(at_left, at_right) - curvature * (right - left) ** 2).min()))
+        # |phi| >= least holds anyway
         return max((sure - error) * (1 - 8 * UNIT), self.least**2 * (1 - 4 * UNIT))
 
     def _square(self, angles: FloatArray) -> FloatArray:
@@ -203,8 +206,6 @@ class ResponseOfSeries:
 def check_coefficients(value: Any) -> FloatArray:
     """Return the coefficients of an autoregressive series as a vector.
 
-    Examples
-    --------
     >>> check_coefficients(0.5)
     array([0.5])
     """

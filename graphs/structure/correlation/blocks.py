@@ -46,7 +46,7 @@ class BlockCorrelation(Correlation):
     def radius(self) -> float:
         """Return the largest eigenvalue of the whitened matrix, lifted in the same way."""
         whitened = self._roots_matrix @ self._matrix @ self._roots_matrix.T
-        near = float(np.linalg.eigvalsh(0.5 * (whitened + whitened.T))[-1])
+        near = float(np.linalg.eigvalsh(0.5 * (whitened + whitened.T))[-1])  # a guess, lifted until it is proved
         ones = np.ones(self.n)
         lift = least_lift(lambda share: self._above(near * (1.0 + share) * ones), LEAST_LIFT, float(self.n))
         return float(self.n) if lift is None else max(near * (1.0 + lift), 1.0)

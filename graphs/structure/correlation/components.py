@@ -87,7 +87,7 @@ class VarianceComponents(Correlation):
 
     def least(self) -> float:
         """Return the share of the noise, and that of the series times its own; effects of groups may add nothing."""
-        found = self._noise - 4 * UNIT
+        found = self._noise - 4 * UNIT  # the noise is 1 less the shares, a difference with absolute errors
         if self._units is not None:
             found += self._series_share * self._response.spectral_least
         return max(found * (1 - 8 * UNIT), 0.0)

@@ -37,8 +37,6 @@ def given_values(matrix: FloatArray, known: BoolArray, off: float = 0.0) -> Cond
     ``T_ii - |F_i|^2/m`` is below S_ii when m is below the least eigenvalue of R_KK. With d_i that bound, a diagonal
     above ``d^-1/2 T d^-1/2`` is above the conditional correlations too.
 
-    Examples
-    --------
     >>> series = 0.5 ** np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
     >>> given_values(series, np.array([False, True, False])).diagonal.round(9)
     array([1., 1.])
@@ -49,6 +47,7 @@ def given_values(matrix: FloatArray, known: BoolArray, off: float = 0.0) -> Cond
     covariance, variances, room = found
     root = 1.0 / np.sqrt(variances)
     scaled: FloatArray = 0.5 * (covariance + covariance.T) * np.outer(root, root)
+    # an error of at most `room` in every entry moves quadratic forms by at most n times that
     lift = len(scaled) * up(room * float(root.max()) ** 2, 64)
     return ConditionalBounds(up(dominating_diagonal(scaled) + lift, 4), up(largest_eigenvalue(scaled) + lift, 4))
 
@@ -56,8 +55,6 @@ def given_values(matrix: FloatArray, known: BoolArray, off: float = 0.0) -> Cond
 def given_variances(matrix: FloatArray, known: BoolArray, off: float = 0.0) -> FloatArray | None:
     """Return lower bounds on the variances of the unknown values, given the others exactly.
 
-    Examples
-    --------
     >>> series = 0.5 ** np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
     >>> given_variances(series, np.array([False, True, False])).round(9)
     array([0.75, 0.75])
@@ -70,6 +67,7 @@ def _conditional(matrix: FloatArray, known: BoolArray, off: float) -> tuple[Floa
     """Return T, lower bounds on the diagonal of S, and a bound on the error of an entry of T."""
     inner, across = matrix[np.ix_(known, known)], matrix[np.ix_(known, ~known)]
     count = len(inner)
+    # half of a computed eigenvalue is a candidate that the factorisation can prove
     least = 0.5 * float(np.linalg.eigvalsh(inner)[0])
     if not least > 0.0 or not dominates(np.full(count, -least), -inner):
         return None
@@ -107,8 +105,6 @@ def dominating_diagonal(matrix: FloatArray) -> FloatArray:
     problem, the largest ``sum R_ij <v_i, v_j>`` over unit vectors, is climbed: each pass turns v_i towards ``sum_j R_ij
     v_j``, whose length becomes p_i. Then p is lifted until a factorisation proves it.
 
-    Examples
-    --------
     >>> dominating_diagonal(np.array([[1.0, 0.5], [0.5, 1.0]])).round(9)
     array([1.5, 1.5])
     """

@@ -220,6 +220,7 @@ class ConditionalAutoregression(Correlation):
             before, power = power, power @ normal if k < reach else power
         places = np.add.outer(np.arange(reach), np.arange(reach))
         form = moments[:, places] - self._rho * moments[:, places + 1]
+        # any coefficients are valid; the ridge keeps nearly singular systems solvable
         chosen = np.linalg.solve(form + 1e-10 * np.eye(reach), moments[:, :reach, None])[:, :, 0]
         value = 2.0 * np.einsum("ik,ik->i", chosen, moments[:, :reach])
         value -= np.einsum("ik,ikl,il->i", chosen, form, chosen)
@@ -264,5 +265,6 @@ class ConditionalAutoregression(Correlation):
         shape = (self._nodes, self._nodes)
         matrix = LinearOperator(shape, matvec=product, dtype=np.float64)
         diagonal = LinearOperator(shape, matvec=lambda x: x / self._degrees, dtype=np.float64)
+        # an approximate solution: `_solution_above` lifts it and checks the inequality
         found: FloatArray = cg(matrix, right, rtol=1e-10, atol=0.0, maxiter=5000, M=diagonal)[0]
         return found

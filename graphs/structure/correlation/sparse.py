@@ -78,11 +78,13 @@ class SparseCorrelation(Correlation):
             best = min(best, float(up(ratios, self._terms).max()))
             if not best > float(ratios.min()) * (1 + CLOSE):
                 break
+            # a positive vector is needed; which one affects the sharpness of the bound only
             vector = moved / moved.max() + 1e-9
         return max(found, best)
 
     def least(self) -> float:
         """Return the diagonal less the row sums of the other absolute values, rounded down."""
+        # Gershgorin: 1 - (row sum - 1), as the diagonal is exactly 1
         sums = np.asarray(abs(self._matrix).sum(axis=1)).ravel()
         return max(2.0 - float(up(sums, self.n).max()) - 4 * UNIT, 0.0)
 
@@ -210,6 +212,7 @@ def _refuse_indefinite_sparse(argument: str, matrix: Any) -> None:
             raise ArgumentError(argument, seen, expected, advice) from None
         return
     least = _least_seen(matrix)
+    # a Lanczos value is at least the least eigenvalue, up to the loss of orthogonality that the tolerance covers
     if least < -1e-6:
         raise ArgumentError(argument, f"a matrix with an eigenvalue of at most {least:.6g}", expected, advice)
 
@@ -226,7 +229,7 @@ def _least_seen(matrix: Any) -> float:
         diagonal.append(float(moved @ vector))
         moved -= diagonal[-1] * vector + (beside[-1] * before if beside else 0.0)
         beside.append(float(np.linalg.norm(moved)))
-        if beside[-1] < 1e-9:
+        if beside[-1] < 1e-9:  # the Krylov space is exhausted, and the next vector would be rounding errors
             break
         before, vector = vector, moved / beside[-1]
     off = beside[: len(diagonal) - 1]
