@@ -24,7 +24,7 @@ ORDERS: tuple[dict[str, Any], ...] = (
 )
 
 
-WORDS = ("the noise moves", "the chain swings", "has not arrived")
+WORDS = ("The noise moves", "The chain swings", "has not arrived")
 
 
 def warned(model: Any, split: Split) -> list[bool]:

@@ -46,7 +46,7 @@ def bounded_mean(vectors: Floats, bound: float, *, clip: bool = True, name: str 
     scaled = vectors * down[:, None]  # the largest entry of each row is in [1/2, 1), or the row is far below any bound
     norms = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
     if not clip and (norms > bound * CLOSE * down).any():
-        raise InputError(name, "a norm above the bound", f"norms of at most {bound:g}, or clip=True")
+        raise InputError(name, "a longer one", f"vectors of norm at most {bound:g}", "clip=True scales them down.")
     inner = bound * (1.0 - rounding_slack(rows, columns))
     unit = math.frexp(rows * bound)[1] + 1 - 53  # sums of so many multiples of 2^unit have 53 bits at most (F2)
     large = norms > inner * down

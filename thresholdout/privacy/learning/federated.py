@@ -35,15 +35,15 @@ def client_numbers(groups: Any, records: int) -> Ints:
     try:
         array = np.asarray(groups)
     except ValueError:
-        raise InputError("groups", "rows of different lengths", "one group for each record") from None
+        raise InputError("groups", "rows of different lengths", "one client for each record") from None
     if array.shape != (records,):
-        raise InputError("groups", f"an array of shape {array.shape}", f"{records} groups, one for each record")
+        raise InputError("groups", f"an array of shape {array.shape}", f"one client for each of {records} records")
     if any(value != value or value is None for value in array.tolist()):
         raise InputError("groups", "a missing value", "the client of every record")
     try:
         return np.asarray(np.unique(array, return_inverse=True)[1], dtype=np.int64)
     except TypeError:
-        raise InputTypeError("groups", "values that cannot be sorted", "numbers, or texts, but not both") from None
+        raise InputTypeError("groups", "values that cannot be sorted", "all numbers or all strings") from None
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def run_federated(
     everyone = _clients(clients)
     N, tau, T = len(everyone), count(batch_size, "batch_size"), count(T, "T")
     if tau > N:
-        raise InputError("batch_size", f"{tau} of {N}", "at most the number of clients")
+        raise InputError("batch_size", f"{tau}", f"at most {N}, the number of clients")
     sigma, L = positive(sigma, "sigma"), check_bound(L)
     check_noise(sigma, sigma * tau)
     non_finite = chosen(non_finite, "non_finite", NON_FINITE)
@@ -251,14 +251,13 @@ def _clients(value: Any) -> Sequence[Any]:
         raise InputTypeError("clients", f"a {type(value).__name__}", "a sequence of clients")
     found = list(value)
     if not found:
-        raise InputError("clients", "none", "at least one")
+        raise InputError("clients", "an empty one", "a sequence of at least one client")
     return found
 
 
 def _increment(value: Any, size: int) -> Floats:
     array = np.asarray(value)
     if array.shape != (size,) or array.dtype.kind not in "iuf":
-        raise InputError(
-            "client_update", f"an array of shape {array.shape} and {array.dtype}", f"numbers of shape ({size},)"
-        )
+        seen = f"an array of shape {array.shape} and type {array.dtype}"
+        raise InputError("client_update", seen, f"a function that returns numbers of shape ({size},)")
     return array.astype(np.float64)

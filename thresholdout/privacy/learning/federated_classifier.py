@@ -326,7 +326,7 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
         N = int(clients.max()) + 1
         tau = N if self.clients_per_round is None else count(self.clients_per_round, "clients_per_round")
         if tau > N:
-            raise InputError("clients_per_round", f"{tau} of {N}", "at most the number of clients")
+            raise InputError("clients_per_round", f"{tau}", f"at most {N}, the number of clients")
         spent, target = (Spent(), None) if fresh else (self._spent, self._target)
         first = 0 if fresh else len(self._trajectory) - 1
         call = _Call(
@@ -460,7 +460,7 @@ def _encoded(y: NDArray[Any], given: Any) -> tuple[NDArray[Any], NDArray[np.int6
     present, labels = np.unique(y, return_inverse=True)
     if given is None:
         if present.size < 2:
-            raise InputError("y", "one class", "at least two classes")
+            raise InputError("y", "one class", "labels of at least two classes")
         return present, labels.astype(np.int64)
     try:
         classes = np.unique(np.asarray(given))
@@ -475,5 +475,5 @@ def _codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     """Return the number of each label among sorted classes."""
     present, labels = np.unique(y, return_inverse=True)
     if not np.isin(present, classes).all():
-        raise InputError("y", "a label that is none of classes", "labels out of classes")
+        raise InputError("y", "a label that is not among them", "labels out of classes")
     return np.searchsorted(classes, present)[labels].astype(np.int64)

@@ -22,7 +22,7 @@ class RunInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, run: Any) -> None:
-        super().__init__("interrupted; what was done is kept, and can be resumed")
+        super().__init__("The run was interrupted. Its finished part is kept and can be resumed.")
         self.run = run
 
 
@@ -115,7 +115,8 @@ class ResumedCalls(ABC):
     def _call_to_resume(self) -> Any:
         check_is_fitted(self, "_stopped")
         if self._stopped is None:
-            raise InputError("resume", "no call that was interrupted", "one; a new one is begun by fit or partial_fit")
+            seen, advice = "no call that was interrupted", "Call fit or partial_fit for a new one."
+            raise InputError("resume", seen, "called after an interrupted call", advice)
         return self._stopped
 
     @abstractmethod

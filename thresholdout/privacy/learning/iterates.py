@@ -101,7 +101,7 @@ class PrivateIterates(ABC):
     def check_resumed(self, T: int, population: int, batch_size: int, sigma: float, bound: float) -> None:
         """Refuse to resume a finished run, or this run with other arguments."""
         if self.planned is None:
-            raise InputError("resume", f"{self!r}, which has taken all steps", "the run of an interrupt")
+            raise InputError("resume", f"{self!r}, which has taken all steps", "the run of an interrupted call")
         names = ("T", "the number of records or clients", "batch_size", "sigma", "L")
         before = (self.planned, self.population, self.batch_size, self.sigma, self._bound())
         for name, one, other in zip(names, before, (T, population, batch_size, sigma, bound), strict=True):
@@ -176,7 +176,8 @@ def run_steps(
         for t in progress_bar(range(taken, T), doing="descending", unit=unit, show=progress):
             trajectory[t + 1] = step(t, _frozen(trajectory[t]))
             if not math.isfinite(float(np.abs(trajectory[t + 1]).max())):
-                raise InputError("step sizes", f"an iterate that is not finite after {t + 1} steps", "smaller steps")
+                seen = f"an iterate that is not finite after {t + 1} steps"
+                raise InputError("step sizes", seen, "small enough for finite iterates")
             taken = t + 1
     except KeyboardInterrupt as stopped:
         raise RunInterrupted(_frozen(trajectory[: taken + 1].copy())) from stopped

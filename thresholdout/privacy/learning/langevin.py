@@ -94,9 +94,9 @@ def run_sgld(
     records, labels = _rows(X, "X"), _rows(y, "y")
     N, tau, T = len(records), count(batch_size, "batch_size"), count(T, "T")
     if len(labels) != N:
-        raise InputError("y", f"{len(labels)} labels", f"{N}, as many as rows of X")
+        raise InputError("y", f"{len(labels)} labels", f"{N} labels, one for each row of X")
     if tau > N:
-        raise InputError("batch_size", f"{tau} of {N}", "at most the number of records")
+        raise InputError("batch_size", f"{tau}", f"at most {N}, the number of records")
     L = check_bound(L)
     sigma = check_noise(positive(sigma, "sigma"), sigma * tau / L)
     sizes = _step_sizes(step_sizes, T)
@@ -139,7 +139,7 @@ def _rows(value: Any, name: str) -> NDArray[Any]:
     except ValueError:
         raise InputError(name, "rows of different lengths", "an array with one row for each record") from None
     if array.ndim == 0 or not len(array):
-        raise InputError(name, f"an array of shape {array.shape}", "one row for each record, at least one")
+        raise InputError(name, f"an array of shape {array.shape}", "an array of at least one row, one for each record")
     return array
 
 
@@ -148,20 +148,21 @@ def _step_sizes(value: Any, T: int) -> Floats:
         return np.full(T, positive(value, "step_sizes"))
     sizes = np.asarray([positive(each, "step_sizes") for each in value])
     if len(sizes) != T:
-        raise InputError("step_sizes", f"{len(sizes)} numbers", f"one number, or {T}, one for each step")
+        raise InputError("step_sizes", f"{len(sizes)} numbers", f"a number, or one for each of {T} steps")
     return sizes
 
 
 def _gradients(value: Any, shape: tuple[int, int]) -> Floats:
     array = np.asarray(value)
     if array.shape != shape or array.dtype.kind not in "iuf":
-        seen = f"an array of shape {array.shape} and {array.dtype}"
-        raise InputError("grad_loss", seen, f"numbers of shape {shape}, one row for each record of the minibatch")
+        seen, advice = f"an array of shape {array.shape} and type {array.dtype}", "It has one row for each record."
+        raise InputError("grad_loss", seen, f"a function that returns numbers of shape {shape}", advice)
     return array.astype(np.float64)
 
 
 def _regulariser(value: Any, size: int) -> Floats:
     array = np.asarray(value)
     if array.shape != (size,) or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
-        raise InputError("grad_reg", f"an array of shape {array.shape}", f"finite numbers of shape ({size},)")
+        expected = f"a function that returns finite numbers of shape ({size},)"
+        raise InputError("grad_reg", f"an array of shape {array.shape}", expected)
     return array.astype(np.float64)

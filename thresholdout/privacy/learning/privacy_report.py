@@ -32,7 +32,7 @@ __all__ = [
     "warn_of_noise",
 ]
 
-FLOATING_POINT = "nobody reads the low bits of what is released: the noise is a Gaussian in floating point"
+FLOATING_POINT = "nobody reads the low bits of the released numbers: the noise is a Gaussian in floating point"
 SECRET = "random_state stays secret and served for no other release: it gives the noise away"
 CALLS = "a {0} has at most one row in the data of each call, and how many calls there are was not decided on results"
 CLASSES_LEAK = "the set of classes, which was taken from the labels; give classes"
@@ -101,7 +101,7 @@ class PrivacyReport:
 
     def __str__(self) -> str:
         if not math.isfinite(self.epsilon):
-            lines = [f"No privacy: there is no bound on what can be learned about a {self.unit} from {self.released}."]
+            lines = [f"No privacy: nothing bounds the information about a {self.unit} in {self.released}."]
         else:
             lines = [
                 f"({shown_above(self.epsilon, 4)}, {self.delta:g})-differential privacy of {self.released}, "
@@ -200,7 +200,7 @@ def warn_of_noise(share: float, most: float, advice: str, *, stacklevel: int) ->
     """Warn when the noise is more than some share of the largest signal."""
     if share > most:
         message = (
-            f"the noise moves the parameters {share:.2g} times as far as gradients could that all agree, and above "
-            f"{most:g} fits are worth nothing: about {share / most:.2g} times {advice} or fewer parameters, are needed"
+            f"The noise moves the parameters {share:.2g} times as far as gradients that all agree; above {most:g}, "
+            f"fits are worth nothing. About {share / most:.2g} times {advice} or fewer parameters, are needed."
         )
         warnings.warn(message, LowSignalWarning, stacklevel=stacklevel + 1)

@@ -53,13 +53,13 @@ def streams(random_state: Any = None, call: int = 0) -> Streams:
     """
     number = as_integer(call)
     if number is None or number < 0:
-        raise InputError("call", repr(call), "a whole number, 0 or more")
+        raise InputError("call", repr(call), "an integer of at least 0")
     entropy: Any
     if not is_seeded(random_state):
         entropy = None
     elif (seed := as_integer(random_state)) is not None:
         if seed < 0:
-            raise InputError("random_state", repr(random_state), "0 or more")
+            raise InputError("random_state", repr(random_state), "an integer of at least 0")
         entropy = seed
     elif isinstance(random_state, np.random.RandomState):
         entropy = [int(word) for word in random_state.randint(0, 2**32, 4, dtype=np.uint64)]

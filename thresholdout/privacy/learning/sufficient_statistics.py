@@ -198,7 +198,7 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         n, d = rows.shape
         for end in bounds:
             if end.shape not in ((), (d,)):
-                raise InputError("feature_bounds", f"{end.size} numbers", f"a number, or {d} numbers, for each end")
+                raise InputError("feature_bounds", f"{end.size} numbers", f"a number or {d} numbers for each bound")
         centre, half = _middle(*bounds, "feature_bounds")
         delta = default_delta(n) if delta is None else delta
         if noise is None:
@@ -238,11 +238,11 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked_privacy(self) -> tuple[float, float | None]:
         if self.epsilon is not None and self.noise_multiplier is not None:
-            raise InputError("epsilon", "both epsilon and noise_multiplier", "one of the two")
+            raise InputError("epsilon", repr(self.epsilon), "None where noise_multiplier is given")
         noise = None if self.noise_multiplier is None else positive(self.noise_multiplier, "noise_multiplier")
         # The range of the accountants; less noise protects nothing.
         if noise is not None and not 0.01 <= noise <= 1e8:
-            raise InputError("noise_multiplier", repr(noise), "a number in [0.01, 1e8]; less protects nothing")
+            raise InputError("noise_multiplier", repr(noise), "a number in [0.01, 1e8]", "Less noise protects nothing.")
         return (DEFAULT_EPSILON if self.epsilon is None else positive(self.epsilon, "epsilon")), noise
 
     def _checked_targets(self) -> tuple[float, float]:
@@ -268,7 +268,7 @@ def _middle(low: Any, high: Any, name: str) -> tuple[Any, Any]:
     """Return the middle of bounds and half of their distance; refuse bounds that floats cannot divide by."""
     half = high / 2 - low / 2
     if not np.all(half >= np.finfo(np.float64).tiny):
-        raise InputError(name, "bounds too near to each other for floats", "a wider range")
+        raise InputError(name, "bounds too close to each other for floats", "a wider range")
     return low / 2 + high / 2, half
 
 
@@ -295,8 +295,8 @@ def _warn_if_lost(n: int, d: int, noise: float, longest: float) -> None:
     share = signal**2 / (signal**2 + _variance(noise * _sensitivity(n), d + 1))
     if share < _LEAST_SHARE:
         message = (
-            f"noise leaves about {share:.1g} of the R2 that the features have without privacy, where they are spread "
-            f"evenly: about {math.sqrt(1 / share - 1):.2g} times as many records, or a larger epsilon, or fewer "
-            "features, or a smaller feature_norm, are needed"
+            f"Noise leaves about {share:.1g} of the R2 that the features have without privacy, where they are uniform "
+            f"within their bounds. About {math.sqrt(1 / share - 1):.2g} times as many records, a larger epsilon, fewer "
+            "features, or a smaller feature_norm are needed."
         )
         warnings.warn(message, LowSignalWarning, stacklevel=4)

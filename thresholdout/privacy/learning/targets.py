@@ -150,7 +150,7 @@ LEAST_LEFT = 0.05  # share of a target; with less there is nothing but noise, an
 
 MUCH = 2.0  # twice the noise of earlier calls is four times their variance
 
-INSTEAD = "noise_multiplier= in its place, or a new fit"
+INSTEAD = "noise_multiplier in its place, or start a new fit"
 
 
 class SpentTargetWarning(UserWarning):
@@ -181,15 +181,16 @@ def check_left(target: float, spent: float, instead: str) -> None:
     """Refuse a target of which earlier calls have left less than a twentieth; their noise is final."""
     if spent > (1.0 - LEAST_LEFT) * target:
         seen = f"{target:g}, of which earlier calls have spent {spent:.4g}"
-        raise InputError("epsilon", seen, f"a larger epsilon for all calls together, {instead}")
+        raise InputError("epsilon", seen, "a larger epsilon for all calls together", f"You can also pass {instead}.")
 
 
 def warn_if_costly(target: float, spent: float, noise: float, before: float, *, stacklevel: int) -> None:
     """Warn when the rest of a target needs much more noise than the least of earlier calls."""
     if noise >= MUCH * before:
         message = (
-            f"earlier calls have spent {spent:.4g} of the target epsilon {target:g}; the rest is met with a noise "
-            f"multiplier of {noise:.4g}, {noise / before:.2g} times that of earlier steps ({before:.4g})"
+            f"Earlier calls have spent {spent:.4g} of the target epsilon {target:g}. The rest needs a noise multiplier "
+            f"of {noise:.4g}, {noise / before:.2g} times that of earlier steps ({before:.4g}). A larger epsilon for "
+            "all calls together needs less noise."
         )
         warnings.warn(message, CostlyTargetWarning, stacklevel=stacklevel + 1)
 
@@ -229,7 +230,8 @@ def noise_for_rest(
         return least_noise(make_event, epsilon, delta, adjacency, search)
     before = spent.event
     if before is None:
-        raise InputError("epsilon", f"{epsilon!r} after steps about which nothing is guaranteed", instead)
+        seen, expected = f"{epsilon!r} after steps without noise", "a target for steps that all have noise"
+        raise InputError("epsilon", seen, expected, f"You can also pass {instead}.")
     cost = best_epsilon(before, delta, adjacency=adjacency).epsilon
     check_left(epsilon, cost, instead)
     noise = least_noise(_After(spent, make_event), epsilon, delta, adjacency, search)
@@ -245,7 +247,7 @@ def further_steps(
     epsilon: object,
     *,
     name: str = "n_steps",
-    instead: str = "noise_multiplier= in its place",
+    instead: str = "noise_multiplier in its place",
     stacklevel: int = 3,
 ) -> int:
     """Return the number of steps of a further call; 0, with a warning, where a target has none left.
@@ -260,13 +262,12 @@ def further_steps(
     left = max(total - taken, 0)
     if asked is not None:
         if asked > left:
-            expected = f"at most the {left} that are left of the {total} that the target epsilon is for"
-            raise InputError(name, str(asked), expected)
+            raise InputError(name, str(asked), f"at most {left}, the rest of the {total} for the target epsilon")
         return asked
     if not left:
         message = (
-            f"no step was taken: all {total} that the target epsilon {epsilon:g} is for were taken before; more of "
-            f"them need a larger {name} and a larger epsilon for all together, or {instead}"
+            f"No step was taken: earlier calls took all {total} for the target epsilon {epsilon:g}. More of them need "
+            f"a larger {name} and a larger epsilon for all calls together, or {instead}."
         )
         warnings.warn(message, SpentTargetWarning, stacklevel=stacklevel + 1)
     return min(usual, left)

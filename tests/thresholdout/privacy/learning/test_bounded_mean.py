@@ -95,7 +95,7 @@ def test_the_mean_is_the_usual_one() -> None:
 def test_longer_rows_are_refused_without_clipping() -> None:
     rows = np.array([[0.6, 0.8], [1.0, 0.0]])
     np.testing.assert_allclose(bounded_mean(rows, 1.0, clip=False), [0.8, 0.4], atol=1e-13)
-    with pytest.raises(InputError, match=r"updates must be norms of at most 0.999.*; got a norm above the bound"):
+    with pytest.raises(InputError, match=r"updates must be vectors of norm at most 0.999.*; got a longer one"):
         bounded_mean(rows, 0.999, clip=False, name="updates")
 
 

@@ -261,11 +261,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"L": math.inf}, "L"),
     ({"T": 0}, "T"),
     ({"batch_size": 0}, "batch_size"),
-    ({"batch_size": 31}, "batch_size must be .*; got 31 of 30"),
+    ({"batch_size": 31}, "batch_size must be at most 30, .*; got 31"),
     ({"theta0": [math.inf, 0.0]}, "theta0"),
     ({"theta0": 0.0}, "theta0"),
     ({"non_finite": "ignore"}, "non_finite"),
-    ({"clients": []}, "clients must be .*; got none"),
+    ({"clients": []}, "clients must be .*; got an empty one"),
     ({"random_state": -1}, "random_state"),
 ]
 BAD_TYPES: list[tuple[dict[str, Any], str]] = [

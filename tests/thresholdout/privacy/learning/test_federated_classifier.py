@@ -243,7 +243,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"noise_multiplier": 1e9}, "noise_multiplier"),
     ({"alpha": -1.0}, "alpha"),
     ({"clients_per_round": 0}, "clients_per_round"),
-    ({"clients_per_round": 61}, "clients_per_round must be .*; got 61 of 60"),
+    ({"clients_per_round": 61}, "clients_per_round must be at most 60, .*; got 61"),
     ({"classes": [0, 1]}, "y"),
     ({"classes": [0]}, "classes"),
     ({"random_state": -1}, "random_state"),

@@ -33,7 +33,7 @@ def test_labels_of_the_records_are_no_public_set(name: str) -> None:
     if "allow_leaks" in model.get_params():
         with pytest.raises(
             InputError,
-            match=r"classes must be both labels, as .*; or allow_leaks=True",
+            match=r"classes must be both labels; got .*allow_leaks=True",
         ):
             quiet_fit(model, X, lonely)
         assert not hasattr(model, "classes_")

@@ -12,7 +12,7 @@ from thresholdout.privacy.learning.privacy_report import account_for, proved_eps
 def test_without_privacy_nothing_is_said_to_hold() -> None:
     report = account_for(None, delta=1e-5, released="the answers", noise_multiplier=0.0, leaks=("the labels",))
     assert str(report).splitlines() == [
-        "No privacy: there is no bound on what can be learned about a record from the answers.",
+        "No privacy: nothing bounds the information about a record in the answers.",
         "NOT covered: the labels.",
     ]
 

@@ -125,7 +125,7 @@ def test_predictions_are_within_the_bounds() -> None:
 
 def test_refusals() -> None:
     for settings, words in (
-        ({"epsilon": 1.0, "noise_multiplier": 1.0}, "one of the two"),
+        ({"epsilon": 1.0, "noise_multiplier": 1.0}, "None where noise_multiplier is given"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"noise_multiplier": 0.0}, "noise_multiplier"),
         ({"noise_multiplier": 1e-3}, "noise_multiplier"),

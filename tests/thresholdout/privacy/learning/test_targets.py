@@ -115,7 +115,7 @@ def test_sgld_counts_earlier_fits_in_its_target() -> None:
     free = SGLDRegressor(step_size=1e-4, warm_start=True, **{**settings, "clip": None}).fit(X, Y)
     with pytest.raises(InputError, match="warm_start=False") as refused:
         free.set_params(clip=1.0, step_size=None, epsilon=1.5).fit(X, Y)
-    assert "nothing is guaranteed" in str(refused.value)
+    assert "after steps without noise" in str(refused.value)
     assert free.set_params(warm_start=False).fit(X, Y).privacy_report_.epsilon <= 1.5
 
 
@@ -132,13 +132,13 @@ def spent_classifier() -> DPSGDClassifier:
 def test_a_spent_target_takes_no_more_steps_and_says_so() -> None:
     model = spent_classifier()
     report, learned = model.privacy_report_, model.coef_.copy()
-    with pytest.warns(SpentTargetWarning, match="target epsilon 2 is for") as seen:
+    with pytest.warns(SpentTargetWarning, match="for the target epsilon 2") as seen:
         assert model.partial_fit(X, LABELS) is model
     assert seen[0].filename == __file__
     assert model.privacy_report_ is report
     assert model.n_steps_ == 12
     np.testing.assert_array_equal(model.coef_, learned)
-    with pytest.raises(InputError, match="at most the 0 that are left"):
+    with pytest.raises(InputError, match="at most 0, the rest of the "):
         model.partial_fit(X, LABELS, n_steps=1)
 
 
@@ -159,7 +159,7 @@ def test_more_steps_alone_do_not_stretch_a_spent_target() -> None:
     model = spent_classifier().set_params(n_steps=24)
     with pytest.raises(InputError, match=r"epsilon must be .*; got 2, of which earlier calls have spent") as refused:
         model.partial_fit(X, LABELS)
-    assert "noise_multiplier= in its place" in str(refused.value)
+    assert "noise_multiplier in its place" in str(refused.value)
     assert model.n_steps_ == 12
     assert model.set_params(epsilon=4.0).partial_fit(X, LABELS, n_steps=12).privacy_report_.epsilon <= 4.0
 

@@ -64,11 +64,11 @@ class Mixing:
         if estimator.budget_split is not None:
             given = estimator.budget_split
             if np.shape(given) != (3,):
-                raise InputError("budget_split", repr(given), "three shares above 0 of sum 1")
+                raise InputError("budget_split", repr(given), "three shares above 0 whose sum is 1")
             one, two, three = (positive(share, "budget_split") for share in given)
             total = one + two + three
             if abs(total - 1.0) > 1e-9:
-                raise InputError("budget_split", repr(given), "three shares above 0 of sum 1")
+                raise InputError("budget_split", repr(given), "three shares above 0 whose sum is 1")
             shares = (one / total, two / total, three / total)
         clip = check_bound(estimator.clip_norm, "clip_norm")
         least = positive(estimator.reg_covar, "reg_covar") / clip / clip
@@ -124,7 +124,8 @@ class Mixing:
         shape = (self.components, self.d)
         found = floats(given, "means_init", f"finite numbers of shape {shape}")
         if found.shape != shape or not np.isfinite(found).all():
-            raise InputError("means_init", f"shape {found.shape}", f"finite numbers of shape {shape}")
+            seen = "a value that is not finite" if found.shape == shape else f"an array of shape {found.shape}"
+            raise InputError("means_init", seen, f"finite numbers of shape {shape}")
         return on_grid(found, self.clip)
 
     def guess(self) -> MixtureParameters:

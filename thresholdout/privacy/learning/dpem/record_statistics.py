@@ -55,7 +55,7 @@ def on_grid(X: Floats, bound: float) -> Floats:
     """Return records in units of a bound on their norm, scaled down to it and cut to a grid (PROOFS.md, S4)."""
     n, d = X.shape
     if d > MOST_COORDINATES:
-        raise InputError("X", f"{d} features", f"at most {MOST_COORDINATES}")
+        raise InputError("X", f"{d} features", f"a table of at most {MOST_COORDINATES} features")
     largest = np.zeros(n)
     for j in range(d):
         np.maximum(largest, np.abs(X[:, j]), out=largest)
@@ -144,7 +144,7 @@ def sensitivity(
 def check_records(n: int) -> None:
     """Refuse more records than sums are exact for."""
     if n > MOST_RECORDS:
-        raise InputError("X", f"{n} records", f"at most {MOST_RECORDS}")
+        raise InputError("X", f"{n} records", f"a table of at most {MOST_RECORDS} records")
 
 
 _PRIOR_RECORDS = 3.0  # measured: python -m benchmarks.papers.mixtures settings

@@ -26,11 +26,11 @@ def check_public_size(adjacency: object, public_size: object) -> int | None:
     """Return the public number in place of the number of records; None where the latter is public itself."""
     kind = check_adjacency(adjacency)
     if kind == "add_remove" and public_size is None:
-        expected = "a public number: sizes of data that differ in it tell whether a record is there"
-        raise InputError("public_size", "None with adjacency='add_remove'", expected)
+        advice = "The number of records itself shows whether a record is there."
+        raise InputError("public_size", "None with adjacency='add_remove'", "a public number", advice)
     if kind == "replace_one" and public_size is not None:
-        expected = "None: where records are replaced, their number is public"
-        raise InputError("public_size", f"{public_size!r} with adjacency='replace_one'", expected)
+        seen = f"{public_size!r} with adjacency='replace_one'"
+        raise InputError("public_size", seen, "None", "Where records are replaced, their number is public.")
     return None if public_size is None else count(public_size, "public_size")
 
 
@@ -51,9 +51,9 @@ class Batches:
     def __post_init__(self) -> None:
         all_of_them = self.batch_size == self.records and self.sampling == "wor" and self.adjacency == "replace_one"
         if not all_of_them and self.batch_size >= self.records:
-            also = ", or all of them with sampling='wor' and replaced records" if self.sampling == "wor" else ""
-            expected = f"fewer than the {self.records} records{also}"
-            raise InputError("batch_size", f"{self.batch_size} (n_samples = {self.records})", expected)
+            seen, expected = f"{self.batch_size} (n_samples = {self.records})", f"less than {self.records}"
+            advice = "A batch may be all records with sampling='wor' and adjacency='replace_one'."
+            raise InputError("batch_size", seen, expected, advice)
         if self.batch_size > BATCH_LIMIT:
             raise InputError("batch_size", str(self.batch_size), f"at most {BATCH_LIMIT}")
 

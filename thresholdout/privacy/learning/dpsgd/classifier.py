@@ -299,14 +299,14 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     def coef_(self) -> Floats:
         """Weights of softmax regression, shape (classes, features)."""
         if len(self.coefs_) != 1:
-            raise AttributeError("a network with hidden layers has coefs_")
+            raise AttributeError("A network with hidden layers has no coef_; its weights are in coefs_.")
         return self.coefs_[0].T
 
     @property
     def intercept_(self) -> Floats:
         """Intercepts of softmax regression, shape (classes,)."""
         if len(self.coefs_) != 1:
-            raise AttributeError("a network with hidden layers has intercepts_")
+            raise AttributeError("A network with hidden layers has no intercept_; its intercepts are in intercepts_.")
         return self.intercepts_[0] if self.intercepts_ else np.zeros(len(self.classes_))
 
     def decision_function(self, X: Any) -> Floats:
@@ -343,7 +343,7 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
 def _checked_classes(values: Any) -> NDArray[Any]:
     classes = np.unique(np.asarray(values))
     if len(classes) < 2:
-        raise InputError("classes", f"{len(classes)} class", "two classes or more")
+        raise InputError("classes", f"{len(classes)} class", "at least two classes")
     return classes
 
 
@@ -354,5 +354,5 @@ def _codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     except TypeError:
         known = np.array(False)
     if not np.all(known):
-        raise InputError("y", "a label that is none of classes", "labels among classes")
+        raise InputError("y", "a label that is not among them", "labels out of classes")
     return codes.astype(np.int64)

@@ -100,7 +100,8 @@ def _rows(batches: Batches) -> int:
 
 
 WARM = (
-    "noise_multiplier= in its place, warm_start=False, or partial_fit with n_steps=, which uses one target up in parts"
+    "noise_multiplier in its place, pass warm_start=False, or call partial_fit with n_steps, which uses one target up "
+    "in parts"
 )
 
 
@@ -264,7 +265,8 @@ class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
             sizes, activation=settings.activation, output=self._output, intercept=bool(self.fit_intercept)
         )
         if not fresh and network != self._network:
-            raise InputError("hidden_layer_sizes", "another network", "that of the earlier calls, or a new fit")
+            advice = "Call fit with warm_start=False for a new network."
+            raise InputError("hidden_layer_sizes", "another network", "as in the earlier calls", advice)
         # All checks come before the charge, and the charge before the first step.
         account, delta = (Account(), None) if fresh else (self._account, self.delta_)
         if partial:
@@ -328,7 +330,7 @@ class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
             check_alike("the number of records", batches.records, len(X))
         elif batches.sampling != "poisson" and len(X) < batches.records:
             seen = f"{batches.records} (n_samples = {len(X)})"
-            raise InputError("public_size", seen, "no more than the records that there are")
+            raise InputError("public_size", seen, "at most the number of records")
         random = streams(steps.random_state, steps.number)
         self._follow(steps, self._prepare(X), targets, random)
 
@@ -361,7 +363,7 @@ class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
                     break
         self._stopped = None
         if not np.isfinite(self._shown()).all():
-            message = "the parameters are not finite; try a smaller learning_rate"
+            message = "The parameters are not finite. Pass a smaller learning_rate."
             warnings.warn(message, DivergedWarning, stacklevel=5)
 
 

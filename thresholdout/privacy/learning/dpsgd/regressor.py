@@ -170,14 +170,14 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
     def coef_(self) -> Floats:
         """Weights of linear regression, shape (features,)."""
         if len(self.coefs_) != 1:
-            raise AttributeError("a network with hidden layers has coefs_")
+            raise AttributeError("A network with hidden layers has no coef_; its weights are in coefs_.")
         return self.coefs_[0][:, 0]
 
     @property
     def intercept_(self) -> float:
         """Intercept of linear regression."""
         if len(self.coefs_) != 1:
-            raise AttributeError("a network with hidden layers has intercepts_")
+            raise AttributeError("A network with hidden layers has no intercept_; its intercepts are in intercepts_.")
         return float(self.intercepts_[0][0]) if self.intercepts_ else 0.0
 
     def predict(self, X: Any) -> Floats:

@@ -32,13 +32,13 @@ def two_bounds(value: object, name: str) -> tuple[Any, Any]:
     try:
         low, high = (np.asarray(end, dtype=np.float64) for end in value)
     except (TypeError, ValueError):
-        raise InputTypeError(name, "values that are no numbers", expected) from None
+        raise InputTypeError(name, "values that are not numbers", expected) from None
     if max(low.ndim, high.ndim) > 1 or not (np.isfinite(low).all() and np.isfinite(high).all()):
-        raise InputError(name, "a bound that is not finite, or not a row", expected)
+        raise InputError(name, "a bound that is not a finite number or row", expected)
     if low.ndim and high.ndim and low.shape != high.shape:
-        raise InputError(name, f"{low.shape[0]} and {high.shape[0]} bounds", "equally many")
+        raise InputError(name, f"{low.shape[0]} and {high.shape[0]} numbers", "two bounds of equal length")
     if not (low < high).all() or not np.isfinite(high - low).all():
-        raise InputError(name, "a lower bound that is not below the upper", expected)
+        raise InputError(name, "a lower bound that is not below the upper one", expected)
     return low, high
 
 
@@ -60,7 +60,8 @@ class Preparation:
         """Check that there are bounds for each feature."""
         for end in self.bounds or ():
             if end.ndim and len(end) != features:
-                raise InputError("feature_bounds", f"bounds of {len(end)} features", f"of {features}")
+                expected = f"numbers, or one bound for each of {features} features"
+                raise InputError("feature_bounds", f"bounds of {len(end)} features", expected)
 
     def __call__(self, X: Floats) -> Floats:
         """Return the rows that the network trains on, shape (n, features)."""
@@ -105,7 +106,7 @@ class Settings:
         """Return the batches for n records."""
         records = self.records(n)
         if self.sampling != "poisson" and n < records:
-            raise InputError("public_size", f"{records} (n_samples = {n})", "no more than the records that there are")
+            raise InputError("public_size", f"{records} (n_samples = {n})", "at most the number of records")
         size = self.batch_size
         if size is None:
             # Only there may a batch hold all records; otherwise it holds half of them.
@@ -129,7 +130,7 @@ def check_settings(estimator: Any) -> Settings:
     public_size = check_public_size(estimator.adjacency, estimator.public_size)
     epsilon, noise = estimator.epsilon, estimator.noise_multiplier
     if epsilon is not None and noise is not None:
-        raise InputError("epsilon", "both epsilon and noise_multiplier", "one of the two")
+        raise InputError("epsilon", repr(epsilon), "None where noise_multiplier is given")
     if epsilon is None and noise is None:
         epsilon = DEFAULT_EPSILON
     for name in ("fit_intercept", "warm_start"):
@@ -172,7 +173,7 @@ def _hidden(value: object) -> tuple[int, ...]:
 def _batch_size(value: object) -> int | None:
     if isinstance(value, str):
         if value != "auto":
-            raise InputError("batch_size", repr(value), "'auto', or an integer, 1 or more")
+            raise InputError("batch_size", repr(value), "'auto' or an integer of at least 1")
         return None
     return count(value, "batch_size")
 
@@ -180,7 +181,7 @@ def _batch_size(value: object) -> int | None:
 def _average(value: object) -> int | Literal["half"] | None:
     if isinstance(value, str):
         if value != "half":
-            raise InputError("average", repr(value), "True, False, 'half', or an integer, 0 or more")
+            raise InputError("average", repr(value), "True, False, 'half', or an integer of at least 0")
         return "half"
     if isinstance(value, (bool, np.bool_)):
         return 0 if value else None

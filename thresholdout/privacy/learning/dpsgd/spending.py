@@ -58,7 +58,7 @@ class Account(Spent):
     def check(self, batches: Batches) -> None:
         """Refuse batches with other neighbours than those of the earlier calls."""
         if self.calls and batches.adjacency != self.adjacency:
-            raise InputError("adjacency", batches.adjacency, f"{self.adjacency}, as in the earlier calls")
+            raise InputError("adjacency", repr(batches.adjacency), f"{self.adjacency!r}, as in the earlier calls")
 
     def charge_batches(self, batches: Batches, noise: Floats, *, seeded: bool) -> Account:
         """Return the account with the steps of one more call."""
@@ -91,7 +91,12 @@ class Account(Spent):
 
 
 def noise_for_target(
-    account: Account, batches: Batches, steps: int, epsilon: object, delta: float, instead: str = "or a new fit"
+    account: Account,
+    batches: Batches,
+    steps: int,
+    epsilon: object,
+    delta: float,
+    instead: str = "noise_multiplier in its place, or start a new fit",
 ) -> float:
     """Return the noise multiplier with which some steps, after the charged ones, meet a target."""
     account.check(batches)

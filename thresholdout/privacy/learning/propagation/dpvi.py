@@ -421,7 +421,7 @@ class DPVIRegressor(GaussianPredictions, ResumedCalls, RegressorMixin, BaseEstim
             clip_norm_of(self.clip_norm)
         private = self.epsilon is not None or self.noise_multiplier is not None
         if self.epsilon is not None and self.noise_multiplier is not None:
-            raise InputError("epsilon", "both of epsilon and noise_multiplier", "one of the two, or none")
+            raise InputError("epsilon", repr(self.epsilon), "None where noise_multiplier is given")
         if private and self.clip_norm is None:
             raise InputError("clip_norm", "None in a private fit", "a norm above 0")
         if private and self.batch_size > _LARGEST_BATCH:

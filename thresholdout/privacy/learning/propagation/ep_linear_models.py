@@ -55,14 +55,15 @@ class LinearBase(ContinuedFits, BaseEstimator):  # type: ignore[misc]
 
     def _prior(self, d: int) -> GaussianNatural:
         """Return the prior of the weights, the intercept's last."""
-        precision = floats(self.prior_precision, "prior_precision", f"a number above 0, or shape {(d, d)}")
+        precision = floats(self.prior_precision, "prior_precision", f"a number above 0, or a matrix of shape {(d, d)}")
         if precision.ndim == 0:
             precision = np.diag(np.full(d, positive(float(precision), "prior_precision")))
         if precision.shape != (d, d):
-            raise InputError("prior_precision", f"shape {precision.shape}", f"a number above 0, or shape {(d, d)}")
+            expected = f"a number above 0, or a matrix of shape {(d, d)}"
+            raise InputError("prior_precision", f"an array of shape {precision.shape}", expected)
         mean = floats(self.prior_mean, "prior_mean", f"a number, or {d} numbers")
         if mean.shape not in ((), (d,)):
-            raise InputError("prior_mean", f"shape {mean.shape}", f"a number, or {d} numbers")
+            raise InputError("prior_mean", f"an array of shape {mean.shape}", f"a number, or {d} numbers")
         return GaussianNatural(precision @ np.broadcast_to(mean, (d,)), precision)
 
     def _predictor(self, X: Any) -> tuple[Floats, Floats]:
@@ -438,8 +439,8 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
         given = self.classes if classes is None else classes
         declared = given is not None if fresh else self._classes_given
         if fitting.private and not declared and not fitting.allow_leaks:
-            expected = "both labels, as those of the records show the one that only one has; or allow_leaks=True"
-            raise InputError("classes", "None in a private fit", expected)
+            advice = "Labels that are read from y can show a single record; allow_leaks=True permits it."
+            raise InputError("classes", "None in a private fit", "both labels", advice)
         X, y = self._checked(X, y, reset=fresh)
         found, signs = self._signs(y, given if fresh or classes is not None else self.classes_)
         if not fresh and not np.array_equal(found, self.classes_):
@@ -488,17 +489,19 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
         found = np.unique(y)
         if given is None:
             if len(found) > 2:
-                # scikit-learn's checks look for these words
-                raise InputError("y", f"{len(found)} labels", "Only binary classification is supported: two labels")
+                # scikit-learn's checks search for this sentence.
+                advice = "Only binary classification is supported."
+                raise InputError("y", f"{len(found)} labels", "two labels", advice)
             if len(found) < 2:
-                raise InputError("y", "one class", "two classes, or both of them in classes=")
+                advice = "Pass both of them as classes where the records have only one."
+                raise InputError("y", "one class", "labels of two classes", advice)
             classes = found
         else:
             classes = np.asarray(given)
             if classes.shape != (2,) or classes[0] == classes[1]:
                 raise InputError("classes", repr(given), "two different labels")
             if not np.isin(found, classes).all():
-                raise InputError("y", "a label that is not in classes", "labels of the two classes")
+                raise InputError("y", "a label that is not among them", "labels out of classes")
         return classes, np.where(y == classes[1], 1.0, -1.0)
 
     def decision_function(self, X: Any) -> Floats:

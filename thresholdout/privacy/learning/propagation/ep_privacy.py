@@ -55,7 +55,7 @@ def sensitivity(N: int, C: float, gamma: float) -> float:
         raise InputError("gamma", repr(step), f"a number in (0, {number}], the number of records")
     found = 2 * step * norm / number * _ROUND_UP
     if found < _LEAST_SENSITIVITY:
-        raise InputError("gamma", repr(step), f"a step with which 2 gamma C / N is at least {_LEAST_SENSITIVITY:g}")
+        raise InputError("gamma", repr(step), f"large enough that 2 gamma C / N is at least {_LEAST_SENSITIVITY:g}")
     return found
 
 
@@ -135,7 +135,7 @@ def joint_sigma(sigmas: tuple[float, ...]) -> float:
 def split_sigma(sigma: float, shares: tuple[float, ...]) -> tuple[float, ...]:
     """Return noise multipliers of several blocks that cost together no more than one query of a multiplier."""
     if not all(math.isfinite(share) and share > 0 for share in shares) or math.fsum(shares) > 1 + 1e-12:
-        raise InputError("budget_split", f"{shares}", "positive shares of sum at most 1")
+        raise InputError("budget_split", f"{shares}", "positive shares whose sum is at most 1")
     if len(shares) == 1 and shares[0] == 1:
         return (sigma,)
     return tuple(sigma / math.sqrt(share) * _ROUND_UP for share in shares)
@@ -152,7 +152,7 @@ def sep_event(sigmas: float | tuple[float, ...], N: int, n_epochs: int, sampling
         # A record acts in one update of each pass (E2).
         return SelfComposed(GaussianAnswer(together), passes)
     if records < 2:
-        raise InputError("N", "one record", "at least two for uniform sampling; one alone is not hidden among others")
+        raise InputError("N", "1", "at least 2 for uniform sampling", "A single record is not hidden among others.")
     # In units of one record's bound, half the sensitivity, the multiplier is 2 sigma (PROOFS.md, E2).
     return SelfComposed(WithoutReplacementGaussianStep(2 * together, 1, records), records * passes)
 

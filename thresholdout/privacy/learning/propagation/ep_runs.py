@@ -346,7 +346,7 @@ def run_sep(
 
 def _checked(records: Sequence[Any]) -> int:
     if not len(records):
-        raise InputError("records", "none", "at least one record")
+        raise InputError("records", "an empty one", "a sequence of at least one record")
     return len(records)
 
 
@@ -400,5 +400,7 @@ def _warn_of_skips(skips: int, N: int) -> None:
     if skips > _FEW_SKIPS * N:
         from sklearn.exceptions import ConvergenceWarning
 
-        message = f"{skips} of {N} updates of a pass were skipped: a cavity, a site or a posterior was not proper"
+        message = (
+            f"{skips} of {N} updates of a pass were skipped, because a cavity, a site or a posterior was not proper."
+        )
         warnings.warn(message, ConvergenceWarning, stacklevel=3)

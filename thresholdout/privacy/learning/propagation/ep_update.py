@@ -58,9 +58,9 @@ def dp_sep_step(
     does. [VP] is M. Vinaroz and M. Park, "Differentially private stochastic expectation propagation".
     """
     if N < 1 or not 0 < gamma <= N:
-        raise InputError("gamma", f"{gamma!r} with N = {N}", "a number in (0, N], and at least one record")
+        raise InputError("gamma", f"{gamma!r} with N = {N}", "a number in (0, N]")
     if C is None and noise is not None:
-        raise InputError("C", "None with noise", "a norm to clip to: without it no noise protects anything")
+        raise InputError("C", "None with noise", "a norm to clip to", "Without clipping, no noise protects anything.")
     shared = theta_f.clip(C, clip_mode) if C is not None and state == "posterior" else theta_f
     cavity = theta_0 + shared.scale(N - 1)
     found = site(cavity)

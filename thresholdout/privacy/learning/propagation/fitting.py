@@ -74,7 +74,7 @@ ACCOUNTANTS = ("rdp", "best", *BOUNDS)
 _DRAWN = "nobody learns which records were drawn"
 _LEAST_SIGNAL = 3.0  # over noise alone; measured: python -m benchmarks.private_learners worth
 _MOST_NOISE = 4.0  # in predictions; measured: python -m benchmarks.private_learners posteriors
-_INSTEAD = "sigma= in its place, or a new fit"
+_INSTEAD = "sigma in its place, or start a new fit"
 # Attributes that only some fits have.
 _SOMETIMES = (
     *("n_skipped_", "n_failed_sites_", "noise_std_", "stationary_noise_std_", "signal_to_noise_"),
@@ -166,7 +166,8 @@ class Fitting:
         accountant = chosen(estimator.accountant, "accountant", ACCOUNTANTS)
         passes = count(estimator.n_epochs, "n_epochs")
         if algorithm == "adf" and passes != 1:
-            raise InputError("n_epochs", str(passes), "1 for algorithm='adf': a second pass counts the records twice")
+            advice = "A second pass would count the records twice."
+            raise InputError("n_epochs", str(passes), "1 for algorithm='adf'", advice)
         norm = None
         if algorithm in ("clipped-sep", "dp-sep"):
             if estimator.clip_norm is None:
@@ -177,8 +178,8 @@ class Fitting:
         blocks = 2 if mode == "separate" else 1
         sigma, shares = _noise_settings(estimator, private, blocks)
         if private and sampling != "uniform" and accountant in BOUNDS:
-            expected = "'rdp' or 'best': these bounds are about records that are drawn anew for each update"
-            raise InputError("accountant", f"{accountant!r} with sampling={sampling!r}", expected)
+            advice = "The other bounds hold only for records that are drawn anew for each update."
+            raise InputError("accountant", f"{accountant!r} with sampling={sampling!r}", "'rdp' or 'best'", advice)
         gamma = estimator.gamma
         if isinstance(gamma, str):
             if chosen(gamma, "gamma", ("default", "paper", "sep", "auto")) == "default":
@@ -217,7 +218,8 @@ class Fitting:
             return
         found = prior.norm(self.clip_mode)
         if found > self.clip_norm:
-            raise InputError("prior_precision", f"a prior of norm {found:g}", f"a norm of at most {self.clip_norm:g}")
+            expected = f"a precision whose prior has a norm of at most {self.clip_norm:g}"
+            raise InputError("prior_precision", f"a norm of {found:g}", expected)
 
     def fit(
         self,
@@ -257,9 +259,9 @@ class Fitting:
         found = best_r2(most, prior.eta.size, float(std[0]), float(std[-1]), self.rho)
         if found < 0.0:
             message = (
-                f"an R2 below that of a constant, 0, is expected of these weights, down to about {found:.1e} where "
-                "features and target vary by about 1: the noise is too large for so few records. More records, a "
-                "larger epsilon or fewer features are needed; SSPRegressor and DPSGDClassifier need fewer records"
+                f"The weights are expected to have an R2 below that of a constant, 0, down to about {found:.1e} where "
+                "features and target vary by about 1. The noise is too large for so few records. More records, a "
+                "larger epsilon or fewer features are needed; SSPRegressor and DPSGDClassifier need fewer records."
             )
             warnings.warn(message, LowSignalWarning, stacklevel=6)
 
@@ -292,17 +294,21 @@ class Fitting:
             found["n_skipped_"] = run.n_skipped
         if fraction < 0.5:
             warned.append(
-                LowInformationWarning(f"{fraction:.1%} of what the records say was absorbed at gamma = {gamma:g}")
+                LowInformationWarning(
+                    f"The fit absorbed {fraction:.1%} of the records' information at gamma = {gamma:g}. "
+                    "Pass a larger gamma or more passes."
+                )
             )
         return found, warned
 
     def _sigma(self, N: int, before: Spent) -> tuple[float, ...]:
         if self.delta >= 1 / N:
-            message = f"delta = {self.delta:g} with {N} records; it should be well below {1 / N:g}"
+            message = f"delta is {self.delta:g} with {N} records. Pass a delta well below {1 / N:g}."
             warnings.warn(message, LooseDeltaWarning, stacklevel=6)
         # Drawing hides a record among the others (PROOFS.md, E2).
         if self.sampling == "uniform" and N < 2:
-            raise InputError("X", "one record", "at least two for sampling='uniform': one alone is hidden by no other")
+            expected = "a table of at least two records for sampling='uniform'"
+            raise InputError("X", "one record", expected, "A single record is not hidden among others.")
         if self.sigma is not None:
             return self.sigma
         assert self.epsilon is not None
@@ -349,7 +355,10 @@ class Fitting:
             details |= {"formula": self.accountant, "formula_epsilon": claim.epsilon, "order": claim.order}
             if self.epsilon is not None and best.epsilon > self.epsilon:
                 proved = shown_above(best.epsilon, 4)
-                message = f"the formula {self.accountant!r} promises epsilon {self.epsilon:g}; {proved} is proved"
+                message = (
+                    f"The formula {self.accountant!r} promises epsilon {self.epsilon:g}; {proved} is proved. "
+                    "Pass accountant='rdp' or 'best' for a proved target."
+                )
                 warnings.warn(message, UnprovedTargetWarning, stacklevel=6)
         assumed = standing_assumptions(seeded=charged.seeded, calls=charged.calls)
         if self.sampling == "uniform":
@@ -408,19 +417,19 @@ class Fitting:
         # Functions of released and public numbers.
         if signal < _LEAST_SIGNAL:
             return found, LowSignalWarning(
-                f"the posterior moved {signal:.2g} times as far as noise alone is expected to, and "
-                f"below {_LEAST_SIGNAL:g} predictions are worth nothing: at least "
+                f"The posterior moved {signal:.2g} times as far as noise alone is expected to; "
+                f"below {_LEAST_SIGNAL:g}, predictions are worth nothing. At least "
                 f"{(_LEAST_SIGNAL / signal) ** 2:.2g} times as many records are needed, or fewer "
-                "dimensions; a larger epsilon helps less"
+                "dimensions; a larger epsilon helps less."
             )
         if isinstance(model, LinearModel):
             share = noise_of_predictions(run.theta, model.prior, float(now[0]), float(now[-1]))
             if not share <= _MOST_NOISE:
                 return found, LowSignalWarning(
-                    f"noise adds {share:.2g} times the squares of the predictions to them, and above {_MOST_NOISE:g} "
-                    "fits are worth nothing: some direction of the features is too short for the noise. Features and "
+                    f"Noise adds {share:.2g} times the squares of the predictions to them; above {_MOST_NOISE:g}, "
+                    "fits are worth nothing. Some direction of the features is too short for the noise. Features and "
                     "target that vary by about 1 are needed (x_scale, y_offset and y_scale, from public numbers), or "
-                    "fewer features, or more records"
+                    "fewer features, or more records."
                 )
         return found, None
 
@@ -487,10 +496,13 @@ def _noise_settings(estimator: Any, private: bool, blocks: int) -> tuple[tuple[f
                 raise InputError(name, repr(getattr(estimator, name)), "None unless algorithm='dp-sep'")
         return None, shares
     if given == (estimator.epsilon is not None):
-        raise InputError("epsilon", f"{'both' if given else 'neither'} of epsilon and sigma", "one of the two")
+        expected = "None where sigma is given" if given else "a target, or the noise multiplier sigma"
+        raise InputError("epsilon", repr(estimator.epsilon) if given else "nothing", expected)
     if estimator.budget_split is not None:
-        expected = f"one share for each of {blocks} clipped blocks, and a target epsilon"
-        if given or floats(estimator.budget_split, "budget_split", expected).shape != (blocks,):
+        if given:
+            raise InputError("budget_split", repr(estimator.budget_split), "None where sigma is given")
+        expected = f"one share for each of {blocks} clipped blocks"
+        if floats(estimator.budget_split, "budget_split", expected).shape != (blocks,):
             raise InputError("budget_split", repr(estimator.budget_split), expected)
         shares = tuple(positive(share, "budget_split") for share in estimator.budget_split)
         split_sigma(1.0, shares)

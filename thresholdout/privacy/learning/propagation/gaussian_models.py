@@ -262,7 +262,9 @@ class MixtureOfGaussians:
     def __init__(self, prior: GaussianNatural, weights: ArrayLike, s2: float) -> None:
         self.prior = proper(prior)
         if prior.eta.ndim != 2 or prior.diagonal:
-            raise InputError("prior", f"eta of shape {prior.eta.shape}", "eta of shape (J, d) and full precisions")
+            raise InputError(
+                "prior", f"eta of shape {prior.eta.shape}", "a prior with eta of shape (J, d) and full precisions"
+            )
         self.weights = weights_of(weights, len(prior.eta))
         self.s2 = positive(s2, "s2")
 
@@ -281,14 +283,14 @@ def weights_of(weights: ArrayLike, components: int) -> Floats:
     """Return checked weights of a mixture's components."""
     found = np.asarray(weights, dtype=np.float64)
     if found.shape != (components,) or not (found > 0).all() or not math.isclose(found.sum(), 1.0, rel_tol=1e-9):
-        raise InputError("weights", f"{found}", f"{components} positive numbers of sum 1")
+        raise InputError("weights", f"{found}", f"{components} positive numbers whose sum is 1")
     return found
 
 
 def proper(prior: GaussianNatural) -> GaussianNatural:
     """Return a prior, if it is a proper density."""
     if not prior.is_pd():
-        raise InputError("prior", "a precision that is not positive definite", "the precision of a proper density")
+        raise InputError("prior", "a precision that is not positive definite", "a proper density")
     return prior
 
 

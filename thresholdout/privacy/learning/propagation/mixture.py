@@ -184,11 +184,12 @@ class EPGaussianMixture(ContinuedFits, ClusterMixin, BaseEstimator):  # type: ig
     def _prior_means(self, J: int, d: int) -> Floats:
         if isinstance(self.prior_mean, str):
             if self.prior_mean != "random":
-                raise InputError("prior_mean", repr(self.prior_mean), "'random', or an array")
+                raise InputError("prior_mean", repr(self.prior_mean), "'random' or an array")
             return streams(self.random_state).initial.standard_normal((J, d))
-        found = floats(self.prior_mean, "prior_mean", f"'random', or finite numbers of shape {(J, d)}")
+        found = floats(self.prior_mean, "prior_mean", f"'random' or finite numbers of shape {(J, d)}")
         if found.shape != (J, d) or not np.isfinite(found).all():
-            raise InputError("prior_mean", f"shape {found.shape}", f"finite numbers of shape {(J, d)}")
+            seen = "a value that is not finite" if found.shape == (J, d) else f"an array of shape {found.shape}"
+            raise InputError("prior_mean", seen, f"'random' or finite numbers of shape {(J, d)}")
         return found
 
     def fit_predict(self, X: Any, y: Any = None) -> Any:

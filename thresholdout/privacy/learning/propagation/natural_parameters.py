@@ -142,7 +142,7 @@ class GaussianNatural(Natural):
             raise InputError("eta", f"an array of shape {first.shape}", "an array of shape (..., d)")
         diagonal = second.ndim == first.ndim
         if second.shape != (first.shape if diagonal else (*first.shape, first.shape[-1])):
-            expected = f"shape {(*first.shape, first.shape[-1])}, or {first.shape} for a diagonal"
+            expected = f"an array of shape {(*first.shape, first.shape[-1])}, or {first.shape} for a diagonal"
             raise InputError("Lam", f"an array of shape {second.shape}", expected)
         for name, values in (("eta", first), ("Lam", second)):
             if not np.isfinite(values).all():

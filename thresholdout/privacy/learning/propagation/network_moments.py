@@ -120,7 +120,7 @@ def forward_moments(means: Layers, variances: Layers, x: Floats, x_variance: Flo
     """
     x = np.asarray(x, dtype=float)
     if x.shape[-1:] != (means[0].shape[1] - 1,):
-        raise InputError("x", f"an array of shape {x.shape}", f"{means[0].shape[1] - 1} features")
+        raise InputError("x", f"an array of shape {x.shape}", f"an array of rows of {means[0].shape[1] - 1} features")
     mean, variance = x, np.zeros_like(x) if x_variance is None else np.asarray(x_variance, dtype=float)
     inputs, hidden = [], []
     last = len(means) - 1

@@ -38,7 +38,8 @@ class NetworkNatural(Natural):
         self.size, self.learned = parts[0].size, noise is not None
         expected = [(self.size,), (self.size,), (2,)]
         if not self.size or any(part.shape != shape for part, shape in zip(parts, expected, strict=False)):
-            raise InputError("eta, Lam, noise", f"shapes {[part.shape for part in parts]}", "two equal ones, and (2,)")
+            seen = f"shapes {[part.shape for part in parts]}"
+            raise InputError("eta, Lam, noise", seen, "two arrays of one length, and one of length 2")
         self.values = np.concatenate(parts)
 
     def with_values(self, values: Floats) -> Self:
@@ -149,9 +150,10 @@ class NetworkModel:
         self.prior, self.shapes, self.noise_variance = prior, list(shapes), noise_variance
         ends = np.cumsum([out * width for out, width in self.shapes]).tolist()
         if ends[-1] != prior.size:
-            raise InputError("shapes", f"{ends[-1]} weights", f"the prior's {prior.size}")
+            raise InputError("shapes", f"{ends[-1]} weights", f"those of {prior.size} weights, as the prior has")
         if prior.learned == (noise_variance is not None):
-            raise InputError("noise_variance", repr(noise_variance), "a number, unless the prior has the noise")
+            expected = "None where the prior has the noise" if prior.learned else "a number"
+            raise InputError("noise_variance", repr(noise_variance), expected)
         self._parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
     def layers(self, flat: Floats) -> list[Floats]:

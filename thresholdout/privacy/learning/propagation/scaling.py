@@ -48,10 +48,10 @@ class Scaling:
         if settings.standardize is None:
             return not private and not given
         if settings.standardize and given:
-            raise InputError("standardize", "True beside public offsets or scales", "one of the two")
+            raise InputError("standardize", "True", "False where offsets or scales are given")
         if settings.standardize and private and not allow_leaks:
-            expected = "x_offset, x_scale, y_offset and y_scale that are public, or allow_leaks=True"
-            raise InputError("standardize", "True in a private fit", expected)
+            advice = "Pass public x_offset, x_scale, y_offset and y_scale, or allow_leaks=True."
+            raise InputError("standardize", "True", "False in a private fit", advice)
         return bool(settings.standardize)
 
     @classmethod

@@ -157,9 +157,9 @@ def warn_of_swing(before: Floats, after: Floats, slopes: int, *, stacklevel: int
     found = swing(before, after, slopes)
     if not found <= MOST_SWING:
         message = (
-            f"the chain swings: half of its last step has {found:.2g} times the square of its slopes, and above "
-            f"{MOST_SWING:g} fits are worth nothing: a larger clip (twice the clip makes the step for a target epsilon "
-            "four times smaller), a smaller step_size, or more records are needed"
+            f"The chain swings: half of its last step has {found:.2g} times the square of its slopes; above "
+            f"{MOST_SWING:g}, fits are worth nothing. A larger clip (twice the clip makes the step for a target "
+            "epsilon four times smaller), a smaller step_size, or more records are needed."
         )
         warnings.warn(message, LowSignalWarning, stacklevel=stacklevel + 1)
 
@@ -189,8 +189,8 @@ def warn_of_start(start: Floats, halfway: Floats, after: Floats, eta: Floats, *,
     moved, noise = float(((after - halfway) ** 2).sum()), after.size * float(eta[eta.size // 2 :].sum())
     if gone < LEAST_WAY * min(pace, 1.0) and moved > noise:
         message = (
-            f"the chain has not arrived: it came {math.sqrt(gone):.2g} times as far as its random start is long, and "
-            f"still moves at {pace:.2g} times the pace of its first half: more steps, a smaller clip (half the clip "
-            "makes the step for a target epsilon four times larger), or a larger step_size are needed"
+            f"The chain has not arrived: it came {math.sqrt(gone):.2g} times as far as its random start is long, and "
+            f"still moves at {pace:.2g} times the pace of its first half. More steps, a smaller clip (half the clip "
+            "makes the step for a target epsilon four times larger), or a larger step_size are needed."
         )
         warnings.warn(message, LowSignalWarning, stacklevel=stacklevel + 1)

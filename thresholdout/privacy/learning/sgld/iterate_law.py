@@ -134,10 +134,10 @@ def worst_case_chain(
     c, alpha = positive(c, "c"), positive(alpha, "alpha")
     s = positive(x_h, "x_h") ** 2 * positive(beta, "beta")
     if batch_size > n or n % batch_size:
-        raise InputError("batch_size", f"{batch_size} of {n} records", "a divisor of the number of records")
+        raise InputError("batch_size", f"{batch_size}", f"a divisor of {n}, the number of records")
     u = alpha + n * s
     if not (math.isfinite(u) and u > 1.0):
-        raise InputError("alpha", f"alpha + n x_h^2 beta = {u:g}", "more than 1, and finite")
+        raise InputError("alpha", f"alpha + n x_h^2 beta = {u:g}", "such that this number is finite and more than 1")
     eta = 2.0 / u**2 if eta is None else positive(eta, "eta")
     shrink = eta / 2.0 * u
     if shrink >= 1.0:
@@ -190,7 +190,7 @@ class ProofEpoch(NamedTuple):
 def _position(r: object, chain: Chain) -> int:
     found = count(r, "r")
     if found > chain.steps_per_epoch:
-        raise InputError("r", str(found), f"at most the {chain.steps_per_epoch} steps of a sweep")
+        raise InputError("r", str(found), f"at most {chain.steps_per_epoch}, the steps of a sweep")
     return found
 
 

@@ -288,7 +288,7 @@ def eps_A9(  # noqa: N802 the name of the lemma
     chain = worst_case_chain(n, c, x_h, alpha, beta)
     delta, s = half(delta), chain.s
     if s <= 3.0:
-        raise InputError("x_h", f"x_h^2 beta = {s:g}", "more than 3")
+        raise InputError("x_h", f"x_h^2 beta = {s:g}", "such that x_h^2 beta is more than 3")
     if chain.n <= alpha / s:
         raise InputError("n", str(n), f"more than alpha/(x_h^2 beta) = {alpha / s:g}")
     # The bound on z^2/2 of L4, (iv).

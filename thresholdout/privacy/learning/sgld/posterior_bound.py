@@ -126,7 +126,7 @@ def posterior_rdp_bound(
     sizes, c = Sizes(x_l, x_h, alpha, beta, gamma1), positive(c, "c", zero=True)
     least = sizes.least(nu, printed_condition)
     if not n > least:
-        raise InputError("n", str(n), f"more than {least:g}, or a smaller order")
+        raise InputError("n", str(n), f"more than {least:g} at this order", "A smaller order nu needs fewer records.")
     w = up_relative(float(n) ** sizes.gamma1, 1e-13)
     first = sizes.ratio / (2.0 * (n - 1))
     if sharp:

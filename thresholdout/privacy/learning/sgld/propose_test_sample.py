@@ -212,7 +212,7 @@ def propose_test_sample_trace(
     inputs, targets = records(x, y)
     if noise is not None:
         if len(noise) != 4:
-            raise InputError("noise", f"{len(noise)} numbers", "four")
+            raise InputError("noise", f"{len(noise)} numbers", "four numbers")
         noise = [number(each, "noise") for each in noise]
     generator = streams(rng).noise
     inputs = np.clip(inputs, found.sizes.x_l, found.sizes.x_h)

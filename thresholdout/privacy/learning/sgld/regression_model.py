@@ -85,12 +85,14 @@ def records(x: Any, y: Any) -> Data:
         except (TypeError, ValueError):
             raise InputTypeError(name, f"a {type(value).__name__}", "an array of numbers, one per record") from None
         if array.ndim != 1 or not array.size:
-            raise InputError(name, f"an array of shape {array.shape}", "one number per record, and at least one record")
+            raise InputError(
+                name, f"an array of shape {array.shape}", "an array of one number for each of at least one record"
+            )
         if not np.isfinite(array).all():
             raise InputError(name, "a value that is not finite", "finite numbers")
         found.append(array)
     if found[0].size != found[1].size:
-        raise InputError("y", f"{found[1].size} numbers for {found[0].size} inputs", "one for each record")
+        raise InputError("y", f"{found[1].size} numbers", f"{found[0].size} numbers, one for each of x")
     return found[0], found[1]
 
 

@@ -359,10 +359,11 @@ def _checked(
         inputs, targets = records(x, y)
     n, size = targets.size, count(batch_size, "batch_size")
     if size > n:
-        raise InputError("batch_size", str(size), f"at most the {n} records")
+        raise InputError("batch_size", str(size), f"at most {n}, the number of records")
     order = chosen(order, "order", ORDERS)
     if order != "uniform" and n % size:
-        raise InputError("batch_size", f"{size} of {n} records", "a divisor of their number, or order='uniform'")
+        expected = f"a divisor of {n}, the number of records"
+        raise InputError("batch_size", f"{size}", expected, "order='uniform' takes any size.")
     steps = count(n_steps, "n_steps", least=0)
     return Problem(
         x=np.ascontiguousarray(inputs),
@@ -383,9 +384,8 @@ def _matrix(x: Any) -> Floats:
     except (TypeError, ValueError):
         raise InputTypeError("x", f"a {type(x).__name__}", "an array of numbers") from None
     if not array.size or not np.isfinite(array).all():
-        raise InputError(
-            "x", f"an array of shape {array.shape}", "finite numbers, one row per record, and one at least"
-        )
+        seen = "a value that is not finite" if array.size else "an empty array"
+        raise InputError("x", seen, "finite numbers, one row for each record")
     return array
 
 
@@ -400,7 +400,7 @@ def step_sizes(eta: Any, steps: int, name: str = "eta") -> Floats:
     if array.shape != (steps,):
         raise InputError(name, f"an array of shape {array.shape}", f"a number, or one for each of {steps} steps")
     if not (np.isfinite(array) & (array > 0)).all():
-        raise InputError(name, "a step size that is not finite and above 0", "step sizes above 0")
+        raise InputError(name, "a value that is not finite and above 0", "step sizes above 0")
     return array
 
 
@@ -428,7 +428,7 @@ def warn_if_diverging(problem: Problem) -> None:
     curvature = problem.alpha + problem.y.size * largest * problem.beta
     if float(problem.eta.max()) / 2.0 * curvature >= 2.0:
         message = (
-            f"the chain diverges: the step size {problem.eta.max():g} times half the curvature {curvature:g} of a "
-            "record is 2 or more; take a smaller one"
+            f"The chain diverges: the step size {problem.eta.max():g} times half the curvature {curvature:g} of a "
+            "record is 2 or more. Pass a smaller step size."
         )
         warnings.warn(message, DivergingChainWarning, stacklevel=3)

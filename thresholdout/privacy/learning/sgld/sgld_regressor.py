@@ -59,7 +59,7 @@ BEFORE = (
 )
 AFTER = "the distance between the law of the last state and the posterior, which no number of steps bounds here"
 _CHARGED = ("_spent", "_target", "privacy_report_", "_leaks")
-INSTEAD = "step_size= in its place, or warm_start=False"
+INSTEAD = "step_size in its place, or warm_start=False"
 CONDITION = "one exact draw were released instead, and all records are in the domain"
 STEP = "the step size was chosen from the largest rows of the data; give step_size, epsilon or domain instead"
 
@@ -288,21 +288,23 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=not (partial and continued))
         y = np.asarray(y, dtype=np.float64)
         if self.domain is not None and (X.shape[1] != 1 or self.fit_intercept):
-            raise InputError("domain", f"{X.shape[1]} features", "one feature, and fit_intercept=False")
+            seen = f"a domain with {X.shape[1]} features and fit_intercept={self.fit_intercept!r}"
+            raise InputError("domain", seen, "None, except for one feature without an intercept")
         rows = _design(X, bool(self.fit_intercept))
         size = min(self.batch_size, len(y))
         if self.order != "uniform" and len(y) % size:
-            raise InputError("batch_size", f"{size} of {len(y)} records", "a divisor of it, or order='uniform'")
+            expected = f"a divisor of {len(y)}, the number of records"
+            raise InputError("batch_size", f"{size}", expected, "order='uniform' takes any size.")
         start = self._continued(rows.shape[1]) if continued else None
         spent, target = (self._spent, self._target) if continued else (Spent(), None)
         steps = self.n_steps
         if partial:
-            sweep, instead = math.ceil(len(y) / size), "step_size= in its place"
+            sweep, instead = math.ceil(len(y) / size), "step_size in its place"
             steps = further_steps(asked, sweep, self.n_steps, spent.steps, self.epsilon, instead=instead)
             cut = self.epsilon is not None and self.order != "uniform" and steps % sweep
             if cut and steps < self.n_steps - spent.steps:
-                expected = f"whole sweeps of {sweep} steps, as a sweep costs the same in parts"
-                raise InputError("n_steps", str(steps), expected)
+                expected, advice = f"whole sweeps of {sweep} steps", "A part of a sweep costs as much as all of it."
+                raise InputError("n_steps", str(steps), expected, advice)
             if not steps:
                 return self
         eta, target = self._step_sizes(rows, size, delta, spent, target, steps, partial=partial)
@@ -419,11 +421,10 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         """
         check_is_fitted(self, "samples_")
         if self._problem.clip is not None:
-            raise InputError(
-                "clip", repr(self._problem.clip), "None; with a bound there is a guarantee, in privacy_report_"
-            )
+            advice = "With clip there is a guarantee, in privacy_report_."
+            raise InputError("clip", repr(self._problem.clip), "None", advice)
         if not isinstance(self.step_size_, float):
-            raise InputError("step_size", "step sizes that vary", "one step size")
+            raise InputError("step_size", "step sizes that vary", "a single number")
         return pair_curve(
             self.n_samples_,
             *self._pair(c, x_h),
@@ -455,7 +456,7 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         found = []
         for name, value in (("c", c), ("x_h", x_h)):
             if value is None and self.domain is None:
-                raise InputError(name, "None", "a number, or a domain of the estimator that has one")
+                raise InputError(name, "None", "a number where the estimator has no domain")
             found.append(positive(getattr(self.domain, name) if value is None else value, name))
         return found[0], found[1]
 
@@ -471,9 +472,9 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         if self.epsilon is not None:
             positive(self.epsilon, "epsilon")
             if self.clip is None:
-                raise InputError("clip", "None", "a bound on gradients, without which no target can be met")
+                raise InputError("clip", "None", "a bound on gradients where epsilon is given")
             if self.step_size is not None:
-                raise InputError("epsilon", "a target and a step size", "one of the two")
+                raise InputError("epsilon", repr(self.epsilon), "None where step_size is given")
         if self.step_size is not None:
             step_sizes(self.step_size, steps, "step_size")
         if self.domain is not None and not isinstance(self.domain, RegressionDomain):
@@ -483,8 +484,8 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
     def _continued(self, width: int) -> Floats:
         shape = (self.n_chains, width)
         if self.samples_.shape != shape:
-            seen = f"chains of shape {self.samples_.shape} to continue"
-            raise InputError("warm_start", seen, f"shape {shape}, or warm_start=False")
+            seen = f"True after chains of shape {self.samples_.shape}"
+            raise InputError("warm_start", seen, f"False for chains of shape {shape}")
         return np.asarray(self.samples_)
 
     def _step_sizes(
@@ -519,7 +520,9 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
             with np.errstate(over="ignore"):
                 largest = n * float((rows**2).sum(axis=1).max())
             if not math.isfinite(largest * largest):
-                raise InputError("X", "rows that are too large", "records whose squares are finite, or a step_size")
+                raise InputError(
+                    "X", "larger ones", "rows whose squares are finite", "With step_size, larger rows are allowed."
+                )
             top = float(np.linalg.eigvalsh(rows.T @ rows)[-1])
         # 2 b/(u curved) keeps the noise of the minibatches small, 1/u every record's step stable.
         u, curved = self.alpha + self.beta * largest, self.alpha + self.beta * top

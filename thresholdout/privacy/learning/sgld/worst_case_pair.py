@@ -62,7 +62,7 @@ def pair_epsilon(
     chain = worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size)
     if chain.steps_per_epoch > MOST_RECORDS:
         seen = str(chain.steps_per_epoch)
-        raise InputError("n", seen, f"at most {MOST_RECORDS} steps in a sweep; eps_threshold takes any number")
+        raise InputError("n", seen, f"at most {MOST_RECORDS} steps in a sweep", "eps_threshold takes any number.")
     mixture = chain.after(count(K, "K"))
     delta, direction = _unit(delta), chosen(direction, "direction", DIRECTIONS)
     q = mixture.power(np.arange(float(mixture.parts)))
@@ -213,7 +213,8 @@ def _whole(n: int, batch_size: int) -> int:
     """Return the largest number of records that batches divide, with two batches at least."""
     whole = n - n % batch_size
     if whole < 2 * batch_size:
-        raise InputError("batch_size", f"{batch_size} of {n} records", "at most half of them, for a curve over epochs")
+        advice = "A curve over epochs needs at least two batches."
+        raise InputError("batch_size", f"{batch_size}", f"at most half of the {n} records", advice)
     return whole
 
 
@@ -299,7 +300,7 @@ def theorem_parameters(
     sizes = Sizes(x_l, x_h, alpha, beta, gamma1)
     s, alpha, beta = sizes.s, sizes.alpha, sizes.beta
     if s <= 3.0:
-        raise InputError("x_h", f"x_h^2 beta = {s:g}", "more than 3")
+        raise InputError("x_h", f"x_h^2 beta = {s:g}", "such that x_h^2 beta is more than 3")
     if not 1.0 + gamma1 < gamma2 < 1.5:
         raise InputError("gamma2", repr(gamma2), f"a number in (1 + gamma1, 3/2) = ({1.0 + gamma1:g}, 1.5)")
     nu = paper_order(eps, delta)

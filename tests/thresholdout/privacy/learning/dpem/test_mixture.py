@@ -175,7 +175,7 @@ def test_parts_compose_and_a_target_is_used_up() -> None:
     cost = clone(target).fit(X).privacy_report_
     costs = [target.partial_fit(X, n_steps=k).privacy_report_.epsilon for k in (3, 3)]
     assert all(one < two for one, two in pairwise([*costs, 3.0]))
-    with pytest.raises(InputError, match="at most the 1 that are left"):
+    with pytest.raises(InputError, match="at most 1, the rest of the "):
         target.partial_fit(X, n_steps=2)
     target.partial_fit(X)
     assert target.privacy_report_.noise_multiplier == cost.noise_multiplier

@@ -199,5 +199,5 @@ def test_more_records_than_sums_are_exact_for_are_refused() -> None:
 
 
 def test_more_coordinates_than_norms_are_bounded_for_are_refused() -> None:
-    with pytest.raises(InputError, match="X must be at most 2097152; got 2097153 features"):
+    with pytest.raises(InputError, match="X must be a table of at most 2097152 features; got 2097153 features"):
         on_grid(np.broadcast_to(0.0, (1, 2**21 + 1)), 1.0)

@@ -48,7 +48,7 @@ def test_nothing_learned_is_noise_alone() -> None:
 @pytest.mark.slow
 def test_a_feature_that_is_too_short_for_the_noise_is_warned_of_and_a_scaled_one_is_none() -> None:
     short = X * [1.0, 1.0, 0.01]
-    with pytest.warns(LowSignalWarning, match=r"noise adds .*x_scale"):
+    with pytest.warns(LowSignalWarning, match=r"Noise adds .*x_scale"):
         found = fitted(short)
     assert found.score(short, Y) < -1.0
     assert found.signal_to_noise_ > 3.0  # the other features moved the posterior
@@ -59,5 +59,5 @@ def test_a_feature_that_is_too_short_for_the_noise_is_warned_of_and_a_scaled_one
 
 
 def test_separate_clipping_is_warned_of_as_well() -> None:
-    with pytest.warns(LowSignalWarning, match="noise adds"):
+    with pytest.warns(LowSignalWarning, match="Noise adds"):
         assert fitted(X * [1.0, 1.0, 0.01], clip_mode="separate", sigma=(0.2, 0.2)).score(X, Y) < -1.0

@@ -38,7 +38,7 @@ def problem(n: int = 60, steps: int = 7, chains: int = 3) -> Problem:
 @for_each("epsilon", [1.0, 8.0])
 def test_a_clip_that_is_too_small_is_warned_of_and_one_that_is_not_is_none(epsilon: float) -> None:
     """A larger epsilon makes steps larger, so that the same clip does worse and the clip has to grow."""
-    with pytest.warns(LowSignalWarning, match="the chain swings"):
+    with pytest.warns(LowSignalWarning, match="The chain swings"):
         swinging = langevin(epsilon=epsilon, clip=0.3).fit(X, Y)
     assert swinging.score(X, Y) < 0.0
     with warnings.catch_warnings():
@@ -103,7 +103,7 @@ def test_the_states_that_are_looked_at_are_those_of_the_path(steps: int) -> None
 @pytest.mark.slow
 def test_steps_that_are_too_short_to_arrive_are_warned_of() -> None:
     """By `swing`, k is 0.5e-6 * 4000 * 4 / 3 a step, so that 100 steps take a quarter of the way."""
-    with pytest.warns(LowSignalWarning, match="the chain has not arrived"):
+    with pytest.warns(LowSignalWarning, match="The chain has not arrived"):
         far = langevin(clip=1e3, step_size=1e-6, order="cyclic", random_state=4).fit(X, Y)
     assert far.score(X, Y) < 0.0
     with warnings.catch_warnings():
