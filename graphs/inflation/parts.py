@@ -41,6 +41,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 def ordered_squares(arcs: Arcs, weights: FloatArray, part: IntArray) -> FloatArray:
     """Return, for each part, the smallest sum of squares found."""
+    # any order and any blocks are valid, so each part keeps the best of all that are tried (PROOFS.md, section 5)
     m = len(part)
     costs = arcs.shares * arcs.behind
     best, rank = np.full(int(part.max()) + 1, np.inf), np.zeros(m, dtype=np.int64)
@@ -74,10 +75,11 @@ def _squares(rank: IntArray, weights: FloatArray, part: IntArray, arcs: Arcs, co
     """
     m = len(part)
     paying = rank[arcs.payers]
+    # a node of an earlier block, or of the same block, is fixed or counted already: it costs nothing
     behind = rank[arcs.others] > paying
     widths = np.bincount(rank, weights=weights, minlength=m + 1)
     widths = widths + np.bincount(paying[behind], weights=costs[behind], minlength=m + 1)
-    widths[m] = 0.0
+    widths[m] = 0.0  # nodes that are never revealed have no martingale difference
     home = np.zeros(m + 1, dtype=np.int64)
     home[rank] = part
     squares: FloatArray = np.bincount(home, weights=widths**2, minlength=int(part.max()) + 1).astype(np.float64)
@@ -100,8 +102,10 @@ def _orders(arcs: Arcs, weights: FloatArray, part: IntArray, costs: FloatArray) 
 
     m = len(weights)
     yield np.arange(m)
+    # heavy nodes first: once revealed, they no longer count in the widths of the others
     heavy = np.argsort(-(weights + np.bincount(arcs.payers, weights=costs, minlength=m)), kind="stable")
     yield heavy
+    # breadth first from the heaviest node of each part, through one extra node that joins the parts
     root = np.empty(int(part.max()) + 1, dtype=np.int64)
     root[part[heavy[::-1]]] = heavy[::-1]
     start, end = np.concatenate([arcs.payers, np.full(len(root), m)]), np.concatenate([arcs.others, root])
@@ -137,12 +141,13 @@ def _reached(rank: IntArray, weights: FloatArray, arcs: Arcs) -> FloatArray:
     while len(steps) < DEPTH:
         at = steps[-1]
         counts = np.diff(starts)[arcs.others[at]]
-        if counts.sum() > MOST_WALKS:
+        if counts.sum() > MOST_WALKS:  # the messages so far end the walks
             break
         parent = np.repeat(np.arange(len(at)), counts)
         offsets = np.cumsum(counts) - counts
         onward = np.arange(len(parent)) - offsets[parent] + starts[arcs.others[at]][parent]
         entered = arcs.others[onward]
+        # behind the first payer only, out of another factor, and to no node of the walk: the recursion of A
         kept = (rank[entered] > from_rank[parent]) & (arcs.factors[onward] != arcs.factors[at][parent])
         kept &= (trail[parent] != entered[:, None]).all(axis=1)
         parent, onward = parent[kept], onward[kept]
@@ -158,6 +163,7 @@ def _reached(rank: IntArray, weights: FloatArray, arcs: Arcs) -> FloatArray:
         at = steps[depth - 1]
         sums = np.bincount(since[depth], weights=arcs.shares[steps[depth]] * values, minlength=len(at))
         counts = np.bincount(since[depth], minlength=len(at)).max(initial=0)
+        # the message is a bound as well, so the smaller of both counts
         values = np.minimum(arcs.behind[at], up(weights[arcs.others[at]] + sums, float(counts) + 3))
     costs = up(arcs.shares * arcs.behind, 1)
     costs[first] = up(arcs.shares[first] * values, 1)
@@ -178,9 +184,11 @@ def _joined(rank: IntArray, arcs: Arcs, costs: FloatArray, weights: FloatArray, 
     between = np.bincount(place, weights=costs[used])
     first, second = np.divmod(keys, m)
     both = widths[first] + widths[second]
+    # inside a block the arcs between its two halves cost nothing
     gain = widths[first] ** 2 + widths[second] ** 2 - (both - between) ** 2
-    gain *= np.random.default_rng(turn).uniform(0.9, 1.0, len(gain))
+    gain *= np.random.default_rng(turn).uniform(0.9, 1.0, len(gain))  # breaks ties differently in each round
     order = np.argsort(-gain, kind="stable")
+    # a matching: pairs of blocks that are the best choice of each other
     best = np.full(m, -1, dtype=np.int64)
     ends = np.stack([first[order], second[order]], axis=1).ravel()
     blocks, where = np.unique(ends, return_index=True)

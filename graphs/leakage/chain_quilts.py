@@ -38,6 +38,7 @@ class QuiltTable:
     @classmethod
     def of_pairs(cls, lengths: IntArray, backward: FloatArray, forward: FloatArray) -> QuiltTable:
         """Build the table from the log-ratios of both ends for each pair of states of the record."""
+        # the maximum over pairs of states of the sum of both ends, since the ends are independent given the record
         flat_left, flat_right = backward.reshape(len(lengths), -1), forward.reshape(len(lengths), -1)
         both = np.array([(row + flat_right).max(axis=1) for row in flat_left])
         return cls(lengths, flat_left.max(axis=1), flat_right.max(axis=1), np.maximum(up(both, 1), 0.0))
@@ -54,6 +55,7 @@ class QuiltTable:
     def _of_length(self, n: int, epsilon: float, both: FloatArray, left: FloatArray, right: FloatArray) -> Profile:
         best = min(float(both[-1, -1]), up(n * epsilon, 1))
         enough = int(self.lengths[np.flatnonzero(np.diagonal(both) == both[-1, -1])[0]])
+        # farther from an end than this, a quilt with one end costs more than the best quilt with two
         crossing = max(best - min(float(left[-1]), float(right[-1])), 0.0) / epsilon
         ends = int(min(max(enough, crossing + 2), n))
         at = np.arange(n) if 2 * ends >= n else np.r_[np.arange(ends), ends, np.arange(n - ends, n)]
@@ -69,6 +71,7 @@ class QuiltTable:
     def _costs(self, epsilon: float, penalty: Penalty) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the smallest leakage over quilts within each pair of distances."""
         sizes = self.lengths.astype(np.float64)
+        # a + b - 1 records between the ends, the record included
         both = up((sizes[:, None] + (sizes - 1)) * epsilon + penalty(self.both, True), 2)
         both = np.minimum.accumulate(np.minimum.accumulate(both, axis=0), axis=1)
         left = np.minimum.accumulate(up(sizes * epsilon + penalty(self.left, False), 2))
@@ -93,6 +96,7 @@ class QuiltTable:
         for the mean budget.
         """
         n = len(epsilon)
+        # integer prefix sums, so that their differences have no rounding errors
         amounts, unit = charges(epsilon)
         sums = np.r_[0, np.cumsum(amounts)]
         found = np.full(n, float(sums[n]))
@@ -221,7 +225,7 @@ class ChainQuilts:
                 near = tuple(k for k in range(first, last) if k != record)
                 found.append((ends, near, float(pair[0]), float(pair[1])))
         found.sort(key=lambda row: (len(row[1]), row[0]))
-        if self._n <= MOST_NEAR:
+        if self._n <= MOST_NEAR:  # the empty quilt
             found.append(((), tuple(k for k in range(self._n) if k != record), 0.0, 0.0))
         return found
 
@@ -256,7 +260,7 @@ class ChainQuilts:
         values = near.expand()
         head = self._distances[: self._n]
         values[: len(head)] += factor * head
-        values[len(head) :] += factor * head[-1]
+        values[len(head) :] += factor * head[-1]  # the distance never increases along the chain
         return Profile.of(up(values, 2))
 
     def _enough(self, epsilon: float) -> int:
@@ -275,6 +279,7 @@ class ChainQuilts:
                 for ranges in (self._kernels.forward(count)[1], self._kernels.backward(count)[1])
             )
             sizes = self._kernels.lengths[:count]
+            # ranges bound influences, and every route charges an influence at most four times
             found = ((2 * sizes - 1) * epsilon + 4 * (forward + backward)).min()
             if 4 * max(forward[-1], backward[-1]) <= epsilon or sizes[-1] * epsilon >= found:
                 return count
@@ -288,6 +293,7 @@ class ChainQuilts:
                 assert self._stationary is not None
                 law, error = self._stationary
                 logs = np.log(law)
+                # log-ratios of columns plus ln pi(x') / pi(x); the law's error enters twice
                 backward = raw + (logs - logs[:, None]) + 2.1 * error + _rounding(logs)
             right = forward if kind == "diameter" else largest
             states = np.flatnonzero(self._possible)
@@ -310,6 +316,7 @@ class ChainQuilts:
         law, tables = self._initial, []
         for i in range(n):
             states = np.flatnonzero(self._supports.at(i))
+            # no bound uses the logarithm of a probability that may have underflowed
             weights = np.log(law[states]) if law[states].min() >= LEAST else np.full(len(states), np.nan)
             slack = 2.1 * (i + 1) * (len(law) + 4) * UNIT + _rounding(weights)
             backward = np.full((count, len(states), len(states)), np.inf)

@@ -46,6 +46,7 @@ class Bands:
         passed: type[Map],
         levels: int = DEPTH,
     ) -> None:
+        # level k of every band is one step, so a deep forest takes `levels` steps instead of its depth
         count = len(tree.order) - 1
         depth = np.repeat(np.arange(len(tree.levels) - 1), np.diff(tree.levels))[1:]
         step = (depth - 1) % levels
@@ -63,6 +64,7 @@ class Bands:
         steps, mine = list(self._steps()), own[self._places]
         messages, sums = np.zeros(len(mine)), np.zeros(len(mine) + 1)
         edge = steps[0]
+        # the sum of all budgets bounds every message, and updates of bounds are bounds
         messages[edge] = self._up.apply(np.full(len(mine[edge]), upward_sum(own)), edge)
         for _ in range(MOST_SWEEPS):
             before = messages[edge].copy()
@@ -81,7 +83,7 @@ class Bands:
         steps, mine = list(self._steps()), around[self._places]
         messages = np.zeros(len(mine) + 1)
         edge = steps[-1]
-        messages[edge] = self._down.apply(np.full(len(mine[edge]), most), edge)
+        messages[edge] = self._down.apply(np.full(len(mine[edge]), most), edge)  # a bound again
         for _ in range(MOST_SWEEPS):
             before = messages[edge].copy()
             for rows in steps:
@@ -173,7 +175,7 @@ class Sweeps:
         own = np.append(budgets, 0.0)[self._tree.order]
         if not self._tree.narrow:
             return self._by_levels(own)
-        found = self._by_bands(own) if len(own) > BANDED else None
+        found = self._by_bands(own) if len(own) > BANDED else None  # None where bands do not converge
         return self._one_by_one(own) if found is None else found
 
     def _around(self, own: FloatArray, messages: FloatArray) -> FloatArray:

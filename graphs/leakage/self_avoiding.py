@@ -41,6 +41,7 @@ class Walks:
 
         Where they would be too many, walks of more than one link do not pass the vertices of highest degree.
         """
+        # pairs of links through a vertex; the work is spent on vertices of low degree first
         degrees = np.bincount(sources, minlength=len(barred))
         ways = np.sort(degrees * (degrees - 1))
         affordable = np.searchsorted(np.cumsum(ways), most // 4, side="right")
@@ -53,6 +54,7 @@ class Walks:
             best, left = found, left - found.work
             if found.complete:
                 break
+            # without a short cycle the length grows faster
             step = 1 if len(found.last) > len(sources) else length // 4
             length = min(length + max(step, 1), max(longest, length + 1))
         return best
@@ -106,6 +108,7 @@ class _Growth:
         if levels is None:
             return None
         total = sum(len(level.last) for level in levels)
+        # a walk matters if its first vertex forbids a step, or if a longer walk that starts with it matters
         useful = np.zeros(total, dtype=np.bool_)
         for level in reversed(levels):
             useful[level.start : level.start + len(level.last)] |= level.closes
@@ -113,6 +116,7 @@ class _Growth:
                 useful[level.prefix[useful[level.start : level.start + len(level.last)]]] = True
         links = len(self._sources)
         useful[:links] = True
+        # other walks are replaced by their longest useful suffix, which forbids fewer vertices: a larger bound
         standing = np.arange(total)
         for level in levels[1:]:
             own = slice(level.start, level.start + len(level.last))
@@ -146,6 +150,7 @@ class _Growth:
             if not len(arcs):
                 break
             level = self._longer(level, arcs, starts)
+            # pairs of vertices joined by walks of up to `links` links: the other half of a short cycle
             if 2 * links < self._length:
                 pairs = level.first * self._size + self._targets[level.last]
                 self._near.append(np.union1d(self._near[-1], pairs))
@@ -169,7 +174,7 @@ class _Growth:
         """Return which arcs of a level lead to a walk of one more link that may lie on a short cycle."""
         whole = level.followers >= level.start
         chosen: BoolArray = whole & self._passable[self._targets[level.last]][level.rows]
-        if 2 * links > self._length:
+        if 2 * links > self._length:  # the cycle has to close with the remaining links
             places = np.flatnonzero(chosen)
             pairs = level.first[level.rows[places]] * self._size + level.enters[places]
             chosen[places] = _within(pairs, self._near[self._length - links])

@@ -74,6 +74,7 @@ class SharedEffects:
 
         Effects tied by known records become one, whose size for a record is the sum of theirs.
         """
+        # classes of effects tied by chains of known records (PROOFS.md, crossed effects with evidence)
         block = self._components(known[self.records])[1]
         rows = ~known[self.records]
         place = np.cumsum(~known) - 1
@@ -82,6 +83,7 @@ class SharedEffects:
         merged, index = np.unique(keys, return_inverse=True)
         sums = np.bincount(index, weights=self.widths[rows], minlength=len(merged)).astype(np.float64)
         many = np.bincount(index, minlength=len(merged)) > 1
+        # change the effects of a class one after the other: their sizes add up, to at most 1
         widths = np.minimum(np.where(many, up(sums, float(np.bincount(self.records).max(initial=1))), sums), 1.0)
         owners, effects = merged // count, merged % count
         names, numbers = np.unique(effects, return_inverse=True)
@@ -100,6 +102,7 @@ class SharedEffects:
 
     def for_bounded_differences(self) -> float:
         """Return Lambda for statistics with bounded differences: own noise, and one step for each effect."""
+        # a component of copies has the square of its size
         sizes = np.bincount(self.component)
         return self._total(np.minimum(sizes.astype(np.float64) ** 2, sizes + self._steps(self._all)))
 
@@ -108,6 +111,7 @@ class SharedEffects:
         sizes = np.bincount(self.component).astype(np.float64)
         best = np.minimum(sizes + self._steps(self._all), self._shared(self._all))
         if (self.widths < 1).any():
+            # with Hoelder an effect costs about d per record, as a step s^2 d^2 in all, so small effects take steps
             room = self.degrees[self.effects] * (1 - self.widths**2)
             for cut in CUTS:
                 # all rows of an effect make the same choice
@@ -137,7 +141,7 @@ class SharedEffects:
         """Return, for each component, the sum of exponents; 1 for a record without an effect among these rows."""
         found = self._shares(rows, np.ones(self.n_records))
         exponents = np.ones(self.n_records)
-        exponents[found.records] = np.maximum(found.exponents, 1.0)
+        exponents[found.records] = np.maximum(found.exponents, 1.0)  # w_r is at most 1
         return np.bincount(self.component, weights=exponents).astype(np.float64)
 
     def _moved(self, rows: BoolArray) -> FloatArray:
@@ -176,9 +180,10 @@ class SharedEffects:
             return up(sums, most + table.shape[1] + 4)
 
         def feasible(exponents: FloatArray) -> FloatArray:
+            # raised by the largest load of its effects, so that the inverses sum to at most 1 for every effect
             return up(exponents * largest(load(exponents)), 4)
 
-        best = largest(degrees)
+        best = largest(degrees)  # w_r = 1 / max d_v, which always satisfies the lemma
         least, multipliers = float((best * spread**2).sum()), degrees**2
         for _ in range(ROUNDS):
             exponents = np.sqrt(sum(multipliers[column] for column in table.T)) / spread

@@ -37,6 +37,7 @@ def joined_edges(edges: IntArray, known: npt.NDArray[np.bool_], most: int) -> In
     from scipy.sparse.csgraph import connected_components
 
     n, ends = len(known), known[edges]
+    # records that border one cluster of known records are joined by a path with known interior
     inside = edges[ends.all(axis=1)]
     matrix = sparse.coo_array((np.ones(len(inside), dtype=np.int8), (inside[:, 0], inside[:, 1])), shape=(n, n))
     cluster = connected_components(matrix, directed=False)[1].astype(np.int64)
@@ -104,23 +105,24 @@ def eliminated(edges: IntArray, component: IntArray) -> tuple[list[int], IntArra
     while heap:
         degree, node = heapq.heappop(heap)
         rest = left[parts[node]]
-        if node not in rest or degree != len(near[node]):
+        if node not in rest or degree != len(near[node]):  # an outdated entry of the heap
             continue
         order.append(node)
         budget -= degree**2
-        if degree + 1 == len(rest) or budget < 0:
+        if degree + 1 == len(rest) or budget < 0:  # the rest is a clique, or joining it costs too much: one block
             for other in rest:
                 homes[other] = node
             rest.clear()
             continue
         rest.remove(node)
         fronts[node] = degree
-        for other in near[node]:
+        for other in near[node]:  # the elimination game
             near[other] |= near[node]
             near[other] -= {other, node}
             heapq.heappush(heap, (len(near[other]), other))
     place = {node: turn for turn, node in enumerate(order)}
     parents = np.arange(n)
+    # the parent in the elimination tree is the first later neighbour
     for node in order:
         if fronts[node]:
             parents[node] = min((homes[other] for other in near[node]), key=place.__getitem__)
@@ -139,6 +141,7 @@ def joined_blocks(order: list[int], parents: IntArray, fronts: IntArray, homes: 
         width = counts[node] + int(fronts[node])
         if parent != node:
             apart = width**2 + (counts[parent] + int(fronts[parent])) ** 2
+            # the joint block keeps the front of its root: descendants have no later neighbours beyond it
             if (counts[node] + counts[parent] + int(fronts[parent])) ** 2 < apart:
                 counts[parent] += counts[node]
                 joins[node], width = parent, 0

@@ -123,7 +123,7 @@ class Potentials:
             members = np.array([self.tables[p].members for p in positions], dtype=np.int64)
             errors = np.array([self.tables[p].roundings * UNIT for p in positions])
             whole = np.stack(_seen_from_members(_logs(stack), errors), axis=1)
-            if members.shape[1] == 2:
+            if members.shape[1] == 2:  # positive tables of one pair multiply, so their logarithms add up
                 split = np.isfinite(whole).all(axis=1)
                 pairs.add(members[split], np.log(stack[split]), errors[split])
                 kept = ~split
@@ -205,6 +205,7 @@ class _PairLogs:
             sums = np.zeros((len(keys), *logs.shape[1:]))
             np.add.at(sums, place, logs)
             sizes = np.bincount(place, weights=np.abs(logs).max(axis=(1, 2)), minlength=len(keys))
+            # errors of the terms, and one rounding of their size for each addition
             terms = np.bincount(place, minlength=len(keys)) + 2.0
             off = np.bincount(place, weights=errors, minlength=len(keys)) + terms * UNIT * sizes
             edges.append(np.stack(np.divmod(keys, n_nodes), axis=1))
@@ -255,7 +256,7 @@ def _split_is_better(
     for (a, b), table in logs.items():
         width = log_ratio_ranges(table, np.zeros(len(table))).max(axis=-1)
         steps[:, a, b] = steps[:, b, a] = np.tanh(width / 4)
-    around = (steps @ steps) * (1 - np.eye(k))
+    around = (steps @ steps) * (1 - np.eye(k))  # a change that comes back to its node does not count
     split = (steps + around).sum(axis=(1, 2)) + (k - 1) * np.tanh(left / 4).sum(axis=1)
     better: npt.NDArray[np.bool_] = split < (k - 1) * np.tanh(whole / 4).sum(axis=1)
     return better
@@ -287,6 +288,7 @@ def log_ratio_ranges(logs: FloatArray, errors: FloatArray) -> FloatArray:
         for a in range(logs.shape[-2] - 1):
             difference = logs[..., a : a + 1, :] - logs[..., a + 1 :, :]
             spread = np.fmax.reduce(difference, axis=-1) - np.fmin.reduce(difference, axis=-1)
+            # all columns zero in both rows: nothing to compare; a zero in one row alone gives infinity
             ranges.append(np.where(np.isnan(spread), 0.0, up(spread + slack[..., None], 2)))
     if not ranges:
         return np.zeros((*logs.shape[:-2], 0))
@@ -331,6 +333,7 @@ def _possible(sizes: Sequence[int], tables: list[Table]) -> list[BoolArray]:
         if not table.values.all():
             for node in table.members:
                 holders.setdefault(node, []).append(position)
+    # only tables with zeros rule states out; each is looked at again when a member loses a state
     waiting = sorted({position for positions in holders.values() for position in positions}, reverse=True)
     queued = set(waiting)
     while waiting:

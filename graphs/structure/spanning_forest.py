@@ -32,6 +32,7 @@ class Branches:
         over[tree.order] = parent
         half = len(sources) // 2
         first, second = sources[:half], targets[:half]
+        # biconnected blocks by [Tarjan, Vishkin 1985]: components of an auxiliary graph on tree edges
         cross = np.flatnonzero((over[first] != second) & (over[second] != first))
         low, high = preorder.copy(), preorder.copy()
         ends = tree.position[first[cross]], tree.position[second[cross]]
@@ -39,6 +40,7 @@ class Branches:
             np.minimum.at(low, near, preorder[far])
             np.maximum.at(high, near, preorder[far])
         low, high = tree.gather(low, np.minimum), tree.gather(high, np.maximum)
+        # a subtree with a link outside its parent's subtree shares a block with the parent's own tree edge
         leaves_parent = (low < preorder[tree.parent]) | (high >= (preorder + below)[tree.parent])
         joined = np.flatnonzero(leaves_parent & (tree.parent > 0))
         start = np.concatenate([first[cross], tree.order[joined]])
@@ -60,7 +62,7 @@ class Branches:
         walk = np.zeros(len(amounts) + 2, dtype=np.int64)
         walk[self._begin + 1] = amounts
         sums = np.cumsum(walk)
-        subtree = sums[self._end] - sums[self._begin]
+        subtree = sums[self._end] - sums[self._begin]  # integers, so differences are exact
         hanging = np.zeros(len(self._top), dtype=np.int64)
         np.add.at(hanging, self._head_labels, subtree[self._heads])
         under = np.zeros(len(amounts) + 1, dtype=np.int64)
@@ -68,6 +70,7 @@ class Branches:
         totals = np.zeros(int(self._component.max()) + 1, dtype=np.int64)
         np.add.at(totals, self._component, amounts)
         outside = totals[self._component] - under[:-1] - amounts
+        # if the target is the block's top, the source keeps the subtrees below; otherwise all but those it cuts off
         below = self._top[self._block] == self._targets
         found: IntArray = np.where(below, hanging[self._block], outside[self._targets])
         return found
@@ -135,6 +138,7 @@ class Rooted:
         """Return when a depth-first walk meets each position, and the size of its subtree."""
         sizes = self.gather(np.ones(len(self.order), dtype=np.int64), np.add)
         before = np.cumsum(sizes) - sizes
+        # siblings are contiguous: each starts where the subtrees of its earlier siblings end, relative to the parent
         offsets = before + 1
         lengths = np.diff(np.r_[self._starts, len(self.order)])
         offsets[1:] -= np.repeat(before[self._starts], lengths)
