@@ -176,8 +176,8 @@ def _show_leaderboard(ledger: str, metric: str, clip: float | None, guard: str |
     if found:
         lines = [
             table(("rank", "client", "from", "to", "submissions", "best"), rows),
-            f"With probability {confidence:g} the truth of each client's best submission is in its interval, for all "
-            "clients at once. Overlapping ranks are ties.",
+            f"With probability {confidence:g} the true score of each client's best submission is in its interval, for "
+            "all clients at once. Overlapping ranks are ties.",
         ]
     data = {"metric": chosen.name, "confidence": confidence, "leaderboard": [asdict(one) for one in found]}
     show(data, *lines)

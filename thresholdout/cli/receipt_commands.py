@@ -134,7 +134,7 @@ def _page(found: AuditReport) -> str:
     parts = [
         f"Audit report on {called}, {found.made}",
         f"Records: {found.records:,}; SHA-256 of their ids, sorted, one a line: {found.ids}\n"
-        f"Estimand: {found.estimand}\nPromise: {found.promise}\nAnswers by {found.mechanism}: {found.shown}{nats}"
+        f"Estimand: {found.estimand}\nGuarantee: {found.promise}\nAnswers by {found.mechanism}: {found.shown}{nats}"
         f"{private}\nCheckpoint of the history: {found.checkpoint}",
         *(f"Note: {note}" for note in found.notes),
         table(("team", "answers", "first", "last", "nats"), teams),

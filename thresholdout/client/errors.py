@@ -108,7 +108,7 @@ class Conflict(ServiceError):
 
     Examples
     --------
-    >>> Conflict("closed", "This holdout takes no submissions any more.", 409).code
+    >>> Conflict("closed", "This holdout accepts no more submissions.", 409).code
     'closed'
     """
 

@@ -30,7 +30,7 @@ def guard_html(report: GuardReport, name: str) -> str:
         if len(shown) < len(report.answers):
             drawn = f"{len(shown)} of {len(report.answers):,} answers, the last ones of one metric and range"
             notes.append(f"{drawn}; guard.history has all.")
-        notes.append("Blue: what was expected, confirmed. Orange: from the holdout.")
+        notes.append("Blue: the anticipated score, accepted. Orange: from the holdout.")
         bars = [_bar(row, label) for row, label in zip(shown.itertuples(), short_names(row_names(shown)), strict=True)]
         axis = float(shown["lower"].iloc[0]), float(shown["upper"].iloc[0])
     lead = words.summary(report)

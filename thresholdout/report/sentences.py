@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 __all__ = ["certificate", "limits", "mechanism", "parameters", "summary"]
 
-_UNSEEN = "The holdout was seen by nobody before the guard was made, and through nothing but the guard since."
+_UNSEEN = "The holdout was unseen before the guard was made, and was used only through the guard since."
 
 _COMMON = (
-    "What is asked about a record depends on that record, on earlier answers and on other data, but not on other "
+    "A query's value for a record depends on that record, on earlier answers and on other data, but not on other "
     "records of the holdout.",
 )
 
@@ -36,7 +36,7 @@ def summary(report: GuardReport) -> str:
         word = "approximately accepted" if report.parameters.approximation else "certified"
         parts.append(
             f"{report.candidates:,} candidates were proposed, and {report.certified:,} are {word} to be better than "
-            f"what was {word} before; of those that are called a step nothing is {word}."
+            f"the one {word} before; nothing is {word} about those called a step."
         )
     if report.failures:
         parts.append(f"{report.failures:,} failed on the holdout, and are charged.")
@@ -63,9 +63,7 @@ def _worth(report: GuardReport) -> str:
         return "Nothing is certified about the answers."
     low, high = float(widths.min()), float(widths.max())
     size = " to ".join(dict.fromkeys((shown_above(low), shown_above(high))))
-    return (
-        f"{_likely(report)}, the truth is in the interval of every answer, all of them at once; half-widths are {size}."
-    )
+    return f"{_likely(report)}, every interval contains its estimand, all of them at once; half-widths are {size}."
 
 
 def _likely(report: GuardReport) -> str:
@@ -120,14 +118,18 @@ def _plain(value: Any) -> str:
 def limits(report: GuardReport) -> list[str]:
     """Return the assumptions of the numbers, one sentence each."""
     prior = report.declared.prior_queries
-    seen = f"Before the guard was made, {prior.words}, and through nothing but the guard since." if prior else _UNSEEN
+    seen = (
+        f"Before the guard was made, {prior.words}; since then the holdout was used only through the guard."
+        if prior
+        else _UNSEEN
+    )
     found = [seen, *_COMMON]
     if report.certificate is not None and report.certificate.limits is not None:
-        found.insert(0, f"What is said holds {report.certificate.limits.words}.")
+        found.insert(0, f"These statements hold {report.certificate.limits.words}.")
     if report.dependence:
         found.insert(0, f"The records depend on each other as declared: {report.dependence}.")
     if not report.declared.for_release:
-        found.append("The noise of this guard was seeded: it is a simulation, and keeps nothing secret.")
+        found.append("The noise of this guard was seeded: it is a simulation, and protects nothing.")
     if report.releases:
-        found.append("Other private releases about the holdout were recorded, and are taken into account from then on.")
+        found.append("Other private releases about the holdout were recorded, and later answers account for them.")
     return found

@@ -17,28 +17,24 @@ if TYPE_CHECKING:
 
 __all__ = ["estimand", "looked_at", "mechanism_for", "promise"]
 
-_WHOEVER: Final = (
-    "however submissions were chosen in view of earlier answers, whoever sees whose answers, and whether or not teams "
-    "work together"
-)
+_WHOEVER: Final = "even if submissions are chosen from all earlier answers, and teams share these and work together"
 _BLIND: Final = (
-    "In the blind phase submissions are answered and stored at once, and what they are worth is shown when it ends. "
-    "The promise is the same."
+    "In the blind phase submissions are answered and stored at once, and their answers are shown when it ends. "
+    "The guarantee is the same."
 )
 _CHECKED: Final = (
-    "Labels were checked since, or records withdrawn, record by record and for reasons that are public. Answers from "
-    "then on are about the records and labels as they are then, earlier ones about those of their time, and the "
-    "promise holds for all of them. On a leaderboard earlier intervals are widened by as much as that can have moved "
-    "them."
+    "Labels were checked since, or records withdrawn, record by record and for public reasons. Each answer is about "
+    "the records and labels of its time, and the guarantee holds for all of them. A leaderboard widens earlier "
+    "intervals by as much as the changes can have moved their scores."
 )
 _CHECKED_FOR_BEST: Final = (
-    "Labels were checked since, record by record and for reasons that are public. The truth of each submission is "
-    "about the labels of the time when it was answered, and the promise is about the best of these: one that led "
-    "before may be worse by the labels as they are now."
+    "Labels were checked since, record by record and for public reasons. The true score of each submission is about "
+    "the labels of the time of its answer, and the guarantee is about the best of these: a former leader may be worse "
+    "by the current labels."
 )
 _NOT_PROVED: Final = (
-    "Labels were corrected in view of labels: the promise holds for the answers before that, which are about the "
-    "labels of their time, and nothing is proved about those after it, which no leaderboard counts."
+    "Labels were corrected in view of labels. The guarantee holds for the answers before that, which are about the "
+    "labels of their time. But nothing is proved about those after it, which no leaderboard counts."
 )
 
 
@@ -74,14 +70,14 @@ def estimand(guard: PredictionGuard) -> str:
     if guard.guard._declared.sampling == "fixed_features":
         found = (
             f"Answers are about a submission's expected score on these {n:,} records, given the features "
-            "of all of them and all that was known before the first query: features are taken as they are, and labels "
-            "as random. Nothing is said about records with other features."
+            "of all of them and everything known before the first query: features are fixed, and labels are random. "
+            "Nothing is claimed about records with other features."
         )
     else:
         found = (
             f"Answers are about a submission's expected score on {n:,} records like these, features and "
-            "labels together. That needs predictions which come, record by record, from a rule that was chosen without "
-            "the features of these records; for a rule that was fitted to them, or chosen by them, nothing is proved."
+            "labels together. The predictions must come, record by record, from a rule that was chosen without the "
+            "features of these records. For a rule that was fitted to them, or chosen by them, nothing is proved."
         )
     if guard.guard._mechanism.about == "best":
         found += " Each answer is about the best of all submissions until then, and not about the one just sent."
@@ -92,18 +88,17 @@ def promise(guard: PredictionGuard, feedback: Feedback, phase: Phase = "open") -
     """Return the guarantee of a guard's answers, in sentences."""
     certificate = guard.certificate
     if certificate.chosen is None:
-        return f"Nothing is promised: {certificate.statement}"
+        return f"There is no guarantee: {certificate.statement}"
     likely = f"With probability {certificate.confidence:g}"
     held = {
-        "interval": f"{likely} every interval that anybody is shown here contains its truth, all of them at once, "
-        f"{_WHOEVER}. So of two submissions whose intervals do not overlap one is better, and nothing certified "
-        "separates two whose intervals do.",
+        "interval": f"{likely} every interval shown here contains its true value, all of them at once, {_WHOEVER}. So "
+        "of two submissions whose intervals do not overlap one is better, and overlapping intervals leave it open.",
         "verdict": f"{likely} every submission that is called better is better than the one that it was compared with, "
         f"all of them at once, {_WHOEVER}. One that is not called better may be better, as good, or worse.",
-        "best": f"{likely} the best truth of all submissions is in the interval that is shown, after every submission, "
-        f"{_WHOEVER}. Nothing is said about a single submission.",
+        "best": f"{likely} the best true score of all submissions is in the interval shown after each submission, all "
+        f"of them at once, {_WHOEVER}. Nothing is claimed about a single submission.",
     }[feedback]
-    said = [held, f"This rests on what was declared: {certificate.records}."]
+    said = [held, f"This assumes the declaration: {certificate.records}."]
     if phase == "blind":
         said.append(_BLIND)
     return " ".join([*said, *corrected(guard.corrections, best=guard.guard._mechanism.about == "best")])
@@ -135,7 +130,7 @@ def looked_at(ledger: Ledger, guard: str) -> tuple[str, ...]:
     looks = "One other private release" if number == 1 else f"{number} other private releases"
     was, each = ("was", "it is") if number == 1 else ("were", "they are")
     return (
-        f"{looks} about these records {was} recorded, such as the training of a private model: answers since then pay "
-        f"for what that can have taught, if {each} as private as recorded, and none is given where it cannot be "
-        "paid for.",
+        f"{looks} about these records {was} recorded, such as the training of a private model. Answers since then pay "
+        f"for the information released, if {each} as private as recorded, and are refused where the budget does not "
+        "suffice.",
     )

@@ -172,8 +172,8 @@ def test_bad_predictions_leave_the_ledger_as_it_was(folder: Path) -> None:
     assert "is empty in row 1" in refused(good.assign(prediction=[np.nan, *good["prediction"][1:]]))
     assert "text in column 'prediction', row 1" in refused(good.assign(prediction="cat"))
     assert "inf in column 'prediction', row 1" in refused(good.assign(prediction=[np.inf, *good["prediction"][1:]]))
-    assert "is a label of the training part" in refused(good.assign(prediction=7))
-    assert "a column 'p_2', which is no class" in refused(good.assign(p_2=0.0), "--metric", "log_loss")
+    assert "got a column 'prediction' without any of these labels" in refused(good.assign(prediction=7))
+    assert "got column 'p_2', which is for no such class" in refused(good.assign(p_2=0.0), "--metric", "log_loss")
     assert "do not sum to 1" in refused(good.assign(p_0=0.9), "--metric", "brier_score")
     assert "; got 'roc_auc'" in refused(good, "--metric", "roc_auc", code=2)
     assert "--metric squared_error needs --clip" in refused(good, "--metric", "squared_error", code=2)
@@ -181,7 +181,7 @@ def test_bad_predictions_leave_the_ledger_as_it_was(folder: Path) -> None:
     run("guard", "score", "guard.db", "bad.csv", code=4)
     Path("bad.csv").write_text("")
     run("guard", "score", "guard.db", "bad.csv", code=4)
-    assert "--clip goes with" in run("guard", "score", "guard.db", "right.csv", "--clip", "2", code=2).output
+    assert "--clip needs --metric" in run("guard", "score", "guard.db", "right.csv", "--clip", "2", code=2).output
     assert run("guard", "history", "guard.db").output == before
 
 
@@ -196,18 +196,18 @@ def test_bad_tables_make_no_ledger(folder: Path) -> None:
     assert "a column 'row' among them" in refused("--id", "row")
     assert "given beside" in refused("--groups", "patient", "--window", "2", code=2)
     assert "; got -1" in refused("--window", "-1", code=2)
-    assert "holdout-answers: 0" in refused("--holdout-answers", "0", code=2)
-    assert "order: an order without how far" in refused("--order", "day", code=2)
+    assert "--holdout-answers must be an integer of at least 1; got 0." in refused("--holdout-answers", "0", code=2)
+    assert "--order must be" in refused("--order", "day", code=2)
     Path("law.csv").write_text("from,0,1\n0,0.8,0.2\n1,0.2,0.8\n")
     assert "holdout rows before the end of the training part" in refused(
         "--order", "day", "--transition", "law.csv", code=2
     )
     spoil("holdout.csv", id="r0")
-    assert "'r0' occurs twice" in refused(code=2)
+    assert "got 'r0' twice" in refused(code=2)
     spoil("holdout.csv", id="r1503", y=None)
     assert "column 'y' is empty in row 4" in refused()
     pd.read_csv("train.csv").assign(id=lambda t: "h" + t["id"]).to_csv("holdout.csv", index=False)
-    assert "1500 of 1500 holdout records occur" in refused()
+    assert "got 1500 of 1500 holdout records" in refused()
     assert "1500 independent records" in create("--allow-duplicates").output
 
 

@@ -44,11 +44,14 @@ def test_labels_are_corrected_and_status_says_what_is_promised(guard: Path) -> N
     holdout[["id"]].assign(label=holdout["y"]).to_csv("looked.csv", index=False)
     said = run("guard", "correct", "guard.db", "looked.csv", "--reason", "a complaint", "--basis", "public").output
     assert said.startswith("labels checked: a complaint; query 1\n")
-    assert "the promise holds for all of them" in said
-    assert "the promise holds for all of them" in run("guard", "status", "guard.db").output
+    assert "the guarantee holds for all of them" in said
+    assert "the guarantee holds for all of them" in run("guard", "status", "guard.db").output
     last = run("guard", "correct", "guard.db", "looked.csv", "--reason", "somebody saw them").output
     assert "nothing is proved about those after it" in last
     assert "note" in run("guard", "history", "guard.db").output
     assert "--reason" in run("guard", "correct", "guard.db", "looked.csv", code=2).output
     holdout[["id"]].to_csv("without.csv", index=False)
-    assert "no column 'label'" in run("guard", "correct", "guard.db", "without.csv", "--reason", "why", code=4).output
+    assert (
+        "got a table without column 'label'"
+        in run("guard", "correct", "guard.db", "without.csv", "--reason", "why", code=4).output
+    )

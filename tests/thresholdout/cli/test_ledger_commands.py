@@ -100,7 +100,10 @@ def test_moving(asked: Path) -> None:
     assert "closed" not in run("guard", "status", "new.db").output
     assert run("guard", "history", "new.db").output == run("guard", "history", "guard.db").output
     assert "moved to" in run("ledger", "move", "guard.db", "third.db", code=4).output
-    assert "TARGET: new.db, the source itself" in run("ledger", "move", "new.db", "new.db", code=2).output
+    assert (
+        "TARGET must be another ledger; got new.db, the source itself."
+        in run("ledger", "move", "new.db", "new.db", code=2).output
+    )
     assert "no such file" in run("ledger", "move", "none.db", "new.db", code=4).output
 
 

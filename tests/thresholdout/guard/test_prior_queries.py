@@ -175,7 +175,7 @@ def test_looks_are_said_and_kept() -> None:
     seen = "at most 10 scores of these records had been seen, of 10,001 possible values each"
     assert seen in guard.certificate.statement
     assert "at most 10 scores of these records had been seen" in guard.report().html
-    assert "seen by nobody" not in guard.report().html
+    assert "was unseen before" not in guard.report().html
     assert guard.status.information_released == pytest.approx(0.0, abs=1e-9)
     assert Thresholdout(HOLDOUT, prior_queries=10, ledger=ledger).certificate == guard.certificate
     for other in (0, 9, PriorQueries(10, 301)):

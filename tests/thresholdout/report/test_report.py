@@ -145,7 +145,7 @@ def test_labels_and_the_place_of_the_ledger_stay_out(tmp_path: Path) -> None:
     assert result.output == f"{output}: 1 queries\n"
     shown = output.read_text()
     assert "first (accuracy)" in shown
-    assert "With probability at least 0.95, the truth is in the interval of every answer, all of them at once" in shown
+    assert "With probability at least 0.95, every interval contains its estimand, all of them at once" in shown
     for secret in ("zebra", "okapi", str(tmp_path)):
         assert secret not in shown
 

@@ -290,15 +290,15 @@ def test_the_page_says_what_the_promise_is_worth() -> None:
     service = made()
     assert "With probability 0.95 every interval" in promise(service, "interval")
     assert "Labels were" not in promise(service, "interval")
-    assert "features are taken as they are" in estimand(service)
+    assert "features are fixed, and labels are random" in estimand(service)
     service.correct(changed([1]), "a date that was fixed", basis="public")
-    assert "the promise holds for all of them" in promise(service, "verdict")
+    assert "the guarantee holds for all of them" in promise(service, "verdict")
     service.correct(changed([2]), "somebody saw it")
     assert "nothing is proved about those after it, which no leaderboard counts" in promise(service, "verdict")
     service.correct(changed([3]), "a date that was fixed", basis="public")  # what was lost stays lost
     assert "nothing is proved about those after it" in promise(service, "interval", "blind")
     assert "blind phase" in promise(service, "interval", "blind")
-    assert "Nothing is said about a single submission" in promise(made(mechanism="ladder"), "best")
+    assert "Nothing is claimed about a single submission" in promise(made(mechanism="ladder"), "best")
     assert "best of all submissions" in estimand(made(mechanism="ladder"))
     assert "nothing is proved" in estimand(made(order="day", window=2))
 
@@ -312,7 +312,7 @@ def test_the_best_before_a_correction_stays_the_best_and_the_promise_says_so() -
     assert later.interval[0] > 0.9
     assert first.interval[0] > 0.9
     said = promise(service, "best")
-    assert "about the labels of the time when it was answered" in said
+    assert "about the labels of the time of its answer" in said
     assert "as they are then" not in said
 
 

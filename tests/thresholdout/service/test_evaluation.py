@@ -331,7 +331,7 @@ def test_labels_are_corrected_and_the_page_says_what_that_means(tmp_path: Path) 
     new = pd.DataFrame({"id": HOLDOUT["id"], "label": right_in(0.5)["prediction"]})
     found = service.correct(ADMIN, "cells", new, "a second look at all of them", basis="public")
     assert found.notes == ("labels checked: a second look at all of them",)
-    assert "the promise holds for all of them" in found.promise
+    assert "the guarantee holds for all of them" in found.promise
     again = service.submit(ann, "cells", right_in(0.5), idempotency_key="1", expected=0.5)
     assert (again.query, again.value, again.repeated) == (before.query, before.value, True)
     anew = service.submit(ann, "cells", right_in(0.5), idempotency_key="2", expected=1.0)

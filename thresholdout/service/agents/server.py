@@ -192,7 +192,7 @@ def outcome_of(submission: Submission | ReceivedSubmission) -> Outcome:
     >>> from thresholdout.service.schemas import Submission
     >>> shown = Submission("s1", "digits", "ann", "", "score", "answered", 0.0, low=0.861, high=0.912)
     >>> outcome_of(shown).says
-    'The truth is certified to be between 0.861 and 0.912.'
+    'The true score is certified to be between 0.861 and 0.912.'
     """
     return Outcome(
         submission.id,
@@ -237,7 +237,7 @@ def _says(submission: Submission | ReceivedSubmission) -> str:
         return (_JUDGED_BEFORE if submission.repeated else _VERDICTS)[submission.verdict]
     if submission.low is not None and submission.high is not None:
         low, high = shown_below(submission.low, 6), shown_above(submission.high, 6)
-        return f"The truth is certified to be between {low} and {high}."
+        return f"The true score is certified to be between {low} and {high}."
     if submission.value is not None:
         return f"The best so far is {submission.value:.6g}."
     return "Answered."
@@ -268,14 +268,14 @@ def _is_short(value: object) -> bool:
 _log: Final = logging.getLogger("thresholdout.service")
 
 INSTRUCTIONS: Final = """\
-Holdouts whose labels nobody sees. Submit predictions for all records of a holdout; the answer is an interval that
-holds with the stated confidence together with all others, or a verdict against your champion. The same predictions
-again are free, and have the answer that they had: a verdict is about the champion of that time. Your champion is
-your last submission that was the first, or better. A submission that is refused is not charged. Do not ask again when
-a refusal says that nothing is left.
+Holdouts with hidden labels. Submit predictions for all records of a holdout. The answer is an interval that holds with
+the stated confidence together with all others, or a verdict against your champion. The same predictions again are free
+and get their first answer; a verdict is about the champion of that time. Your champion is your last submission that was
+better, or your first one. A refused submission is not charged. Do not retry when a refusal says that the budget or the
+allowance is used.
 """
 
-HoldoutName = Annotated[str, Field(description="The holdout's name, as list_holdouts says it.")]
+HoldoutName = Annotated[str, Field(description="The holdout's name, from list_holdouts.")]
 Text = Annotated[
     str,
     Field(description="Predictions as CSV: the id column, and 'prediction' (or 'p_<class>' columns), for all records."),
@@ -285,12 +285,12 @@ FileName = Annotated[
 ]
 Expected = Annotated[
     float | None,
-    Field(description="The score that you expect, such as a cross-validated one. A good guess makes narrow intervals."),
+    Field(description="Your anticipated score, such as a cross-validated one. A good one makes narrow intervals."),
 ]
-Gain = Annotated[float | None, Field(description="The difference of the scores that you expect.")]
-Title = Annotated[str, Field(description="What to call it in the history.", max_length=100)]
-After = Annotated[int, Field(description="'number' of the last one that you know already.", ge=0)]
-Count = Annotated[int, Field(description="How many at most.", ge=1, le=1000)]
+Gain = Annotated[float | None, Field(description="The anticipated difference of the scores.")]
+Title = Annotated[str, Field(description="Name in the history.", max_length=100)]
+After = Annotated[int, Field(description="'number' of the last known submission.", ge=0)]
+Count = Annotated[int, Field(description="Maximum number.", ge=1, le=1000)]
 
 # Hints of the protocol: a query changes the budget, but the same one again does not.
 _READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -407,7 +407,7 @@ def _add_development(
             raise ServiceRefused("bad_request", expected=f"{development[0]}, which has a development part")
         return score
 
-    about = "Return the exact score on the open records. Free: climb on it, and submit what is worth an answer."
+    about = "Return the exact score on the open records. Free: improve on it, and submit the best."
     if read_file is None:
 
         @server.tool(annotations=_READS, description=about)

@@ -58,7 +58,7 @@ async def new_token(has: Has, by: By, new: Annotated[NewToken, Body()]) -> Any:
 
 @_tokens.delete("/{id}", response_model=TokenView, responses=said(*_REFUSALS, "bad_request", "not_found"))
 async def revoke(
-    has: Has, by: By, id: Annotated[str, Path(min_length=1, max_length=100, description="Of the API token.")]
+    has: Has, by: By, id: Annotated[str, Path(min_length=1, max_length=100, description="Id of the API token.")]
 ) -> Any:
     """Revoke an API token."""
     return await has.admission.read(has.service.revoke, by, id)
@@ -79,7 +79,7 @@ async def live() -> Any:
     "/ready",
     response_model=Ready,
     response_model_exclude_none=True,
-    responses={503: {"model": Ready, "description": "It does not answer."}},
+    responses={503: {"model": Ready, "description": "The service cannot answer."}},
 )
 async def ready(request: Request, response: Response) -> Any:
     """Return whether answers can be stored, as found within the last seconds.
@@ -120,7 +120,7 @@ async def metrics(request: Request, by: By) -> Response:
     return Response(request.app.state.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
-_ABOUT: Final = """A holdout that is asked many adaptive queries, and says what every answer is worth.
+_ABOUT: Final = """Certified answers to many adaptive queries of a holdout.
 
 Tables are sent as they are, as `text/csv` or `application/vnd.apache.parquet`. A refused request is
 `{"code", "text", "details"}`; it costs nothing."""

@@ -95,15 +95,15 @@ class Metrics:
             ("thresholdout_answers", "Entries of all histories.", lambda: health.answers),
             (
                 "thresholdout_information_released_nats",
-                "Of the holdout that has released most.",
+                "Information released by the holdout that has released most.",
                 lambda: health.information_released,
             ),
             (
                 "thresholdout_error_budget_left",
-                "Of the holdout that has least; 1 before any answer.",
+                "Least remaining error budget of a holdout; 1 before any answer.",
                 lambda: health.error_budget_left,
             ),
-            ("thresholdout_commit_seconds", "Of the last commit that was tried.", lambda: health.commit),
+            ("thresholdout_commit_seconds", "Time of the last test commit.", lambda: health.commit),
         )
         self._gauges: tuple[tuple[Gauge, Callable[[], float]], ...] = (
             (held, lambda: admission.bytes_held),

@@ -177,8 +177,10 @@ async def correct(
     has: Has,
     by: By,
     name: Name,
-    reason: Annotated[str, Query(max_length=100, description="Why: everybody sees it, and it must tell no label.")],
-    basis: Annotated[Basis, Query(description="What the corrections rest on, see the documentation.")] = "labels",
+    reason: Annotated[
+        str, Query(max_length=100, description="Reason, for everybody to read. It must not depend on labels.")
+    ],
+    basis: Annotated[Basis, Query(description="Basis of the corrections; see the documentation.")] = "labels",
 ) -> Any:
     """Correct labels by a table of ids and labels; an empty label withdraws a record. The budget carries over."""
     check_role(by, "correct")

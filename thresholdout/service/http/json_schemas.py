@@ -64,16 +64,16 @@ class Refused(BaseModel):
         }
     )
 
-    code: str = Field(description="Of the refusal, for programs.")
-    text: str = Field(description="The same for people; it depends on the code alone.")
-    details: dict[str, Any] = Field(description="Rows, columns and limits: what depends on the request's format.")
+    code: str = Field(description="Code of the refusal, for programs.")
+    text: str = Field(description="Text for people; it depends on the code alone.")
+    details: dict[str, Any] = Field(description="Rows, columns and limits, which depend on the request's format.")
 
 
 class WitnessHealth(BaseModel):
     """Whether the witness of the checkpoints keeps up; answers go on when it does not."""
 
-    waiting: int = Field(description="Holdouts whose last checkpoint it was not told yet.")
-    failing_since: str | None = Field(default=None, description="Since when it fails; absent while it does not.")
+    waiting: int = Field(description="Holdouts whose last checkpoint it lacks.")
+    failing_since: str | None = Field(default=None, description="Time of the first failure; absent while it works.")
 
 
 class Live(BaseModel):
@@ -108,8 +108,8 @@ class HoldoutView(_Shown):
     records: int
     confidence: float
     mechanism: str = Field(examples=["leaderboard"])
-    estimand: str = Field(description="What intervals are about, in words.")
-    promise: str = Field(description="What intervals are worth, in words.")
+    estimand: str = Field(description="Estimand of the intervals, in words.")
+    promise: str = Field(description="Guarantee of the intervals, in words.")
     asked: int
     remaining: int | None
     information_released: Number
@@ -161,7 +161,7 @@ class HoldoutSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "digits", "label": "y"}]})
 
-    name: str = Field(description="What addresses call it.", pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
+    name: str = Field(description="Name in addresses.", pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
     label: str = Field(description="Column of the labels.", min_length=1)
     id: str = Field("id", description="Column that identifies a record.", min_length=1)
     groups: str | None = Field(None, description="Column of groups that may depend on each other arbitrarily.")

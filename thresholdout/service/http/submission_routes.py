@@ -23,14 +23,14 @@ __all__ = ["NAME", "TABLE_BODY", "Name", "is_of_format", "router"]
 
 NAME: Final = r"^[a-z0-9][a-z0-9-]{0,62}$"
 
-Name = Annotated[str, Path(pattern=NAME, description="Of the holdout.", examples=["digits"])]
-Identity = Annotated[str, Path(min_length=1, max_length=100, description="Of the submission.")]
+Name = Annotated[str, Path(pattern=NAME, description="Name of the holdout.", examples=["digits"])]
+Identity = Annotated[str, Path(min_length=1, max_length=100, description="Id of the submission.")]
 
 Expected = Annotated[
     float | None,
-    Query(allow_inf_nan=False, description="The score, or the difference, that the team expects.", examples=[0.87]),
+    Query(allow_inf_nan=False, description="The anticipated score or difference.", examples=[0.87]),
 ]
-Title = Annotated[str, Query(max_length=100, description="What the team calls it.", examples=["forest"])]
+Title = Annotated[str, Query(max_length=100, description="The team's name of the submission.", examples=["forest"])]
 RequestKey = Annotated[
     str,
     Header(
@@ -38,7 +38,7 @@ RequestKey = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[!-~]([ -~]*[!-~])?$",
-        description="Of this request: sent again with the same table, it has the same answer and is charged once.",
+        description="Key of this request: sent again with the same table, it gets the same answer and is charged once.",
         examples=["8c8a9f6e"],
     ),
 ]

@@ -23,18 +23,18 @@ __all__ = [
 
 PHASES: Final[dict[Phase, tuple[str, str]]] = {
     "open": ("Open", "Submissions are answered at once."),
-    "blind": ("Blind", "Submissions are taken, and nothing about their answers is shown until the holdout is closed."),
-    "closed": ("Closed", "No more submissions are taken. Answers stay valid."),
+    "blind": ("Blind", "Submissions are accepted, and their answers are hidden until the holdout is closed."),
+    "closed": ("Closed", "No more submissions are accepted. Answers stay valid."),
 }
 
 FEEDBACK: Final[dict[Feedback, str]] = {
-    "interval": "Each submission is told a certified interval around its score.",
-    "verdict": "Each submission is told one thing: whether it is certified to be better than its team's champion.",
-    "best": "Each submission is told the best score of all submissions so far.",
+    "interval": "Each submission gets a certified interval around its score.",
+    "verdict": "Each submission gets one bit: whether it is certified to be better than its team's champion.",
+    "best": "Each submission gets the best score of all submissions so far.",
 }
 
 STATES: Final[dict[State, tuple[str, str]]] = {
-    "running": ("Running", "This submission is being answered. The page looks again by itself."),
+    "running": ("Running", "This submission is being answered. The page reloads by itself."),
     "answered": ("Answered", "The answer is stored, and stays the same."),
     "hidden": ("Received", "It is answered, and the answer is shown when the blind phase ends."),
     "refused": ("Refused", "It was not answered."),
@@ -95,7 +95,7 @@ def outlook_words(outlook: Outlook) -> str:
     return (
         f"{last} released {outlook.nats:.2g} nats{each}. A team whose guess is right gets ± {now} now. After "
         f"{outlook.ahead:,} further answers it gets ± {later} if they cost as much, and ± {exact} if all guesses are "
-        "right. Ask teams to pass the score that they expect (expected=), such as a cross-validated one."
+        "right. Ask teams to send their anticipated score, such as a cross-validated one."
     )
 
 

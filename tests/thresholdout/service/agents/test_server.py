@@ -193,7 +193,7 @@ class TestElsewhere:
             self.asked(httpx.Response(200, json=body)), ("submit", {"holdout": "digits", "predictions": CSV})
         )
         assert told.structured_content is not None
-        assert (told.structured_content["low"], told.structured_content["says"][:9]) == (0.86, "The truth")
+        assert (told.structured_content["low"], told.structured_content["says"][:14]) == (0.86, "The true score")
 
     @pytest.mark.slow
     @for_each("code", REFUSALS)

@@ -40,7 +40,7 @@ HOLDOUT = Holdout(
     confidence=0.95,
     mechanism="claims",
     estimand="Answers are about what a score is expected to be on these records, given all their features.",
-    promise="With probability 0.95 every interval that anybody is shown here contains its truth, all of them at once, "
+    promise="With probability 0.95 every interval shown here contains its true value, all of them at once, "
     "whoever sees whose answers.",
     asked=1204,
     remaining=796,

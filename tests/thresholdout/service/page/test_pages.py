@@ -336,7 +336,7 @@ def test_an_administrator_makes_and_revokes_keys_and_changes_the_phase(
 
 def test_an_administrator_reads_what_is_coming(service: FakeService, client: TestClient) -> None:
     service.coming = Outlook(50, 0.8, 0.03, 200, 0.0811, 0.034)
-    assert "What is coming" not in client.get(LEADERBOARD).text
+    assert "Forecast" not in client.get(LEADERBOARD).text
     sign_in(client, "admin-key")
     text = client.get(LEADERBOARD).text
     assert "After 200 further answers it gets ± 0.082" in text
