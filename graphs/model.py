@@ -126,9 +126,8 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
 
         Notes
         -----
-        N is the number of records divided by the size of the largest group (independent groups), by the number of
-        colours (colourings), or by the spectral radius of the influences (chains and hidden chains). Proofs:
-        ``graphs/PROOFS.md``, sections on effective records and on influences.
+        N is n over the size of the largest group (independent groups), the number of colours (colourings), or the
+        spectral radius of the influences (chains). Proofs: ``graphs/PROOFS.md``, effective records and influences.
 
         Examples
         --------
@@ -368,9 +367,8 @@ class Given(DependenceModel):
     are void: adversary="uninformed" knows those records only. The bound for the informed one applies, except where the
     rest is again a model of its kind (windows, dependency graphs, crossed effects).
 
-    Variance inflation and stationarity belong to the law of all records. The conditional law has numbers of its own:
-    from the independence of the remaining parts, the kernels of a chain between known records, influences, and entries
-    of the interdependence matrix, which hold for every law of single records (`graphs/PROOFS.md`, section on evidence).
+    Variance inflation and stationarity belong to the law of all records. The conditional law has its own, from the
+    remaining independent parts, chain kernels, influences and interdependence (`graphs/PROOFS.md`, evidence).
 
     Examples
     --------

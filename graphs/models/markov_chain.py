@@ -68,13 +68,11 @@ class MarkovChain(DependenceModel):
     ------
     ArgumentError
         For rows that do not sum to one, negative or missing entries, a wrong shape, fewer than one record, repeated
-        names, positive entries below 2.3e-308, or a missing `initial` when there is no stationary law to start from,
-        or one with probabilities below 1e-280.
+        names, positive entries below 2.3e-308, or a missing `initial` without a stationary law of at least 1e-280.
 
     Notes
     -----
-    Zeros are allowed in the matrix and in the initial law: states that are impossible at a record are left out there.
-    All routes are described in `graphs/PROOFS.md`.
+    Zeros are allowed: states that are impossible at a record are left out there. Routes: see `graphs/PROOFS.md`.
 
     Examples
     --------
@@ -159,8 +157,7 @@ class MarkovChain(DependenceModel):
         Raises
         ------
         ArgumentError
-            For no transitions at all, missing labels, a state that was never left (add smoothing), and all cases of the
-            constructor.
+            For no transitions, missing labels, a state that was never left (add smoothing), and as the constructor.
 
         Notes
         -----
