@@ -104,6 +104,7 @@ def _claims(route: Route, model: DependenceModel, releases: Event) -> Route:
 
     The bound on all half-widths held for the whole error budget. Answers state their present intervals.
     """
+    # at a typical error budget; a guard pays the price at its own when it records the release
     if not math.isfinite(smallest_nats(model, releases, releases_epsilon(releases), 0.01)):
         return _lost(route, _too_much(model, releases))
     widths = route.widths

@@ -248,7 +248,7 @@ def _in_groups(sizes: Floats, weights: Floats, epsilon: float, delta: float) -> 
     largest = float(np.max(sizes))
     if not epsilon * largest < _MOST_EPSILON:
         return math.inf
-    each = sizes if epsilon < 1e-15 else np.expm1(sizes * epsilon) / math.expm1(epsilon)
+    each = sizes if epsilon < 1e-15 else np.expm1(sizes * epsilon) / math.expm1(epsilon)  # the limit at 0 is s
     return float(weights @ (delta * each)) * _ROUNDED_UP
 
 

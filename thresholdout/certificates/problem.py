@@ -253,7 +253,7 @@ def check_confidence(confidence: object) -> float:
     value = as_float(confidence)
     if value is None:
         raise InputTypeError("confidence", repr(confidence), expected)
-    if not 1e-300 < 1.0 - value < 1.0:
+    if not 1e-300 < 1.0 - value < 1.0:  # 1 - confidence has to be a positive float
         raise InputError("confidence", confidence, expected)
     return value
 

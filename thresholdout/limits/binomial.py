@@ -95,7 +95,7 @@ def log_binomial_tail(k: int, n: int, p: float) -> float:
     if p <= 0.0:
         return -math.inf
     mean = n * p
-    if k < mean + 1.0 + 1e-9:
+    if k < mean + 1.0 + 1e-9:  # Hoeffding's theorem does not reach, or rounding of the mean could hide that
         union = math.log(mean) + _SLACK if k == 1 else 0.0
         return min(0.0, union)
     betainc, _ = beta_functions()
@@ -175,6 +175,7 @@ def noisy_binomial_lower(k: int, n: int, log_level: float, scales: tuple[float, 
         tail = log_binomial_tail(k, n, p)
         if k <= top or tail < _FAR:
             return math.inf, math.inf
+        # not below the secant, for the j below a; the excess is far below the concavity that bounds the j above a
         theta = (_log_survival(k - 1, n, p) - tail) * (1.0 + 1e-9) + 1e-9
         noise = sum(log_laplace_moment(theta, scale) for scale in scales)
         if noise == math.inf:

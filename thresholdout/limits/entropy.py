@@ -52,6 +52,7 @@ def entropy_upper(mean: float, effective: float, log_level: float) -> float:
     if mean <= 0.0:
         return min(1.0, -math.expm1(-needed) * _SLACK)
     high = 1.0
+    # Bernstein's radius: the limit is mostly within it, and the comparison decides
     step = math.sqrt(2.0 * needed * mean * (1.0 - mean)) + 2.0 * needed
     if mean + step < 1.0 and coin_divergence(mean, mean + step) > needed:
         high = mean + step

@@ -41,11 +41,13 @@ def ordered_lower(
     before = np.concatenate(([0.0], np.cumsum(squares)[:-1]))
     likely = (prior * variance + before) / (prior + np.arange(n))
     most = _BOLDEST / min(1.0, max(1.0 / n, mean + _FAR * math.sqrt(variance / n)))
+    # the bet that would be best for normal increments of the estimated variance; any predictable bet is valid
     bets = np.minimum(most, np.sqrt(-2.0 * log_level / (n * np.maximum(likely, 1e-12))))
 
     def refuted(against: float) -> bool:
         terms = np.log1p(bets * (x - against))
         wealth = np.cumsum(terms)
+        # four units in the last place of the largest sum and of the largest term, for each step
         rounding = _SLACK + 2.0**-51 * n * (float(np.abs(wealth).max()) + float(np.abs(terms).max()))
         return float(wealth.max()) - rounding >= -log_level
 

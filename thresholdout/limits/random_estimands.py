@@ -55,6 +55,7 @@ def line(mean: float, entropy_records: float, hoeffding_records: float, log_leve
     mean = min(max(mean, 1e-6), 1.0 - 1e-6)
     needed = -log_level * (1.0 + _SLACK)
     straight = Line(0.0, math.sqrt(needed / (2.0 * hoeffding_records)) * (1.0 + _SLACK))
+    # the best slope for this mean: there the line touches the limit of relative entropy
     best = max(entropy_lower(mean, entropy_records, log_level), 1e-150)
     slope = math.log(mean / best) + math.log1p(-best) - math.log1p(-mean)
     tilted = Line(min(max(slope, 1e-6), _STEEPEST), needed / entropy_records)

@@ -340,7 +340,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         radius = math.sqrt(nats / (2.0 * self._hoeffding))
         if self.parameters.independent or self.parameters.effective is not None:
             radius = min(radius, math.sqrt(nats / (2.0 * self._effective)))
-        return radius * (1.0 + 1e-6)
+        return radius * (1.0 + 1e-6)  # binomial limits are rounded by up to 1e-9 of themselves
 
     def _paid(self, queries: int) -> tuple[Floats, Floats, Floats]:
         """Return numbers of rounds, the nats that they and the first score cost, and those of a claim's side then.
@@ -427,6 +427,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         side: float | None = None
         if self.parameters.random_estimands:
             queries = self.parameters.queries
+            # of the remaining budget, which without a declared number falls as one over the root of the count
             paid = 0.75 / (queries - number + 1) if queries is not None else 0.5 / (number + 1)
             rest, side = rest - paid, 0.5 * paid
         if state.releases == 0:

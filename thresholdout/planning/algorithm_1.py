@@ -98,6 +98,7 @@ class _Search:
         """Return the noise scale with the smallest half-width for answers anywhere."""
         law = self.setting(1.0).law
         unit = law.superquantile(self._beta, self._rise)
+        # the minimum of unit s + tanh(eps/4) for independent records, eps = 9 B / (4 n s)
         scale = _clipped(math.sqrt(9.0 * self._budget / (16.0 * self._model.n * unit)))
         best, found = math.inf, scale
         exponent, last = 1.0, (math.nan, math.nan)

@@ -11,9 +11,9 @@ __all__ = ["Bracket", "ExpectedBracket"]
 
 @dataclass(frozen=True)
 class Bracket(Evidence):
-    """What a smaller statistic says against small truths, and a larger one against large truths. Secret.
+    """Evidence of a smaller statistic against small estimands, and of a larger one against large estimands. Secret.
 
-    Evidence against a lower end for the truth of the smaller statistic is evidence for that of the statistic in
+    Evidence against a lower end for the estimand of the smaller statistic is evidence for that of the statistic in
     between, which is no smaller; so for both sides (PROOFS.md, E12).
 
     Examples
@@ -33,7 +33,7 @@ class Bracket(Evidence):
         return 0.5 * (self.lower.value + 1.0 - self.of_rest.value)
 
     def against(self, end: float, bet: float) -> float:
-        """Return what the smaller statistic says."""
+        """Return the evidence of the smaller statistic."""
         return self.lower.against(end, bet)
 
     def mirrored(self) -> Bracket:
@@ -43,7 +43,7 @@ class Bracket(Evidence):
 
 @dataclass(frozen=True)
 class ExpectedBracket(Expected):
-    """What is expected of evidence about a statistic that is smaller by a known number.
+    """The expected evidence about a statistic that is smaller by a known number.
 
     Examples
     --------

@@ -146,6 +146,7 @@ class Bets(Evidence):
         if self.times is not None:  # a product and an addition are off by 2^-52 of the sum of absolute values at most
             several = terms * self.times
             return float(np.sum(several)) - _SLACK - 2.0**-50 * terms.size * float(np.sum(np.abs(several)))
+        # 8 units in the last place of the largest term, for the rounding of each term and of the sum
         return float(np.sum(terms)) - _SLACK - 2.0**-50 * terms.size * float(np.max(np.abs(terms)))
 
     def mirrored(self) -> Bets:
@@ -229,7 +230,7 @@ class Entropy(Evidence):
 
 @dataclass(frozen=True)
 class Hoeffding(Evidence):
-    """A statistic f that is d above or below its truth with at most the probability ``exp(charge - 2 N d^2)``."""
+    """A statistic f that is d above or below its estimand with at most the probability ``exp(charge - 2 N d^2)``."""
 
     value: float = field(repr=False)
     records: float
@@ -237,7 +238,7 @@ class Hoeffding(Evidence):
 
     def against(self, end: float, bet: float) -> float:
         """Return the exponent."""
-        away = self.value - end - 1e-15
+        away = self.value - end - 1e-15  # more than the rounding of the difference
         return max(0.0, 2.0 * self.records * away * away * _LESS - self.charge) if away > 0.0 else 0.0
 
     def mirrored(self) -> Hoeffding:
@@ -386,11 +387,11 @@ def cautious_bet(
 
     def gain(bet: float) -> float:
         u = bet * loss
-        psi = (-math.log1p(-u) - u) / (u * u) if u > 1e-4 else 0.5 + u / 3.0
+        psi = (-math.log1p(-u) - u) / (u * u) if u > 1e-4 else 0.5 + u / 3.0  # below, the closed form cancels
         return needed / bet + bet * squares * psi + more(bet)
 
     top = math.log(_BOLD / loss)
-    middle = min(0.5 * math.log(2.0 * needed / squares), top)
+    middle = min(0.5 * math.log(2.0 * needed / squares), top)  # the best bet where psi is 1/2
     low, high = middle - 2.0, min(middle + 0.5, top)
     while high - low > 1e-4:
         inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)

@@ -261,6 +261,7 @@ class EntropyGate(GateTest):
         """Compare N times the divergence with the logarithm of one over the level."""
         null = math.nextafter(0.5 * (1.0 + proposal.delta), 2.0)
         mean = self.mean - self.rounding
+        # 1e-9 of the divergence is far above its rounding
         return mean >= null and -self.effective * coin_divergence(mean, null) * (1.0 - 1e-9) <= log_level
 
     def needed(self, proposal: Proposal, log_level: float) -> float:

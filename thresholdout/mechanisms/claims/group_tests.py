@@ -173,6 +173,7 @@ class GroupBetTest(TwoEnds):
             outside = value - edge if upper else edge - value
             return outside * UNITS <= noise * self.steps
         moved = self._root * bet * self._values.size * (noise / UNITS)
+        # E W e^moved <= e^charge, so the level holds for the moved wealth; 1e-9 covers the rounding of the sum
         wealth = self._values.log_wealth(bet, end, mirrored=upper) + moved
         return wealth >= -log_level + self._charge(bet, scales) + 1e-9 * (1.0 + abs(moved))
 

@@ -97,7 +97,7 @@ class GroupedRecords:
 
 def bets_win(blocks: float, others: float) -> bool:
     """Whether bets on blocks win clearly, from the variances of a mean of blocks and of other limits."""
-    return 2.0 * blocks <= _CLEARLY * others
+    return 2.0 * blocks <= _CLEARLY * others  # the root of the wealth costs a factor 2 of the variance
 
 
 def blocked_records(model: DependenceModel) -> BlockedRecords | None:

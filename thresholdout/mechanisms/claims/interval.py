@@ -226,6 +226,7 @@ class BetTest(TwoEnds):
             return True  # nothing is claimed
         slope = bet * self._values.size
         moved = slope * (noise / UNITS)
+        # E W e^moved <= e^charge, so the level holds for the moved wealth; 1e-9 covers the rounding of the sum
         needed = -log_level + self._charge(bet, scales) + 1e-9 * (1.0 + abs(moved)) - moved
         return wins(self._values, bet, end, needed, mirrored=upper)
 

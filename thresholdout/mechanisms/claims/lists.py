@@ -56,7 +56,7 @@ def after_list(log_error_budget: float, reserve: float, told: Sequence[Told]) ->
     """Return the logarithm of the error budget after a list."""
     if reserve <= 0.0:
         return NOTHING
-    nats = math.fsum(item.nats for item in told) * (1.0 + 1e-12) + 1e-9
+    nats = math.fsum(item.nats for item in told) * (1.0 + 1e-12) + 1e-9  # rounded up
     return max(NOTHING, lowered(log_error_budget + math.log(reserve) - nats))
 
 
@@ -83,6 +83,7 @@ def _nats(value: int, mean: float, deviation: float, steps: int) -> float:
     below = -1.0 if value <= 0 else math.erf((value - 0.5 - mean) / scale)
     above = 1.0 if value >= steps else math.erf((value + 0.5 - mean) / scale)
     mass = 0.5 * max(0.0, above - below)
+    # neighbouring masses share an edge, so their sum telescopes; 1e-9 is far above the rounding of each
     return -math.log((1.0 - _PLAIN) * mass * (1.0 - 1e-9) + _PLAIN / (steps + 1)) + 1e-9
 
 

@@ -132,6 +132,7 @@ def _cut_normal(low: float, high: float) -> tuple[float, float]:
         width = high - low
         rate = -high + 1.0 / max(1.0, -high)
         inside = min(0.5 * width, 1.0 / rate)
+        # exponential beyond the inner end, or uniform where the cell is shorter
         return high - inside, max(1e-9, min(inside * inside, width * width / 12.0))
     mass = 0.5 * (math.erfc(-high / _ROOT) - math.erfc(-low / _ROOT))
     at_low, at_high = _density(low), _density(high)

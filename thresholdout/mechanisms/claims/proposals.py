@@ -155,6 +155,7 @@ class GroupBetting(DifferenceTest):
     def least(self) -> float:
         """The number for wins on all records."""
         sizes = self._sizes()
+        # less by more than `log_wealth` takes off for rounding
         return -self._mixed(GroupSums(sizes, sizes, 0), 0.5) - 1e-6 - 1e-9 * sizes.size
 
     def _sizes(self) -> NDArray[np.float64]:

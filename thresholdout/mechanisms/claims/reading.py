@@ -184,7 +184,7 @@ def grid_value(total: ExactMean, steps: int) -> int:
 
 def grid_steps(deviation: float, fine: int = FINE) -> int:
     """Return a power of two, so that a standard deviation has at least so many steps."""
-    return 1 << max(1, math.ceil(math.log2(fine / max(deviation, 1e-9))))
+    return 1 << max(1, math.ceil(math.log2(fine / max(deviation, 1e-9))))  # at most 2**36 steps
 
 
 def variance_of(mean: float, known: Known, n: float) -> float:

@@ -62,6 +62,8 @@ def first_window(mean: float, deviation: float, steps: int, asked: int, queries:
     left = max(1, queries - asked) if queries is not None else max(20, round(asked * math.sqrt(asked / 20.0)))
     # about one of the remaining claims fails then, by the normal tail
     z = max(0.8, math.sqrt(max(0.0, -2.0 * math.log(min(1.0, 1.5 / left)))))
+    # beside the predicted probability of a direction, against wrong predictions: 0.1 over all declared queries, and
+    # hardly growing, as ln ln of their number, without a declaration
     if queries is not None:
         extra = 0.1 / queries
     else:
@@ -78,7 +80,7 @@ def first_window(mean: float, deviation: float, steps: int, asked: int, queries:
 
 def lowered(logarithm: float) -> float:
     """Return the logarithm of a share, lower by more than its possible error, so that shares sum to no more than 1."""
-    return logarithm - 1e-12 - 1e-15 * abs(logarithm)
+    return logarithm - 1e-12 - 1e-15 * abs(logarithm)  # a logarithm and a sum are off by a few units of 2**-53
 
 
 def start_error_budget(confidence: float, told: float) -> float:

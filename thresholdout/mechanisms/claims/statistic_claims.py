@@ -165,6 +165,7 @@ class StatisticTest(TwoEnds):
             if end <= 0.0:
                 continue  # nothing is claimed of it
             moved = self._slope(part, log_level, scales) * (noise / UNITS) if scales else 0.0
+            # E e^(evidence + moved) <= e^charge under a false claim; 1e-9 covers the rounding of the sum
             if not one.against(end, bet) + moved - 1e-9 * (1.0 + abs(moved)) >= charge - log_level:
                 return False
         return True
