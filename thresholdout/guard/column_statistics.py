@@ -11,6 +11,7 @@ import numpy as np
 
 from thresholdout.data.parts.lazy_part import Wanted
 from thresholdout.data.parts.part_groups import distinct_values
+from thresholdout.data.parts.totals import Totals
 from thresholdout.data.parts.value_cells import cell_counts, common_values
 from thresholdout.data.values import check_bounds, record_rounding
 from thresholdout.errors import InputError, InputTypeError
@@ -19,7 +20,7 @@ from thresholdout.guard.query_engine import Read, Scan
 from thresholdout.limits.bets import Moments
 from thresholdout.mechanisms import Known
 from thresholdout.scoring.statistics.areas import Area, ScoreCounts
-from thresholdout.scoring.statistics.class_counts import ClassCounts
+from thresholdout.scoring.statistics.class_counts import ClassCounts, ClassMean
 from thresholdout.scoring.statistics.regression import SmoothedMedian
 from thresholdout.scoring.statistics.slices import SliceMean
 from thresholdout.scoring.statistics.statistic_parts import MeanShare, Tally, ratio_estimate
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.data.parts.lazy_part import LazyPart
-    from thresholdout.data.parts.totals import Totals
+    from thresholdout.data.parts.totals import GroupTotals
     from thresholdout.guard.column_queries import ColumnQueries
     from thresholdout.scoring.statistics import Estimate, Statistic
 
@@ -60,6 +61,10 @@ def statistic_query(
     known = classes_of(statistic, train, label)
     classes = _labels_of(statistic, known)
     found = statistic.of_counts(class_counts(train, column, label, classes, check=True), known)
+    only = statistic.counted_parts(known)[0]
+    if isinstance(only, ClassMean) and (sizes := _sizes(queries)) is not None:
+        query = _public(queries, statistic, found, known, given, key, sizes)
+        return _grouped_classes(queries, only, classes, column, query)
     query = _public(queries, statistic, found, known, given, key)
 
     def read(counts: dict[Any, ClassCounts]) -> Any:
@@ -70,6 +75,26 @@ def statistic_query(
     return query, Scan(lambda: class_counts(part, column, label, classes), read, part, wanted)
 
 
+def _sizes(queries: ColumnQueries) -> NDArray[np.int64] | None:
+    """Return the sizes of groups, where a column says them."""
+    return queries.dependence.independent_groups() if queries.records.in_groups else None
+
+
+def _grouped_classes(
+    queries: ColumnQueries, only: ClassMean, classes: Sequence[Any], column: str, query: Query
+) -> Read:
+    """Return the query about a mean over classes, of which each group has its counts."""
+    wanted = _wanted_counts(column, queries.label, classes)
+
+    def read(found: list[GroupTotals]) -> Any:
+        sums = [one.sums for one in found]
+        evidence = only.evidence_of_groups(queries.records.n, sums[::2], sums[1::2])
+        return queries.engine.statistic((evidence,), query.known)
+
+    asked = [one for place, one in enumerate(wanted) if place % 3 != 1]  # records of a class, and those predicted so
+    return query, Scan(lambda: queries.records.joint_group_totals(asked), read)
+
+
 def _public(
     queries: ColumnQueries,
     statistic: Statistic,
@@ -77,12 +102,13 @@ def _public(
     known: NDArray[Any] | None,
     given: float | None,
     key: str | None,
+    sizes: NDArray[np.int64] | None = None,
 ) -> Query:
-    """Return the query, as the training part has it."""
+    """Return the query, as the training part has it; with sizes of groups, where their sums are the evidence."""
     if given is not None:
         found = statistic.moved(found, given, known)
-    layout = statistic.layout(found, () if known is None else known, None, queries.dependence, queries.declared.iid)
-    public = Known(layout=layout)
+    labels, declared = () if known is None else known, queries.declared
+    public = Known(layout=statistic.layout(found, labels, None, queries.dependence, declared.iid, sizes))
     return Query(statistic.unit(found), statistic.bounds, statistic.name, key, public, statistic.target)
 
 
@@ -117,18 +143,23 @@ def _share_query(
     (square,) = train.totals_of([Wanted(distance, squares=True, argument="train_values")])
     moments = square.mean.mean(), math.sqrt(max(0.0, square.variance()))
     found = statistic.combined((share.estimate_of_shares(mean, moments, total.n),))
-    query = _public(queries, statistic, found, None, given, key)
+    sizes = _sizes(queries)
+    query = _public(queries, statistic, found, None, given, key, sizes)
 
-    def count() -> tuple[Totals, LabelSpread]:
+    def count() -> tuple[Totals | GroupTotals, LabelSpread]:
         asked, known = _wanted_share(queries, part, column, share)
-        return part.totals_of([asked])[0], known
+        return part.totals_of([asked])[0] if sizes is None else queries.records.group_totals(asked), known
 
-    def read(counted: tuple[Totals, LabelSpread]) -> Any:
+    def read(counted: tuple[Totals | GroupTotals, LabelSpread]) -> Any:
         totals, known = counted
         known.check("y")
-        sums = Moments(totals.n, totals.bits, totals.mean.total, totals.sum_of_squares)
-        slack = record_rounding(totals.n) + known.share_slack
-        return queries.engine.statistic((share.evidence_of_shares(sums, slack, queries.dependence),), query.known)
+        slack = record_rounding(part.n) + known.share_slack
+        if isinstance(totals, Totals):
+            sums = Moments(totals.n, totals.bits, totals.mean.total, totals.sum_of_squares)
+            evidence = share.evidence_of_shares(sums, slack, queries.dependence)
+        else:
+            evidence = share.evidence_of_groups(totals.sums, totals.sizes, slack)
+        return queries.engine.statistic((evidence,), query.known)
 
     return query, Scan(count, read)
 

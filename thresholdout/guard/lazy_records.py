@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -267,11 +267,22 @@ class LazyRecords(Records):
             When the engine fails, or the groups have other sizes than before.
         """
         assert self._group_column is not None
+        found = self.part.group_totals(wanted, self._group_column[0])
+        self._check_sizes(found)
+        return found
+
+    def joint_group_totals(self, wanted: Sequence[Wanted]) -> list[GroupTotals]:
+        """Return the holdout's sums by group of several queries, in one order of groups."""
+        assert self._group_column is not None
+        found = self.part.joint_group_totals(wanted, self._group_column[0])
+        self._check_sizes(found[0])
+        return found
+
+    def _check_sizes(self, found: GroupTotals) -> None:
+        assert self._group_column is not None
         column, sizes = self._group_column
-        found = self.part.group_totals(wanted, column)
         if SizesOfGroups.of(found.sizes.astype(np.int64)) != sizes:
             raise EngineFailed(self.part.name, f"groups of {column!r} of other sizes than before")
-        return found
 
     def check_groups(
         self,

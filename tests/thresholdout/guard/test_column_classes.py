@@ -141,10 +141,32 @@ def test_balanced_accuracy_is_bet_on_by_counts(engine: Engine, table: pd.DataFra
     (found,) = lazy.score_all([said], "balanced_accuracy")
     truth = sklearn.metrics.balanced_accuracy_score(table[label][:N], table[said][:N])
     assert found.interval[0] <= truth <= found.interval[1]
-    lazy, _ = guards(engine, table, label, groups="g")
+    lazy, _ = guards(engine, table, label, dependence=GroupSizes({3: N // 3}))
     with pytest.raises(InputError, match="independent records or Groups"):
         lazy.score(said, "balanced_accuracy")
     assert lazy.history.empty
+
+
+@pytest.mark.parametrize(("label", "said"), [("y", "said"), ("kind", "told")])
+def test_balanced_accuracy_of_groups_is_bet_on_by_their_counts(
+    engine: Engine, table: pd.DataFrame, label: str, said: str
+) -> None:
+    """Groups come in another order than in memory, so that last digits may differ."""
+    declared: dict[str, Any] = {"mechanism": Claims(noise=0.0), "random_state": 3}
+    shuffled = table.assign(g=(np.arange(2 * N) // 3 * 7) % N + np.where(np.arange(2 * N) < N, 0, N))
+    top, rest = shuffled[:N], shuffled[N:]
+    lazy = Thresholdout((engine(top), label), train=(engine(rest), label), groups="g", **declared)
+    eager = Thresholdout((top, top[label], top.g), train=(rest, rest[label], rest.g), **declared)
+    found = lazy.score(said, "balanced_accuracy")
+    expected = eager.score(Column(said, table[label]), "balanced_accuracy", cv="training")
+    assert found.interval == pytest.approx(expected.interval, abs=1e-11)
+    assert found.value == pytest.approx(expected.value, abs=1e-11)
+    assert (found.source, found.estimand) == (expected.source, expected.estimand)
+    assert lazy.score(said, "balanced_accuracy").repeated
+    one = table.assign(y=np.where(table.id < N, 0, table.y))
+    nobody = Thresholdout((engine(one[:N]), "y"), train=(engine(one[N:]), "y"), groups="g")
+    with pytest.raises(InputError, match="failed on the holdout"):
+        nobody.score("said", "balanced_accuracy")
 
 
 def test_values_are_those_of_scikit_learn(engine: Engine, table: pd.DataFrame) -> None:

@@ -21,6 +21,7 @@ from thresholdout.guard.column_statistics import LabelSpread, label_spread
 from thresholdout.limits.bets import Moments
 from thresholdout.mechanisms.claims.evidence import Bets, MomentBets
 from thresholdout.scoring.statistics import r2, root_mean_squared_error
+from thresholdout.scoring.statistics.statistic_parts import MeanShare
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +62,40 @@ def test_sizes_of_groups(engine: Engine, table: pd.DataFrame) -> None:
     assert found.interval == pytest.approx(expected.interval, abs=1e-8)
     with pytest.raises(InputError, match="independent records or Groups"):
         lazy.score("said", r2(clip=2.0))
+
+
+@pytest.mark.parametrize("statistic", [r2(clip=2.0), root_mean_squared_error(clip=30.0)], ids=["r2", "rmse"])
+def test_sums_by_group_have_the_answers_of_arrays(engine: Engine, table: pd.DataFrame, statistic: Any) -> None:
+    lazy = lazy_guard(engine, table, groups="g", mechanism=Claims(noise=0.0))
+    top, rest = table[:N], table[N:]
+    eager = Thresholdout((top, top.y, top.g), train=(rest, rest.y, rest.g), mechanism=Claims(noise=0.0), random_state=3)
+    found, expected = lazy.score("said", statistic), eager.score(Column("said"), statistic, cv="training")
+    assert found.value == pytest.approx(expected.value, abs=1e-8)
+    assert found.interval == pytest.approx(expected.interval, abs=1e-7)
+    assert (found.source, found.estimand) == (expected.source, expected.estimand)
+
+
+def test_sums_of_shares_that_are_off_say_no_more_than_the_shares() -> None:
+    """Every share is off by the slack, one way; its twin without slack says more than the shares do."""
+    rng, by, more = np.random.default_rng(1), 2.0**-6, 0
+    for _ in range(100):
+        sizes = rng.integers(1, 6, size=60)
+        shares, groups = rng.beta(2.0, 1.0, size=int(sizes.sum())), np.repeat(np.arange(60), sizes)
+        for sign in (1.0, -1.0):
+            off = np.clip(shares + sign * by, 0.0, 1.0)
+            for part in (r2(clip=1.0).only_part, root_mean_squared_error(clip=1.0).only_part):
+                assert isinstance(part, MeanShare)
+                sums, known = (np.bincount(groups, weights=one).astype(np.float64) for one in (shares, off))
+                counts = sizes.astype(np.float64)
+                exact, moved = part.evidence_of_groups(sums, counts, 0.0), part.evidence_of_groups(known, counts, by)
+                for bet in (0.02, 0.1, 0.19):
+                    for one, other in ((exact, moved), (exact.mirrored(), moved.mirrored())):
+                        end = 0.9 * one.value
+                        assert other.against(end, bet) <= one.against(end, bet) + 1e-9
+                        twin = part.evidence_of_groups(known, counts, 0.0)
+                        twin = twin.mirrored() if one is not exact else twin
+                        more += twin.against(end, bet) > one.against(end, bet) + 1e-9
+    assert more > 100
 
 
 @pytest.mark.parametrize("far", [1.0, 1e6, 1e9])

@@ -39,27 +39,9 @@ __all__ = ["LOGARITHM", "PANIC", "GridSum", "LazyPart", "Wanted", "counted", "to
 class GridSum:
     """One query of a pass over a frame: its columns, layer by layer, what is added up, and what that means.
 
-    Parameters
-    ----------
-    value : Compiled
-        Of kind boolean, integer or real.
-    bounds : tuple of float
-        The range.
-    missing : float
-        What a record without a value counts as.
-    squares : bool
-        Whether the sum of squares is wanted.
-    n : int
-        Number of records, which sets the grid.
-    mark : str
-        What names of its columns start with.
-    known : bool
-        Whether the engine knows by itself where a value is missing.
-    whole : bool
-        Whether it adds up what is true or false as it is.
-    careful : bool
-        Whether values out of range, and those that are no numbers, are told from the others. Without, the sums may
-        mean nothing, and say so.
+    `missing` is what a record without a value counts as, n sets the grid, and names of columns start with `mark`. An
+    engine may know by itself where a value is missing (`known`), and add up booleans as they are (`whole`). If
+    `careful`, values out of range and NaN are told from the others; otherwise the sums may mean nothing, and say so.
     """
 
     value: Compiled
@@ -401,13 +383,17 @@ class LazyPart:
         keys, new = [self._key(one, by) for one in queries], dict[tuple[Any, ...], GridSum]()
         for key, one in zip(keys, queries, strict=True):
             if key not in told and key not in new:
-                value, careful, mark = self._numeric(one), by is not None, f"{len(new)} "
-                engine = value.strict and knows_missing(self.frame), adds_booleans(self.frame)
-                squares = one.squares and not careful
-                new[key] = GridSum(value, one.bounds, one.absent, squares, self.n, mark, *engine, careful)
+                new[key] = self._grid_sum(one, by, f"{len(new)} ")
         if new:
             told = {**told, **dict(zip(new, compute(list(new.values())), strict=True))}
         return [told[key] for key in keys]
+
+    def _grid_sum(self, one: Wanted, by: str | None, mark: str) -> GridSum:
+        """Return how a query is added up; sums by group are careful ones."""
+        value, careful = self._numeric(one), by is not None
+        engine = value.strict and knows_missing(self.frame), adds_booleans(self.frame)
+        squares = one.squares and not careful
+        return GridSum(value, one.bounds, one.absent, squares, self.n, mark, *engine, careful)
 
     def _key(self, one: Wanted, by: str | None) -> tuple[Any, ...]:
         """Return what a query is known by in a pass, of all records or by the groups of a column."""
@@ -473,7 +459,12 @@ class LazyPart:
         """Return the same of several queries, in one pass."""
         return self._all(queries, column, lambda asked: self._by_group(asked, column))
 
-    def _by_group(self, asked: Sequence[GridSum], column: str) -> list[GroupTotals]:
+    def joint_group_totals(self, queries: Sequence[Wanted], column: str) -> list[GroupTotals]:
+        """Return the same in an order of groups that all of them share."""
+        asked = [self._grid_sum(one, column, f"{place} ") for place, one in enumerate(queries)]
+        return self._by_group(asked, column, shared=True)
+
+    def _by_group(self, asked: Sequence[GridSum], column: str, *, shared: bool = False) -> list[GroupTotals]:
         """Add up values by group, in one pass."""
         import narwhals as nw
 
@@ -493,6 +484,8 @@ class LazyPart:
             raise EngineFailed(self.name, f"{sizes.sum():.0f} records where there were {self.n}")
         sums = [one.group_sums(rows, sizes) for one in asked]
         orders = [np.lexsort((one, sizes)) for one in sums]
+        if shared:
+            orders = [np.lexsort((*sums, sizes))] * len(sums)
         return [GroupTotals(one[at], sizes[at], record_bits(self.n)) for one, at in zip(sums, orders, strict=True)]
 
     def _layered(self, asked: Sequence[GridSum], **own: nw.Expr) -> nw.LazyFrame[Any]:

@@ -1,12 +1,13 @@
-"""Evidence about a statistic of which a lower and an upper value are known, and not the statistic itself."""
+"""Evidence about a statistic of which a lower and an upper value are known, or a value that is a little off."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 from thresholdout.mechanisms.claims.evidence import Evidence, Expected
 
-__all__ = ["Bracket", "ExpectedBracket"]
+__all__ = ["Bracket", "ExpectedBracket", "Rounded"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,35 @@ class Bracket(Evidence):
     def mirrored(self) -> Bracket:
         """Return the same for one minus the statistic."""
         return Bracket(self.of_rest, self.lower)
+
+
+@dataclass(frozen=True)
+class Rounded(Evidence):
+    """What terms a_i say that may be off by `slack` b_i: of ends that are larger by it. Secret.
+
+    Examples
+    --------
+    >>> from thresholdout.mechanisms.claims.evidence import Hoeffding
+    >>> plain = Hoeffding(0.75, 100.0)
+    >>> Rounded(plain, 0.25).against(0.5, 0.0), Rounded(plain, 0.0).against(0.5, 0.0) > 12.0
+    (0.0, True)
+    """
+
+    plain: Evidence = field(repr=False)
+    slack: float
+
+    @property
+    def value(self) -> float:  # type: ignore[override]
+        """The statistic of these terms."""
+        return self.plain.value
+
+    def against(self, end: float, bet: float) -> float:
+        """Return what the terms say against a larger end."""
+        return self.plain.against(math.nextafter(end + self.slack, math.inf), bet)
+
+    def mirrored(self) -> Rounded:
+        """Return the same for one minus the statistic."""
+        return replace(self, plain=self.plain.mirrored())
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +115,25 @@ class ClassMean(Ratio):
         a, b, times = self.cells(counts)
         return Bets(a, b, (float(b.max()), float(b.max())), times)
 
+    def evidence_of_groups(
+        self, n: int, truth: Sequence[NDArray[np.float64]], both: Sequence[NDArray[np.float64]]
+    ) -> Evidence:
+        """Return what the numbers of records of each class in independent groups say, and of those predicted so.
+
+        Examples
+        --------
+        >>> from thresholdout.scoring.statistics import balanced_accuracy
+        >>> (part,) = balanced_accuracy().parts(np.array([0, 1]))
+        >>> part.evidence_of_groups(4, [np.array([2.0, 0.0]), np.array([1.0, 1.0])], [np.array([1.0, 0.0])] * 2).value
+        0.5
+        """
+        a, b = np.zeros(truth[0].size), np.zeros(truth[0].size)
+        for label, own, right in zip(self.labels, truth, both, strict=True):
+            _check_class(label, own.sum())
+            weight = n / (own.sum() * len(self.labels))
+            a, b = a + weight * right, b + weight * own
+        return Bets(a, b, (float(b.max()), float(b.max())))
+
     def cells(
         self, counts: Mapping[Any, ClassCounts]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
@@ -129,11 +148,15 @@ class ClassMean(Ratio):
         """
         found = [counts[label] for label in self.labels]
         for label, one in zip(self.labels, found, strict=True):
-            if not one.truth:
-                raise InputError("y", f"no records of the class {shown(label)}", "records of all classes")
+            _check_class(label, one.truth)
         n, both = found[0].n, np.array([one.both for one in found])
         truth = np.array([one.truth for one in found])
         weights, none = n / (truth * len(found)), np.zeros(len(found))
         a = np.concatenate([none, weights, [0.0]])
         b = np.concatenate([weights, weights, [0.0]])
         return a, b, np.concatenate([truth - both, both, [n - truth.sum()]])
+
+
+def _check_class(label: Any, records: float) -> None:
+    if not records:
+        raise InputError("y", f"no records of the class {shown(label)}", "records of all classes")

@@ -15,7 +15,7 @@ from thresholdout.mechanisms.claims.statistic_claims import Combination, Layout,
 from thresholdout.scoring.fitted_models import check_booster
 from thresholdout.scoring.metrics import made_again
 from thresholdout.scoring.statistics.class_counts import ClassCounts, ClassMean, ClassRatio
-from thresholdout.scoring.statistics.statistic_parts import Judged, PartEstimate, StatisticPart
+from thresholdout.scoring.statistics.statistic_parts import Judged, PartEstimate, Ratio, StatisticPart
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -191,18 +191,33 @@ class Statistic:
         judged = Judged(_column(y), np.asarray(output), known, None if classes is None else np.asarray(classes), X)
         return tuple(part.evidence(judged, model, one_law) for part in self.parts(known))
 
-    def layout(self, found: Estimate, train_y: Any, classes: Any, model: DependenceModel, one_law: bool) -> Layout:
-        """Return what is public: the parts on the training part, and what is expected of the evidence."""
+    def layout(
+        self,
+        found: Estimate,
+        train_y: Any,
+        classes: Any,
+        model: DependenceModel,
+        one_law: bool,
+        sizes: NDArray[np.int64] | None = None,
+    ) -> Layout:
+        """Return what is public: the parts on the training part, and what is expected of the evidence.
+
+        With sizes of groups, the evidence is that of ratios of their sums.
+        """
         known = _labels(np.asarray(train_y), classes) if self._labelled() else None
         parts = self.parts(known)
         for part in parts:
             needed = part.refusal(model)
-            if needed is not None:
+            if needed is not None and sizes is None:
                 seen = f"{self.name!r}, whose truth is given the labels, of {model.describe()}"
                 raise InputError("metric", seen, f"{needed}; or a metric that is a mean over records")
         made = []
         for part, estimate in zip(parts, found.parts, strict=True):
-            expected = part.expected(estimate, model, one_law)
+            if sizes is None:
+                expected = part.expected(estimate, model, one_law)
+            else:
+                assert isinstance(part, Ratio)  # of others an engine adds up nothing by group
+                expected = part.expected_of_groups(estimate, sizes)
             deviation = math.sqrt(max(estimate.variance, 1e-12) / model.n)
             made.append(Part(estimate.value, deviation, expected, expected.mirrored()))
         same = one_law and _independent(model)  # in groups labels tell about other records

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.mechanisms.claims.bracket_evidence import Bracket, ExpectedBracket
+from thresholdout.mechanisms.claims.bracket_evidence import Bracket, ExpectedBracket, Rounded
 from thresholdout.mechanisms.claims.evidence import (
     Bets,
     Counts,
@@ -274,9 +274,12 @@ class Ratio(StatisticPart):
             most = self.weight or 1.0
             inflation = model.variance_inflation()
             return ExpectedDependent(0.9 * found.share / most, model.effective_records(), n / inflation)
-        sizes = np.bincount(groups)
+        return self.expected_of_groups(found, np.bincount(groups))
+
+    def expected_of_groups(self, found: PartEstimate, sizes: NDArray[np.int64]) -> Expected:
+        """Return how much the sums of terms of groups will vary."""
+        n, units, largest = int(sizes.sum()), sizes.size, int(sizes.max())
         together = _ALIKE * float(np.sum(np.square(sizes, dtype=np.float64))) + (1.0 - _ALIKE) * n
-        units, largest = sizes.size, int(sizes.max())
         times = together / units
         return ExpectedBets(
             units, found.share * n / units, found.squares * times, found.wild * times, found.most * largest
@@ -324,6 +327,11 @@ class MeanShare(Ratio):
             return MomentBets(moments, slack, self.relative)
         mean = 1.0 - moments.mean() if self.relative else moments.mean()
         return replace(dependent(mean, 1.0, model), slack=slack + Dependent.slack)
+
+    def evidence_of_groups(self, sums: NDArray[np.float64], sizes: NDArray[np.float64], slack: float) -> Evidence:
+        """Return what the sums of shares of independent groups say. Secret."""
+        largest = float(sizes.max())
+        return Rounded(Bets(sizes - sums if self.relative else sums, sizes, (largest, largest)), slack)
 
 
 @dataclass(frozen=True)
