@@ -166,10 +166,10 @@ def test_an_interrupted_fit_warns_when_it_is_resumed(
         patch.setattr(sampler, "_many_dimensional", interrupted)
         with pytest.raises(RunInterrupted):
             model.fit(X, Y)
-    with pytest.warns(LowSignalWarning, match=f"the chain {words}"):
+    with pytest.warns(LowSignalWarning, match=f"The chain {words}"):
         model.resume(X, Y)
     at_once = langevin(order="cyclic", step_size=size, clip=clip)
-    with pytest.warns(LowSignalWarning, match=f"the chain {words}"):
+    with pytest.warns(LowSignalWarning, match=f"The chain {words}"):
         at_once.fit(X, Y)
     assert (at_once.samples_ == model.samples_).all()
 
