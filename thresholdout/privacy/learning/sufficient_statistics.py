@@ -12,7 +12,7 @@ the diagonal are coordinates. Noise N(0, s^2) in each coordinate, of variance s^
 is the Gaussian mechanism with noise multiplier s / sqrt(2). Coefficients and their shrinkage are functions of the noisy
 matrix and of public numbers (post-processing).
 
-In floating point, entries are sums of n products in blocks of m and then over blocks. Whatever the order, an entry is
+In floating point, entries are sums of n products in blocks of m and then over blocks. In any order, an entry is
 off by at most ``g sum |z_ij z_ik|``, g = k u / (1 - k u), k = m + n/m + 2, u = 2^-53 (Higham 2002, (3.5)), and the
 matrix by at most ``g sum |z_i|^2 <= g n`` in the Frobenius norm. Two neighbours' matrices are apart by twice that more,
 which the sensitivity includes.
