@@ -343,6 +343,7 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
             public=(N, tau), total=rounds, search=Search(progress=bool(self.progress)),
         )  # fmt: skip
         call = replace(call, rounds=taken, noise=noise)
+        # Less noise is no privacy: the report then has an infinite epsilon.
         event = call.of(taken)(noise) if noise >= LEAST_NOISE else None
         models = self._models(call, X, labels, clients, classes.size)
         size = math.prod(models.shape)

@@ -66,6 +66,7 @@ class PrivateIterates(ABC):
     @property
     def event(self) -> Event | None:
         """All steps, for an accountant or ``guard.releases.record``; None when there is too little noise to protect."""
+        # Less noise is outside the accountants' range and protects nothing.
         if self.noise_multiplier < LEAST_NOISE:
             return None
         return SelfComposed(self._step(), self.charged)

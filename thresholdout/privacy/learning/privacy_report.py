@@ -164,6 +164,7 @@ def account_for(
 ) -> PrivacyReport:
     """Return the report of an event, at the smallest epsilon of all accountants."""
     delta, adjacency = open_unit(delta, "delta"), check_adjacency(adjacency)
+    # Without an event nothing is guaranteed.
     epsilon, accountant = math.inf, "none"
     if event is not None:
         epsilon, accountant, _ = proved_epsilon(event, delta, adjacency)

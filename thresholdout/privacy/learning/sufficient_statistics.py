@@ -53,6 +53,7 @@ Floats = NDArray[np.float64]
 # Intercept and target beside features of norm 1. Small weights leave more of the bounded norm to the features: little
 # data estimate their covariance worst.
 _INTERCEPT = _TARGET = 0.5
+# The largest norm of (features, intercept, target), by which each row is divided.
 _LENGTH = math.sqrt(1.0 + _INTERCEPT**2 + _TARGET**2)
 _HUGE = 1e100  # an entry whose square is finite; longer rows have their entries cut to it first
 _INSIDE = 1.0 - 1e-12  # more than the rounding errors of a norm, so that vectors are in the unit ball

@@ -150,6 +150,7 @@ LEAST_LEFT = 0.05  # share of a target; with less there is nothing but noise, an
 
 MUCH = 2.0  # twice the noise of earlier calls is four times their variance
 
+# The end of "You can also pass ...".
 INSTEAD = "noise_multiplier in its place, or start a new fit"
 
 

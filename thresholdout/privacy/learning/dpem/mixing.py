@@ -67,6 +67,7 @@ class Mixing:
                 raise InputError("budget_split", repr(given), "three shares above 0 whose sum is 1")
             one, two, three = (positive(share, "budget_split") for share in given)
             total = one + two + three
+            # More than the rounding of three shares; the rest is divided out.
             if abs(total - 1.0) > 1e-9:
                 raise InputError("budget_split", repr(given), "three shares above 0 whose sum is 1")
             shares = (one / total, two / total, three / total)

@@ -283,6 +283,7 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
         call = _Call(
             taken, delta, noise, spent.calls, first, records, bool(self.average), bool(self.progress), self.random_state
         )
+        # Less noise is no privacy: the report then has an infinite epsilon.
         event = mixing.of(taken)(noise) if noise >= LEAST_NOISE else None
         spent = spent.charge(event, taken, noise, seeded=is_seeded(self.random_state))
         report = self._report(mixing, delta, spent)
@@ -317,6 +318,7 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
         def step(t: int, state: Floats) -> Floats:
             nonlocal first
             now = call.first + t
+            # The first step has one component, to which every record belongs (PROOFS.md, S7).
             if now == 0:
                 total = noisy(statistics_sum(rows, everything, mixing.covariance_type))
                 first = np.concatenate([total[0], np.zeros(state.size - mixing.width)])

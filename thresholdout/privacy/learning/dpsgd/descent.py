@@ -272,6 +272,7 @@ class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
         if partial:
             target = None if fresh else self._target
             planned = plan_partial_fit(settings, len(X), account, delta, target, n_steps)
+            # A spent target: the warning is given, and nothing is charged.
             if planned is None:
                 return
             call = planned
@@ -289,6 +290,7 @@ class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
         if not (fresh or after is None or after == "half"):
             averaged, n_averaged = self._averaged, self._n_averaged
         if after == "half":
+            # The mean starts anew in each call, in the middle of its steps.
             after = first + len(call.noise) // 2
         descent = Descent(call.batches, settings.clip_norm, call.noise, call.rates, settings.l2)
         callback, verbose = settings.callback, bool(self.verbose)

@@ -133,5 +133,6 @@ class _Guess:
                 # Limits keep a secant through two close points from leaping away.
                 slope = min(max((here[1] - earlier[1]) / (here[0] - earlier[0]), -3.0), -0.3)
             earlier = here
+            # Kept well inside the accountants' range of 0.01 to 1e8.
             value = min(max(value * (found / epsilon) ** (-1 / slope), 0.05), 1e6)
         return value

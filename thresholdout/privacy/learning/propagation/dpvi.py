@@ -162,6 +162,7 @@ def _add(
         norms = np.sqrt(squares + (mean_1**2).sum(axis=1) + (log_1**2).sum(axis=1))
         fine = np.isfinite(norms)
         factors = kept * np.where(fine, np.minimum(1.0, limit / np.where(fine & (norms > 0), norms, limit)), 0.0)
+        # A factor of 0 does not remove an infinite entry, as 0 * inf is NaN.
         if not fine.all():
             rows = np.where(fine[:, None], rows, 0.0)
             for part in (mean_0, log_0, mean_1, log_1):

@@ -36,8 +36,10 @@ __all__ = [
     "split_sigma",
 ]
 
+# Published formulas, for comparison; no guarantee rests on "tight" (PROOFS.md, E4).
 BOUNDS = ("tight", "wbk")
 _CONVERSIONS = {"improved": "balle", "classic": "mironov"}
+# The least epsilon over any set of orders is a bound; further orders gain little.
 _ORDERS = np.array([*range(2, 129), 160, 192, 256, 320, 384, 512, 768, 1024], dtype=np.float64)
 _ROUND_UP = 1 + 2.0**-48  # more than the few roundings of a product, and that of each scaled site
 _LEAST_SENSITIVITY = 1e-200  # beside it, the underflow of the smallest floats does not count

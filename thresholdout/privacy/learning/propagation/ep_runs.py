@@ -325,6 +325,8 @@ def run_sep(
                     clip_mode=mode,
                     state=kept,
                 )
+                # Without noise an update may be left out; with noise that would be a decision about a record
+                # (PROOFS.md, E1).
                 if not private and (trace.failed or trace.projected):
                     skips += 1
                     so_far = replace(so_far, updates=done, skipped=skipped + skips)

@@ -315,6 +315,7 @@ class Fitting:
         if self.accountant in BOUNDS and not before.calls:
             one = calibrate_sep_sigma(self.epsilon, self.delta, 1 / N, N * self.n_epochs, self.accountant)
             return split_sigma(one, self.shares)
+        # Multipliers for which twice the noise is in the accountants' range.
         search = Search(
             None if self.accountant == "best" else METHODS["rdp"], limits=(0.02, 4e7), progress=self.progress
         )

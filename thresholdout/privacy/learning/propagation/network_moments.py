@@ -86,6 +86,7 @@ def _rectify(mean: Floats, variance: Floats) -> _Rectified:
     """
     variance = np.maximum(variance, _LEAST_VARIANCE)
     deviation = np.sqrt(variance)
+    # The limits keep the ratio and its square finite.
     alpha = np.clip(mean / deviation, -1e300, 1e300)
     square = np.minimum(alpha * alpha, 1e300)
     density = np.exp(-0.5 * square) / _ROOT_TWO_PI

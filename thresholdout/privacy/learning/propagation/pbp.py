@@ -84,6 +84,7 @@ class _NetworkFitting(Fitting):
         self, model: Any, records: Sequence[Any], gamma: float, noise: tuple[float, ...], call: int, resume: Any
     ) -> Any:
         if self.algorithm in ("ep", "adf"):
+            # These algorithms have no shared site that forgets a start, so the start is the prior's mean.
             if resume is None:
                 model.prior = model.prior + model.start
             return super()._run(model, records, gamma, noise, call, resume)

@@ -43,6 +43,7 @@ def noise_multiplier_of(eta: float, records: int, batch_size: int, clip: float) 
 
 def step_size_of(multiplier: float, records: int, batch_size: int, clip: float) -> float:
     """Return the largest step size with at least some noise multiplier, rounded down."""
+    # 1/sqrt(1 - 4 r) is at least 1 + 2 r, more than `noise_multiplier_of` takes away; 1e-3 keeps the size above 0.
     return (2.0 * batch_size / (records * clip * multiplier)) ** 2 * max(1e-3, 1.0 - 4.0 * _rounding(batch_size))
 
 

@@ -164,6 +164,7 @@ def half(value: object, name: str = "delta") -> float:
 
 
 def _below(value: float) -> float:
+    # More than the rounding of two logarithms and their difference.
     return value - 1e-14 * (1.0 + abs(value))
 
 
@@ -249,6 +250,7 @@ def _best_threshold(mixture: Mixture, delta: float, form: Form) -> float:
 
     def value(shift: float) -> float:
         score = shift / spread
+        # ln Q(z) changes by at most (|z| + 1) |dz|, and dz is relative to |z|.
         slack = (1.0 + score * score) * (1e-13 + 4.0 * mixture.slack)
         if form == "above":
             likely = math.exp(float(log_ndtr(-score)) - slack) - delta

@@ -127,6 +127,7 @@ def posterior_rdp_bound(
     least = sizes.least(nu, printed_condition)
     if not n > least:
         raise InputError("n", str(n), f"more than {least:g} at this order", "A smaller order nu needs fewer records.")
+    # A computed power is off by some units of rounding, far less than 1e-13.
     w = up_relative(float(n) ** sizes.gamma1, 1e-13)
     first = sizes.ratio / (2.0 * (n - 1))
     if sharp:
@@ -170,6 +171,7 @@ def posterior_dp(
     if nu is not None:
         return rdp_to_dp(nu, posterior_rdp_bound(n, nu, *rest, sharp=sharp), delta)
     sizes = Sizes(x_l, x_h, alpha, beta, gamma1)
+    # The largest order of B1, strictly within its condition n > 1 + 10 nu R.
     most = (n - 1) / (10.0 * sizes.ratio) * (1.0 - 1e-9)
     # B1 needs n > 1 + 10 nu R: there are too few records for any order above 1.
     if most <= 1.001:

@@ -138,6 +138,7 @@ def _n_min(found: _Parameters, m: float, size: float, printed_condition: bool = 
         sizes.least(nu, printed_condition),
         power_of(max(0.0, size), found.rho2 / gamma1),
     ]
+    # 1e-12 is more than the rounding of these products and powers.
     return up_relative(max(terms), 1e-12)
 
 

@@ -531,6 +531,7 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
     def _charge(self, problem: Problem, spent: Spent) -> Spent:
         event: Event | None = None
         noise, steps = 0.0, problem.eta.size
+        # Without steps nothing but a draw from the prior is released.
         if not steps:
             event, noise = Composed(), spent.least_noise
         elif problem.clip is not None:

@@ -79,6 +79,7 @@ def posterior_pair_epsilon(
     c, delta, direction = positive(c, "c"), _unit(delta), chosen(direction, "direction", DIRECTIONS)
     # The changed record has half the input, so a quarter of its square.
     fewer = chain.u - 0.75 * chain.s  # precision of the second posterior
+    # The first mean is c n s / u, the second c (u - alpha - 3 s / 4) / fewer: their gap, without cancellation.
     gap = 0.75 * chain.s * c * chain.alpha / (chain.u * fewer)
     ratio = chain.u / fewer
     return _Pair(np.array([gap * math.sqrt(chain.u)]), np.array([ratio]), 1e-14).epsilon(delta, direction)
@@ -111,6 +112,7 @@ class _Pair:
             # With delta = 0, the loss is the largest ln(p/q), at the minimum of ln(q/p).
             largest = max(0.0, -self.ratio(self.bottom))
             if delta == 0.0:
+                # The minimum is flat, so the root's error hardly counts; 1e-12 and the slack cover it and the rounding.
                 found.append(largest - 1e-12 * (1.0 + largest) - self.slack * self.reach)
             else:
                 found.append(self._search(self._inside, delta, largest))
@@ -141,6 +143,7 @@ class _Pair:
         def above(x: float) -> float:
             return self.ratio(x) - level
 
+        # Errors of the ends only make the difference of masses smaller (PROOFS.md, L5).
         left = self.low if above(self.low) <= 0 else float(brentq(above, self.low, self.bottom, xtol=1e-12))
         right = self.high if above(self.high) <= 0 else float(brentq(above, self.bottom, self.high, xtol=1e-12))
         return left, right
@@ -178,6 +181,7 @@ class _Pair:
                 return high
             high *= 2.0
         found = float(brentq(excess, 0.0, high, xtol=1e-12))
+        # The root is off by its tolerance: eps is lowered until the difference is above delta for certain.
         margin = 1e-11 * (1.0 + found)
         while excess(found - margin) <= 0:
             margin *= 2.0
