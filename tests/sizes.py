@@ -25,7 +25,7 @@ def corners(cases: Iterable[Any], *places: int) -> list[Any]:
     ]
 
 
-def sized(cases: Iterable[tuple[Any, ...]], few: int, many: int, *places: int) -> list[Any]:
+def sized(cases: Iterable[tuple[Any, ...]], few: Any, many: Any, *places: int) -> list[Any]:
     """Return cases with a size as their last argument: those at the places with a few, and all with many when slow."""
     given = list(cases)
     quick = [pytest.param(*given[place], few) for place in places]

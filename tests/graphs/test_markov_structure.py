@@ -28,6 +28,7 @@ from graphs.models.bayesian_network import moralise
 from graphs.structure.separators import Effort
 from tests.cases import for_each
 from tests.graphs.random_networks import random_bayesian_network, random_factor_graph
+from tests.sizes import sizes
 
 
 def log_ratios(law: np.ndarray, quilt: tuple[int, ...], record: int, given: tuple[int, ...]) -> tuple[float, float]:
@@ -134,9 +135,10 @@ def spheres(graph: nx.Graph[int], node: int) -> list[tuple[tuple[int, ...], tupl
     ]
 
 
-def test_spheres_bound_influences_and_half_of_them_do_not() -> None:
+@sizes("seeds", 5, 12)
+def test_spheres_bound_influences_and_half_of_them_do_not(seeds: int) -> None:
     refuted = 0
-    for seed in range(12):
+    for seed in range(seeds):
         rng = np.random.default_rng([3, seed])
         graph = nx.connected_watts_strogatz_graph(6, 2 + 2 * (seed % 2), 0.4, seed=seed)
         strength = rng.normal(0, 0.5, graph.number_of_edges())

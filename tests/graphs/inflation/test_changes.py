@@ -57,7 +57,7 @@ def random_models(seed: int) -> Iterator[tuple[DependenceModel, np.ndarray]]:
         yield given, given.joint()
 
 
-@sizes("seeds", 8, 120)
+@sizes("seeds", 6, 120)
 def test_no_mean_and_no_statistic_has_larger_moments(seeds: int) -> None:
     ratios = []
     for seed in range(seeds):

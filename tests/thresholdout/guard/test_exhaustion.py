@@ -54,7 +54,7 @@ def searched(guard: Any, policy: Exhausted, backend: str, n_jobs: int) -> tuple[
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("backend", "n_jobs"), corners(BACKENDS, 0, 1, 3), ids=[f"{b}-{n}" for b, n in BACKENDS])
+@pytest.mark.parametrize(("backend", "n_jobs"), corners(BACKENDS, 0, 3), ids=[f"{b}-{n}" for b, n in BACKENDS])
 def test_raise_ends_the_search(backend: str, n_jobs: int) -> None:
     guard = make(queries=2)
     scorer = guard.scorer(exhausted="raise", cv="training")

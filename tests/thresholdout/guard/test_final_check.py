@@ -44,7 +44,7 @@ def missed(n: int, risk: float, guess: Callable[[int], float]) -> float:
     return worst
 
 
-@for_each("n", [3, 12, 40])
+@pytest.mark.parametrize("n", corners([3, 12, 40], 1))
 @for_each("risk", [0.3, 0.05])
 def test_every_truth_is_missed_with_at_most_the_risk(n: int, risk: float) -> None:
     found = [missed(n, risk, lambda k, g=guess: g) for guess in (0.02, 0.3, 0.5, 0.77, 0.95)]  # type: ignore[misc]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.cases import for_each
 from tests.oracles.counts import count_law, tail
+from tests.sizes import corners
 from thresholdout.limits.entropy import coin_divergence, entropy_lower, entropy_upper
 
 
@@ -47,7 +48,7 @@ def test_limits_are_beyond_the_exact_ones_and_near_them(mean: float, effective: 
             assert nearer <= mean or effective * _divergence(mean, nearer) <= -log_level
 
 
-@for_each("n", [2, 3, 5])
+@pytest.mark.parametrize("n", corners([2, 3, 5], 0, 1))
 def test_means_of_different_laws_keep_the_level(n: int) -> None:
     rng = np.random.default_rng(n)
     for level in (0.02, 0.2, 0.5, 0.95):

@@ -303,17 +303,22 @@ def test_values_between_have_limits_of_relative_entropy() -> None:
     assert outcome.interval[0] < binary.interval[0] < binary.interval[1] < outcome.interval[1]
 
 
-@settings(max_examples=50)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.booleans())
-def test_the_interval_contains_the_best_when_every_claim_is_true(means: list[float], maximize: bool) -> None:
+@sizes("examples", 15, 50)
+def test_the_interval_contains_the_best_when_every_claim_is_true(examples: int) -> None:
     """Truths that are what was seen: the best of them is within the interval after every round."""
-    mechanism = Ladder(LadderParameters(direction="maximize" if maximize else "minimize"), N)
-    counts = [round(mean * N) / N for mean in means]
-    for k, outcome in enumerate(play(mechanism, counts)):
-        best = max(counts[: k + 1]) if maximize else min(counts[: k + 1])
-        assert outcome.interval is not None
-        assert outcome.interval[0] <= best <= outcome.interval[1]
-        assert outcome.interval[0] <= outcome.value <= outcome.interval[1]
+
+    @settings(max_examples=examples)
+    @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.booleans())
+    def check(means: list[float], maximize: bool) -> None:
+        mechanism = Ladder(LadderParameters(direction="maximize" if maximize else "minimize"), N)
+        counts = [round(mean * N) / N for mean in means]
+        for k, outcome in enumerate(play(mechanism, counts)):
+            best = max(counts[: k + 1]) if maximize else min(counts[: k + 1])
+            assert outcome.interval is not None
+            assert outcome.interval[0] <= best <= outcome.interval[1]
+            assert outcome.interval[0] <= outcome.value <= outcome.interval[1]
+
+    check()
 
 
 def test_who_does_not_climb_pays_next_to_nothing() -> None:

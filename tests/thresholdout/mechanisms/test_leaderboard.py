@@ -47,22 +47,24 @@ def asked(
     return state, outcome.interval, outcome.source
 
 
-@given(st.floats(0, 1), st.floats(1e-3, 0.8), st.integers(1, 5000), st.floats(1e-6, 0.9), st.booleans())
-@settings(deadline=None, max_examples=200)
-def test_cells_part_the_range_and_every_outcome_is_paid_for(
-    guess: float, reach: float, steps: int, share: float, even: bool
-) -> None:
-    cells = AngleCells.around(guess, reach, steps, share, even=even)
-    assert cells.edges[0] == 0
-    assert cells.edges[-1] == steps + 1
-    assert list(cells.edges) == sorted(cells.edges)
-    assert len(cells.edges) == len(cells.log_shares) + 1
-    for value in {0, steps, steps // 3, *(min(edge, steps) for edge in cells.edges)}:
-        first, last = cells.limits(cells.holding(value))
-        assert first <= value <= last
-    # two more outcomes, of a query that fails or is interrupted
-    assert math.fsum(map(math.exp, cells.log_shares)) + 2 * FAILURE_SHARE <= 1.0
-    assert len(cells.log_shares) <= math.ceil(0.25 * math.pi / reach) + 1  # as an allowance counts them
+@sizes("examples", 60, 200)
+def test_cells_part_the_range_and_every_outcome_is_paid_for(examples: int) -> None:
+    @given(st.floats(0, 1), st.floats(1e-3, 0.8), st.integers(1, 5000), st.floats(1e-6, 0.9), st.booleans())
+    @settings(deadline=None, max_examples=examples)
+    def check(guess: float, reach: float, steps: int, share: float, even: bool) -> None:
+        cells = AngleCells.around(guess, reach, steps, share, even=even)
+        assert cells.edges[0] == 0
+        assert cells.edges[-1] == steps + 1
+        assert list(cells.edges) == sorted(cells.edges)
+        assert len(cells.edges) == len(cells.log_shares) + 1
+        for value in {0, steps, steps // 3, *(min(edge, steps) for edge in cells.edges)}:
+            first, last = cells.limits(cells.holding(value))
+            assert first <= value <= last
+        # two more outcomes, of a query that fails or is interrupted
+        assert math.fsum(map(math.exp, cells.log_shares)) + 2 * FAILURE_SHARE <= 1.0
+        assert len(cells.log_shares) <= math.ceil(0.25 * math.pi / reach) + 1  # as an allowance counts them
+
+    check()
 
 
 @pytest.mark.parametrize("guess", corners([0.0, 0.5, 0.87, 1.0], 2))
@@ -83,16 +85,17 @@ def test_no_outcome_with_a_false_claim_is_more_likely_than_its_share(guess: floa
                 assert mass[false & (levels == level)].sum() <= math.exp(level)
 
 
+@sizes("points", 8, 21)
 @for_each("share", [0.2, 0.5])
-def test_records_may_have_different_laws(share: float) -> None:
+def test_records_may_have_different_laws(share: float, points: int) -> None:
     """Given their features, records have laws of their own: the average of two kinds, exactly."""
     n = 60
     mechanism = leaderboard(n, confidence=0.7)
     state = mechanism.start(SeededNoise(0))
     found = [asked(mechanism, state, 0.7, count, n) for count in range(n + 1)]
     few = round(share * n)
-    for p in np.linspace(0.0, 1.0, 21):
-        for q in np.linspace(0.0, 1.0, 21):
+    for p in np.linspace(0.0, 1.0, points):
+        for q in np.linspace(0.0, 1.0, points):
             mass = np.convolve(binom.pmf(np.arange(few + 1), few, p), binom.pmf(np.arange(n - few + 1), n - few, q))
             truth = (few * p + (n - few) * q) / n
             false = [not low <= truth <= high for _, (low, high), _ in found]

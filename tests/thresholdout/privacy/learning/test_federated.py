@@ -65,7 +65,8 @@ def test_tiny_noise_is_plain_federated_averaging() -> None:
     np.testing.assert_allclose(found.theta, theta, atol=1e-9)
 
 
-def test_each_round_asks_a_fresh_subset_of_clients() -> None:
+@sizes("rounds", 1000, 3000)
+def test_each_round_asks_a_fresh_subset_of_clients(rounds: int) -> None:
     asked: list[list[int]] = [[]]
 
     def watch(client: int, theta: Any) -> Any:
@@ -74,13 +75,13 @@ def test_each_round_asks_a_fresh_subset_of_clients() -> None:
             asked.append([])
         return [0.0]
 
-    run_federated(watch, range(5), theta0=[0.0], T=3000, batch_size=2, sigma=1.0, L=1.0, random_state=2)
+    run_federated(watch, range(5), theta0=[0.0], T=rounds, batch_size=2, sigma=1.0, L=1.0, random_state=2)
     pairs = [tuple(sorted(pair)) for pair in asked[:-1]]
     counts = [pairs.count(pair) for pair in combinations(range(5), 2)]
-    assert sum(counts) == 3000
+    assert sum(counts) == rounds
     assert stats.chisquare(counts).pvalue > 1e-9
     repeats = sum(a == b for a, b in zip(pairs[::2], pairs[1::2], strict=True))
-    assert stats.binomtest(repeats, 1500, 0.1).pvalue > 1e-9
+    assert stats.binomtest(repeats, rounds // 2, 0.1).pvalue > 1e-9
 
 
 @pytest.mark.statistical

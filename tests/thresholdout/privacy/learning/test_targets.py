@@ -164,6 +164,7 @@ def test_more_steps_alone_do_not_stretch_a_spent_target() -> None:
     assert model.set_params(epsilon=4.0).partial_fit(X, LABELS, n_steps=12).privacy_report_.epsilon <= 4.0
 
 
+@pytest.mark.slow
 def test_one_target_in_parts_needs_no_more_noise() -> None:
     whole = spent_classifier()
     with warnings.catch_warnings():

@@ -250,7 +250,7 @@ def test_wherever_an_interrupt_falls_a_report_is_that_of_what_is_beside_it(name:
         assert kept["rest"] or name in ("EPLinearRegression", "EPClassifier", "EPGaussianMixture")
 
 
-@for_each("name", EVERYWHERE)
+@pytest.mark.parametrize("name", corners(EVERYWHERE, 0))
 def test_warnings_that_are_errors_leave_a_report_beside_what_it_is_about(name: str) -> None:
     estimator, targets = EVERYWHERE[name]
     noise = "noise_multiplier" if name == "DPVIRegressor" else "sigma"
