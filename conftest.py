@@ -6,6 +6,7 @@ from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from importlib import import_module
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
@@ -52,18 +53,21 @@ pytest_collect_file = Sybil(
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> None:
-    """Import a module with examples by its name.
+def pytest_make_collect_report(collector: pytest.Collector) -> pytest.CollectReport | None:
+    """Import a module with examples by its name, and look for no examples in files of tests.
 
-    pytest imports it by its path, after its package, and would execute it a second time where the package has done so:
-    its classes were other ones then than those that the rest of the package knows.
+    pytest imports a module by its path, after its package, and would execute it a second time where the package has
+    done so: its classes were other ones then than those that the rest of the package knows.
     """
+    if isinstance(collector, DoctestModule) and collector.path.name.startswith("test_"):
+        return pytest.CollectReport(collector.nodeid, "passed", None, [])
     root = collector.config.rootpath
     if isinstance(collector, pytest.Module) and collector.path.is_relative_to(root):
         parts = collector.path.with_suffix("").relative_to(root).parts
         if parts[0] in ("graphs", "thresholdout"):
             with suppress(ImportError):  # of an optional library; pytest says so
                 import_module(".".join(parts).removesuffix(".__init__"))
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)

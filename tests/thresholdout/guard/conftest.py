@@ -18,8 +18,9 @@ def table() -> pd.DataFrame:
     return data()
 
 
-@pytest.fixture(params=["polars", "duckdb"])
+@pytest.fixture(params=["polars", pytest.param("duckdb", marks=pytest.mark.slow)])
 def engine(request: pytest.FixtureRequest) -> Engine:
+    """One engine by default: what they compute differently is in the tests of `LazyPart`."""
     from tests.thresholdout.guard.lazy_guards import ENGINES
 
     found: Engine = ENGINES[["polars", "duckdb"].index(request.param)]

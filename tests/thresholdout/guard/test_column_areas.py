@@ -13,6 +13,7 @@ import pytest
 import sklearn.metrics
 
 from graphs.models.law_free import GroupSizes
+from tests.sizes import corners
 from tests.thresholdout.guard.lazy_guards import ENGINES, Column, Engine, N, lazy_guard, of_duckdb, of_polars
 from tests.thresholdout.mechanisms.test_evidence import AREAS, scores_of_two_classes, worst
 from thresholdout import Claims, Thresholdout
@@ -63,8 +64,7 @@ def shown(answer: Any) -> tuple[Any, ...]:
     return answer.value, answer.interval, answer.source, answer.name, answer.estimand
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("declared", [{}, {"mechanism": Claims(noise=0.0)}, {"sampling": "iid"}])
+@pytest.mark.parametrize("declared", corners([{}, {"mechanism": Claims(noise=0.0)}, {"sampling": "iid"}], 0, 2))
 def test_scores_that_training_records_have_get_the_answers_of_arrays(
     engine: Engine, table: pd.DataFrame, declared: dict[str, Any]
 ) -> None:

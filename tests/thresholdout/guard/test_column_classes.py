@@ -53,7 +53,7 @@ def table() -> pd.DataFrame:
     )
 
 
-@pytest.fixture(params=["polars", "duckdb"])
+@pytest.fixture(params=["polars", pytest.param("duckdb", marks=pytest.mark.slow)])
 def engine(request: pytest.FixtureRequest) -> Engine:
     if request.param == "polars":
         return lambda frame: pl.from_pandas(frame).lazy()

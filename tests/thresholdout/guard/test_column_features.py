@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from graphs.models.law_free import GroupSizes
+from tests.sizes import corners
 from tests.thresholdout.guard.lazy_guards import Column, Engine, N, hit, lazy_guard, of_polars
 from thresholdout import Claims, Thresholdout
 from thresholdout.errors import InputError
@@ -22,7 +23,9 @@ def guards(engine: Engine, table: pd.DataFrame, **declared: Any) -> tuple[Thresh
     return lazy_guard(engine, table, **declared), eager
 
 
-@pytest.mark.parametrize("declared", [{}, {"mechanism": Claims(noise=0.0)}], ids=["claims", "exact"])
+@pytest.mark.parametrize(
+    "declared", corners([pytest.param({}, id="claims"), pytest.param({"mechanism": Claims(noise=0.0)}, id="exact")], 0)
+)
 def test_answers_are_those_of_arrays(engine: Engine, table: pd.DataFrame, declared: Any) -> None:
     """To the bit where values are right or wrong: by a count for two classes, by bets on three values for three."""
     rng = np.random.default_rng(2)

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from graphs.models.law_free import GroupSizes
+from tests.sizes import corners
 from tests.thresholdout.guard.lazy_guards import Column, Engine, N, hit, lazy_guard, of_polars
 from thresholdout import Claims, Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart
@@ -49,16 +50,20 @@ def climbs(lazy: Any, eager: Any, rest: pd.DataFrame, metric: str) -> tuple[list
 
 @pytest.mark.parametrize(
     ("declared", "how"),
-    [
-        ({"sampling": "iid"}, {}),
-        ({"sampling": "iid"}, {"delta": 0.01}),
-        ({"sampling": "iid", "queries": 8}, {"tolerance": 0.02}),
-        ({}, {}),
-        ({"queries": 8}, {"tolerance": 0.02}),
-        ({"dependence": GroupSizes({2: N // 2})}, {}),
-        ({}, {"certify": "milestones"}),
-    ],
-    ids=["sign", "trinomial", "tolerance", "bets", "tolerated bets", "sizes", "milestones"],
+    corners(
+        [
+            pytest.param({"sampling": "iid"}, {}, id="sign"),
+            pytest.param({"sampling": "iid"}, {"delta": 0.01}, id="trinomial"),
+            pytest.param({"sampling": "iid", "queries": 8}, {"tolerance": 0.02}, id="tolerance"),
+            pytest.param({}, {}, id="bets"),
+            pytest.param({"queries": 8}, {"tolerance": 0.02}, id="tolerated bets"),
+            pytest.param({"dependence": GroupSizes({2: N // 2})}, {}, id="sizes"),
+            pytest.param({}, {"certify": "milestones"}, id="milestones"),
+        ],
+        1,
+        3,
+        5,
+    ),
 )
 def test_decisions_are_those_of_arrays(engine: Engine, table: pd.DataFrame, declared: Any, how: Any) -> None:
     """To the bit, since three counts are all that a decision about right and wrong needs."""

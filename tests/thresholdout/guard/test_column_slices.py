@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from graphs.models.law_free import GroupSizes
-from tests.thresholdout.guard.lazy_guards import ENGINES, Column, Engine, N, lazy_guard, of_polars
+from tests.thresholdout.guard.lazy_guards import Column, Engine, N, lazy_guard, of_polars
 from thresholdout import Claims, Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.errors import InputError
@@ -55,7 +55,6 @@ def shown(answer: Any) -> tuple[Any, ...]:
     return answer.value, answer.interval, answer.source, answer.name, answer.estimand
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("declared", [{}, {"sampling": "iid"}, {"dependence": GroupSizes({3: N // 3})}])
 def test_slices_have_the_answers_of_arrays(engine: Engine, table: pd.DataFrame, declared: dict[str, Any]) -> None:
     lazy, eager = guards(engine, table, mechanism=Claims(noise=0.0), **declared)
@@ -87,7 +86,6 @@ def test_lists_of_slices_take_one_pass(table: pd.DataFrame, monkeypatch: pytest.
     assert list(map(shown, found)) == list(map(shown, expected))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_moments_of_a_slice_say_no_more_than_its_values(engine: Engine, table: pd.DataFrame) -> None:
     """Records without a value have the worst one; the twin that leaves them out says more than the values do."""
     gone = table.copy()
@@ -149,7 +147,6 @@ def target() -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("declared", [{}, {"dependence": GroupSizes({3: N // 3})}])
 def test_medians_have_the_answers_of_arrays(engine: Engine, target: pd.DataFrame, declared: dict[str, Any]) -> None:
     statistic = median_absolute_error(clip=12.0, window=0.5)

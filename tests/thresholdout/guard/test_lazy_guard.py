@@ -55,6 +55,7 @@ from thresholdout.scoring.metrics import absolute_error, log_loss, squared_error
         4,
     ),
 )
+@pytest.mark.parametrize("engine", ["polars", "duckdb"], indirect=True)
 def test_shares_have_the_answers_that_arrays_have(engine: Engine, table: pd.DataFrame, declared: Any) -> None:
     lazy, eager = lazy_guard(engine, table, **declared), array_guard(table, **declared)
     assert repr(lazy.certificate) == repr(eager.certificate)

@@ -199,6 +199,7 @@ class TestClaims:
         wrong = audit_outputs(noise[0], noise[1] + 20, claim=event, adjacency="add_remove", random_state=0)
         assert (right.refuted, wrong.refuted) == (False, True)
 
+    @pytest.mark.slow
     def test_the_picture(self) -> None:
         ax = audit_outputs(np.zeros(50), np.ones(50), claim=GaussianAnswer(1.0), random_state=0).plot()
         assert ax.get_xlabel() == "epsilon (nats)"

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from tests.sizes import sizes
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.learning.bounded_mean import bounded_mean, check_bound, noisy_mean, rounding_slack
 
@@ -39,23 +40,27 @@ def test_a_clipped_row_is_within_the_bound_exactly(row: Any, bound: float) -> No
         np.testing.assert_allclose(clipped, row[0], rtol=0, atol=bound * 1e-14)
 
 
-@QUICK
-@given(
-    st.integers(1, 8).flatmap(
-        lambda d: st.tuples(
-            arrays(float, st.tuples(st.integers(1, 9), st.just(d)), elements=NUMBERS),
-            arrays(float, (d,), elements=NUMBERS),
-        )
-    ),
-    BOUNDS,
-    st.integers(0, 8),
-)
-def test_one_row_moves_the_mean_by_the_sensitivity_at_most(data: Any, bound: float, place: int) -> None:
-    rows, other = data
-    changed = rows.copy()
-    changed[place % len(rows)] = other
-    limit = Fraction(2) * Fraction(bound) / len(rows)
-    assert apart(bounded_mean(rows, bound), bounded_mean(changed, bound)) <= limit**2
+@sizes("examples", 40, 150)
+def test_one_row_moves_the_mean_by_the_sensitivity_at_most(examples: int) -> None:
+    @settings(QUICK, max_examples=examples)
+    @given(
+        st.integers(1, 8).flatmap(
+            lambda d: st.tuples(
+                arrays(float, st.tuples(st.integers(1, 9), st.just(d)), elements=NUMBERS),
+                arrays(float, (d,), elements=NUMBERS),
+            )
+        ),
+        BOUNDS,
+        st.integers(0, 8),
+    )
+    def check(data: Any, bound: float, place: int) -> None:
+        rows, other = data
+        changed = rows.copy()
+        changed[place % len(rows)] = other
+        limit = Fraction(2) * Fraction(bound) / len(rows)
+        assert apart(bounded_mean(rows, bound), bounded_mean(changed, bound)) <= limit**2
+
+    check()
 
 
 def test_opposite_rows_reach_the_sensitivity_but_never_pass_it() -> None:

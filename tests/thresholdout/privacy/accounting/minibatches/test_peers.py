@@ -49,6 +49,7 @@ def test_poisson_agrees_with_dp_accounting() -> None:
         assert rdp_poisson(orders, sigma, q) == pytest.approx(np.array(peer._rdp), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_dp_accounting_loses_digits_at_fractional_orders() -> None:
     """Its series stops at an absolute accuracy, which is 3 % of one step here."""
     peer = rdp.RdpAccountant([1.5])

@@ -13,6 +13,7 @@ from scipy.special import ndtr
 
 from benchmarks.papers.minibatch_epsilons import pld_fswr
 from tests.cases import for_each
+from tests.sizes import corners
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.pld.minibatch_steps import ReplacedDraws, fswr_pairs, profile
 from thresholdout.privacy.accounting.pld.pairs import Symmetrised
@@ -81,7 +82,7 @@ def worst(sigma: float, size: int, records: int, tries: int) -> Floats:
 SETTINGS = [(1.0, 2, 3), (2.0, 3, 4), (0.7, 2, 6), (6.0, 4, 5), (2.0, 5, 4), (3.0, 6, 4), (1.0, 7, 3), (1.5, 8, 3)]
 
 
-@for_each(("sigma", "size", "records"), SETTINGS)
+@pytest.mark.parametrize(("sigma", "size", "records"), corners(SETTINGS, 0, 3))
 def test_no_tiny_data_set_is_above_the_pair(sigma: float, size: int, records: int) -> None:
     """And what other records with opposite gradients, or none, attain is nearly as much."""
     found = worst(sigma, size, records, 7)

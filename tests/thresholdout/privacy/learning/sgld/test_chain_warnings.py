@@ -61,6 +61,7 @@ def test_a_swinging_chain_is_as_far_from_the_minimum_as_is_derived() -> None:
     assert np.abs(model.samples_[:, 0] - 1.0).mean() == pytest.approx(step / 2, rel=0.15)
 
 
+@pytest.mark.slow
 @for_each("k", [0.5, 1.0, 1.5])
 def test_a_settled_chain_has_the_share_that_is_derived(k: float) -> None:
     """The stationary states of e' = (1 - k) e + sqrt(eta) z are drawn, and one step taken."""
