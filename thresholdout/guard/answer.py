@@ -166,7 +166,7 @@ def shown_cost(cost: float) -> str:
 def _no_arithmetic(sign: str, left: object, right: object) -> InputTypeError:
     """Return why answers are not added or subtracted: the result would have no known interval."""
     one, other = ("answer" if isinstance(side, Answer) else "number" for side in (left, right))
-    expected = "float(answer) for the bare number"
+    advice = "The result would have no known interval."
     if sign == "-" and one == other:
-        expected = f"guard.compare(b, a), which answers how much better b is, with an interval; or {expected}"
-    return InputTypeError("answer", f"{one} {sign} {other}, of which no interval is known", expected)
+        advice += " guard.compare(b, a) answers how much better b is, with an interval."
+    return InputTypeError("answer", f"{one} {sign} {other}", "converted by float(answer) for arithmetic", advice)

@@ -171,7 +171,7 @@ def ask_all(
     limits = check_bounds(bounds)
     _check_lists(queries, names=names, keys=keys)
     if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in queries):
-        raise InputTypeError("queries", "something else than pairs", "pairs (train_values, holdout_values)")
+        raise InputTypeError("queries", "a list of other items", "a list of pairs (train_values, holdout_values)")
     with guard._queries.together_asked(queries, limits):
         asked = [
             guard._queries.pair(*pair, limits, names[k] if names else "", keys[k] if keys else None, binary)
@@ -308,10 +308,9 @@ class Listed(NamedTuple):
 def listed(models: Sequence[Any] | Mapping[str, Any], keys: Sequence[str] | None) -> list[Listed]:
     """Return a list's models with their names and keys."""
     if not isinstance(models, (Mapping, list, tuple)):
-        raise InputTypeError("models", f"a {type(models).__name__}", "a list of estimators, or a mapping of names")
+        raise InputTypeError("models", f"a {type(models).__name__}", "a list of estimators, or a mapping from names")
     if isinstance(models, Mapping) and (odd := [name for name in models if not isinstance(name, str)]):
-        seen = f"a mapping with a name that is no text, {odd[0]!r}"
-        raise InputTypeError("models", seen, "texts for names: {str(name): model, ...}")
+        raise InputTypeError("models", f"a mapping with the name {odd[0]!r}", "a mapping whose names are texts")
     named = list(models.items()) if isinstance(models, Mapping) else [("", model) for model in models]
     _check_lists(named, keys=keys)
     return [Listed(name, model, keys[k] if keys else None) for k, (name, model) in enumerate(named)]
@@ -333,14 +332,14 @@ def _check_lists(queries: object, **others: object) -> None:
     if not isinstance(queries, (list, tuple)):
         raise InputTypeError("queries", f"a {type(queries).__name__}", "a list")
     if not queries:
-        raise InputError("queries", "an empty list", "at least one query")
+        raise InputError("queries", "an empty list", "a list of at least one query")
     for argument, values in others.items():
         if values is None:
             continue
         if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
             raise InputTypeError(argument, f"a {type(values).__name__}", "a list of texts")
         if len(values) != len(queries):
-            raise InputError(argument, f"{len(values)} of them", f"{len(queries)}, one for each query")
+            raise InputError(argument, f"a list of {len(values)}", f"a list of {len(queries)}, one for each query")
 
 
 def _checked_values(values: object, models: int) -> Sequence[Any]:
@@ -350,7 +349,7 @@ def _checked_values(values: object, models: int) -> Sequence[Any]:
     if not isinstance(values, (list, tuple, np.ndarray)):
         raise InputTypeError("train_values", f"a {type(values).__name__}", "a list")
     if len(values) != models:
-        raise InputError("train_values", f"{len(values)} of them", f"{models}, one for each model")
+        raise InputError("train_values", f"{len(values)} values", f"{models} values, one for each model")
     return list(values)
 
 

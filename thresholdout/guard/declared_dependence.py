@@ -34,6 +34,8 @@ _MOST_FACTORS: Final = 8
 _NOTHING_LEFT: Final = 0.5
 """Half-width of one query that is the whole range."""
 
+_NODES: Final = "The nodes are labels of the data frame's index, or 0, 1, 2, ... for arrays."
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:
@@ -72,10 +74,11 @@ def declared_dependence(
 
     check_meaning(dependence)
     if dependence is not None and (groups is not None or holdout_groups is not None):
-        raise InputError("dependence", "given beside groups", "one of them: it says how all records depend")
+        advice = "A dependence model covers all records, so pass one of the two."
+        raise InputError("dependence", f"a {type(dependence).__name__}", "None beside groups", advice)
     if groups is not None:
         if holdout_groups is not None or train_groups is not None:
-            raise InputError("groups", "a name beside groups in (X, y, groups)", "one of them")
+            raise InputError("groups", "a name", "None beside groups in (X, y, groups)")
         names = checked_names(groups)
         if len(names) > 1:
             return _crossed(records, names)
@@ -86,8 +89,8 @@ def declared_dependence(
         return Declared(group_model(named, records.n), own)
     if holdout_groups is not None:
         if train_groups is None and records.train_size is not None:
-            expected = "(X_train, y_train, groups), since no group may be in both parts"
-            raise InputError("train", "no groups beside those of the holdout", expected)
+            advice = "No group may be in both parts."
+            raise InputError("train", "a part without groups", "(X_train, y_train, groups), like the holdout", advice)
         model = group_model(aligned(holdout_groups, records.labels, "groups"), records.n)
         return Declared(model, _aligned_groups(records, train_groups))
     own = _aligned_groups(records, train_groups)
@@ -103,9 +106,10 @@ def check_meaning(dependence: object) -> None:
     if hasattr(dependence, "adj") and hasattr(dependence, "is_directed"):
         raise InputTypeError(
             "dependence",
-            f"a networkx {type(dependence).__name__}, which can mean two things",
-            "graphs.DependencyGraph(graph) if records without an edge between them are independent, or "
-            "graphs.MarkovField.ising(graph, coupling) if dependence passes along the edges",
+            f"a networkx {type(dependence).__name__}",
+            "graphs.DependencyGraph(graph) or graphs.MarkovField.ising(graph, coupling)",
+            "In the first, records without an edge between them are independent. In the second, dependence passes "
+            "along the edges.",
         )
 
 
@@ -114,10 +118,12 @@ def checked_names(groups: object) -> tuple[Any, ...]:
     names = tuple(groups) if isinstance(groups, (list, tuple)) else (groups,)
     if not names or len(names) > _MOST_FACTORS or not all(map(is_name, names)):
         seen = (
-            f"a {type(groups).__name__} of {len(names)}" if isinstance(groups, (list, tuple)) else type(groups).__name__
+            f"a {type(groups).__name__} of {len(names)}"
+            if isinstance(groups, (list, tuple))
+            else f"a {type(groups).__name__}"
         )
-        expected = "the name of a column or index level, or a list of names; groups of single records stand beside "
-        raise InputTypeError("groups", seen, f"{expected}them: (X, y, groups) in both parts")
+        expected = f"the name of a column or index level, or a list of at most {_MOST_FACTORS} names"
+        raise InputTypeError("groups", seen, expected, "Pass the groups of records as (X, y, groups) in both parts.")
     return names
 
 
@@ -144,11 +150,11 @@ def _crossed(records: Records, names: tuple[Any, ...]) -> Declared:
                 together = found if together is None else together
             except OverlapError as error:
                 others = " and ".join(repr(other) for other in names if other != name)
-                expected = (
-                    f"parts without common groups of any kind; or groups={others}, if answers are to be about these "
-                    f"groups of {name!r}, as they are, and not about new ones"
+                advice = (
+                    f"Pass groups={others} if answers are to be about these groups of {name!r} and not about new ones."
                 )
-                raise OverlapError("groups", f"{name!r}, of which {error.seen}", expected) from None
+                seen = f"{name!r}, whose training part has {error.seen}"
+                raise OverlapError("groups", seen, "names of columns without common groups", advice) from None
     factors = {str(name): model.groups for name, model in zip(names, models, strict=True)}
     return Declared(Crossed.of_factors(factors), together=together)
 
@@ -166,8 +172,8 @@ def _in_order(records: Records, order: TimeOrder) -> DependenceModel:
             _check_sorted(keys, "holdout")
         return check_dependence(order.model, records.n)
     if order.window is None:
-        seen = "a TimeOrder without how far the dependence reaches"
-        raise InputError("dependence", seen, _ways(records, train_keys))
+        seen = "a TimeOrder without window= and model="
+        raise InputError("dependence", seen, "a TimeOrder with its range", _ways(records, train_keys))
     if keys is None:
         return window_model(records.n, order.window)
     try:
@@ -182,8 +188,10 @@ def _in_order(records: Records, order: TimeOrder) -> DependenceModel:
 def _check_sorted(keys: Any, part: str) -> None:
     """Refuse a part that is not in order."""
     if (np.diff(_ranks(keys)) < 0).any():
-        expected = "both parts sorted by it: take rows by np.argsort(column, kind='stable'), or data.sort_values"
-        raise InputError("dependence", f"records of the part {part} in another order", expected)
+        advice = "Take rows by np.argsort(column, kind='stable'), or call data.sort_values."
+        raise InputError(
+            "dependence", f"unsorted records in {part}=", "an order by which both parts are sorted", advice
+        )
 
 
 def _ranks(*keys: Any) -> IntArray:
@@ -211,12 +219,9 @@ def among_known(model: DependenceModel, train_keys: Any, keys: Any, window: obje
     rest = series_model(both, window, len(both)).given(range(size))
     joined = _joined_records(rest, model)
     if joined:
-        seen = f"training records between those of the holdout, which join {joined} of {model.n} to records further off"
-        expected = (
-            "a training part that comes before the holdout (or after it), or training records that are more than the "
-            "window away from the holdout's"
-        )
-        raise InputError("dependence", seen, expected)
+        seen = f"training records between those of the holdout, which join {joined} of {model.n} to more distant ones"
+        advice = "Take a training part before the holdout (or after it), or leave a gap of more than the window."
+        raise InputError("dependence", seen, "an order in which the training part joins no records", advice)
     return model
 
 
@@ -235,12 +240,10 @@ def _ways(records: Records, train_keys: Any) -> str:
     if found is not None:
         lag, lags = found
         shown = f"up to lag {lag}{_as_time(train_keys, lag)}" if lag else f"at none of {lags} lags"
-        seen = (
-            f"; labels of the training part are seen to be correlated {shown}, which proves nothing about longer ones"
-        )
+        seen = f" Labels of the training part are correlated {shown}, which proves nothing about longer ranges."
     return (
-        f"window= in it, the distance beyond which records are independent ({unit}{seen}); or model=, "
-        f"such as graphs.estimation.fit_autoregression(values of other series, n={records.n})"
+        f"Pass window=, the distance beyond which records are independent ({unit}), or model=, "
+        f"such as graphs.estimation.fit_autoregression(values of other series, n={records.n}).{seen}"
     )
 
 
@@ -262,38 +265,37 @@ def _on_graph(records: Records, graph: DependencyGraph) -> DependenceModel:
     """Return the model of records that are nodes, given the training records that are nodes too."""
     own = list(range(records.n)) if records.labels is None else records.labels.tolist()
     if len(set(own)) < len(own):
-        seen = f"records of which {len(own) - len(set(own))} have a label of others"
-        raise InputError("dependence", seen, "an index that names every record once, since it tells which node it is")
+        seen = f"{len(own) - len(set(own))} repeated labels"
+        raise InputError("dependence", seen, "a graph beside an index without repetitions", _NODES)
     known = [] if records.train_labels is None or records.labels is None else records.train_labels.tolist()
     both = set(known) & set(own)
     if both:
-        seen = f"{len(both)} labels that records of both parts have, such as {next(iter(both))!r}"
-        raise InputError("dependence", seen, "an index that names every record once, since it tells which node it is")
+        seen = f"{len(both)} labels of records of both parts, such as {next(iter(both))!r}"
+        raise InputError("dependence", seen, "a graph beside an index without repetitions", _NODES)
     nodes = set(graph.records)
     absent = [label for label in own if label not in nodes]
     if absent:
         seen = f"no node for {len(absent)} of {len(own)} records, such as {absent[0]!r}"
-        called = "called as in the index of the data frame (or 0, 1, 2, ... in their order, for arrays)"
-        raise InputError("dependence", seen, f"a graph with a node for each record, {called}")
+        raise InputError("dependence", seen, "a graph with a node for each record", _NODES)
     alone = graph if own == list(graph.records) else graph.subset(own)
     joined = [label for label in known if label in nodes]
     if not joined:
         return alone
     if len(joined) < len(known):
         seen = f"nodes for {len(joined)} of {len(known)} training records"
-        expected = "a node for each of them, or for none where they are independent of the holdout"
-        raise InputError("dependence", seen, expected)
+        advice = "Omit training records that are independent of the holdout from the graph, all of them."
+        raise InputError("dependence", seen, "a graph with a node for each training record, or for none", advice)
     model = graph.subset([*known, *own]).given(known)
     if not _joined_records(model, alone):
         return alone
     if model.half_width() >= _NOTHING_LEFT > alone.half_width():
         seen = (
-            f"training records that join the holdout's: one query is answered to ± "
-            f"{shown_above(model.half_width(), 2)}, and to ± {shown_above(alone.half_width(), 2)} without these"
+            f"one with a half-width of {shown_above(model.half_width(), 2)} for one query, and of "
+            f"{shown_above(alone.half_width(), 2)} without the training records"
         )
-        expected = (
-            "whole parts of the network in the holdout (communities, components), or train and graph without the "
-            "training records that are neighbours of the holdout's"
+        advice = (
+            "Put whole parts of the network into the holdout (communities, components), or drop the training records "
+            "that are neighbours of the holdout's from train and graph."
         )
-        raise InputError("dependence", seen, expected)
+        raise InputError("dependence", seen, "a graph in which training records join few others", advice)
     return model

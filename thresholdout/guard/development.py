@@ -52,7 +52,8 @@ __all__ = [
 
 _PUBLIC: Final = "00" * 16  # one key for all guards, so that the same records are open in every ledger
 _RARE: Final = math.log(1e-9)  # log-probability of a false warning
-_KINDS: Final = "independent records, or one kind of groups; for others pass the open records as train="
+_KINDS: Final = "for independent records or one kind of groups"
+_OTHERWISE: Final = "Pass the open records as train= for other dependence."
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,8 @@ def declared_share(development: object) -> float | None:
     if share is None:
         return None
     if not 0.0 < share < 1.0:
-        seen = repr(development)
-        raise InputError("development", seen, "a share of the holdout between 0 and 1, such as 0.5, or a part (X, y)")
+        expected = "a share of the holdout between 0 and 1, or a part (X, y)"
+        raise InputError("development", repr(development), expected)
     return share
 
 
@@ -104,7 +105,7 @@ def open_positions(key: str, units: NDArray[np.intp], share: float) -> NDArray[n
     """
     sizes = np.bincount(units)
     if len(sizes) < 2:
-        raise InputError("development", f"a share of {len(sizes)} group", "a holdout of at least two groups to divide")
+        raise InputError("development", f"a share of {len(sizes)} group", "a share of at least two groups")
     # An extendable hash in counter mode: 64 bits for each unit.
     drawn = hashlib.shake_128(b"thresholdout development " + bytes.fromhex(key)).digest(8 * len(sizes))
     order = np.argsort(np.frombuffer(drawn, dtype="<u8"), kind="stable")
@@ -134,7 +135,7 @@ def open_records(
     records.check_development()
     if not isinstance(model, Groups | Independent):
         what = "a part beside" if share is None else "a share of"
-        raise InputError("development", f"{what} {model.describe()}", _KINDS)
+        raise InputError("development", f"{what} {model.describe()}", _KINDS, _OTHERWISE)
     if share is None:
         records.development = _given(records, model, given, groups, allow_duplicates)
         return model, {}
@@ -180,7 +181,7 @@ def _given(records: Records, model: DependenceModel, given: Any, groups: Any, al
         (name,) = groups if isinstance(groups, (list, tuple)) else (groups,)
         own = record_column(name, found, labels, "groups", "development part")
     if own is None and isinstance(model, Groups):
-        raise InputError("development", "no groups beside those of the holdout", "(X, y, groups)")
+        raise InputError("development", "a part without groups", "(X, y, groups), like the holdout")
     numbers = None
     if own is not None:
         try:
@@ -203,9 +204,10 @@ def _check_different(holdout: Part, units: NDArray[np.intp]) -> None:
     keys, units = keys[order], units[order]
     shared = int(np.count_nonzero((keys[1:] == keys[:-1]) & (units[1:] != units[:-1])))
     if shared:
-        whose = "records" if len(units) == units.max() + 1 else "records of other groups"
-        expected = "each record once or, if equal rows are different records here, allow_duplicates=True"
-        raise OverlapError("development", f"a share of a holdout in which {shared} records repeat {whose}", expected)
+        whose = "others" if len(units) == units.max() + 1 else "records of other groups"
+        seen = f"a share of a holdout in which {shared} records repeat {whose}"
+        advice = "If equal rows are different records here, pass allow_duplicates=True."
+        raise OverlapError("development", seen, "a share of a holdout without repeated records", advice)
 
 
 def _check_apart(first: Part, second: Part, one: str = "development", other: str = "holdout") -> None:
@@ -220,8 +222,8 @@ def _check_apart(first: Part, second: Part, one: str = "development", other: str
 def development_score(records: Records, estimator: Any, metric: Metric | Statistic) -> float:
     """Return a fitted estimator's score on the open records."""
     if records.development is None:
-        expected = "Thresholdout(..., development=(X, y)), or a share of the holdout such as development=0.5"
-        raise InputError("development", "no development part in this guard", expected)
+        expected = "(X, y) or a share of the holdout, such as 0.5, when the guard is made"
+        raise InputError("development", "nothing", expected)
     return float(np.mean(trained(metric, estimator, records.labelled()[0], None, None).values))
 
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Fold", "fold_model", "make_folds"]
 
+_BLIND = "a splitter that uses no labels, such as KFold(shuffle=True) or GroupKFold"
 _WHY_BLIND = (
-    "folds that are formed without looking at labels: given the other folds, a stratified fold's class counts are "
-    "known, so its records are no independent draws any more; KFold(shuffle=True), or GroupKFold"
+    "Given the other folds, the class counts of a stratified fold are known, so its records are not independent draws."
 )
-_PARTITION = "test sides that partition the records: every record in exactly one"
+_PARTITION = "folds whose test sides partition the records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def make_folds(
     >>> from sklearn.model_selection import StratifiedKFold
     >>> make_folds(10, StratifiedKFold(2))
     Traceback (most recent call last):
-    thresholdout.errors.InputError: cv must be folds that are formed without looking at labels: ...
+    thresholdout.errors.InputError: cv must be a splitter that uses no labels, ...; got StratifiedKFold. ...
     """
     from graphs import Groups
 
@@ -59,16 +59,19 @@ def make_folds(
     together = Groups(groups).groups if groups is not None else members if grouped else None
     splits = _splits(n, cv, together, random_state)
     if len(splits) < 2:
-        raise InputError("cv", f"{len(splits)} fold", "at least two")
+        raise InputError("cv", f"{len(splits)} fold", "at least two folds")
     tested = np.concatenate([test for _, test in splits])
     if len(tested) != n or not np.array_equal(np.sort(tested), np.arange(n)):
-        raise InputError("cv", f"test sides of {len(tested)} records, of {n}", _PARTITION)
+        advice = "Every record must be in exactly one test side."
+        raise InputError("cv", f"test sides of {len(tested)} of {n} records", _PARTITION, advice)
     for number, (train, test) in enumerate(splits):
         if not len(test) or not len(train) or train.min() < 0 or train.max() >= n:
-            raise InputError("cv", f"fold {number} with {len(train)} and {len(test)} records", "records on both sides")
+            seen = f"fold {number} with {len(train)} and {len(test)} records"
+            raise InputError("cv", seen, "folds with records on both sides")
         if np.isin(members[train], members[test]).any():
             what = "groups" if grouped else "records"
-            raise InputError("cv", f"fold {number} trains with {what} that it tests", "whole groups on one side")
+            seen = f"fold {number}, which trains on {what} that it tests"
+            raise InputError("cv", seen, "folds with whole groups on one side")
     return tuple(Fold(train, test, members[test]) for train, test in splits)
 
 
@@ -94,19 +97,20 @@ def _members(n: int, groups: Any, dependence: Any) -> NDArray[np.int64]:
         seen = f"a {type(dependence).__name__}"
         raise InputTypeError("dependence", seen, "a model of graphs, such as Groups(labels)")
     if dependence is not None and dependence.n != n:
-        raise InputError("dependence", f"a model of {dependence.n} records", f"{n}, as there are records")
+        raise InputError("dependence", f"a model of {dependence.n} records", f"a model of {n} records")
     declared = np.arange(n, dtype=np.int64) if dependence is None else _independent(dependence)
     if groups is None:
         return declared
     given = Groups(groups)
     if given.n != n:
-        raise InputError("groups", f"{given.n} labels", f"{n}, one for each record")
+        raise InputError("groups", f"{given.n} labels", f"{n} labels, one for each record")
     if dependence is None:
         return given.groups
     homes = np.full(n, -1, dtype=np.int64)
     homes[declared] = given.groups
     if (homes[declared] != given.groups).any():
-        raise InputError("groups", "labels that part a group of the dependence model", "unions of its groups")
+        seen = "labels that divide a group of the dependence model"
+        raise InputError("groups", seen, "unions of the groups of the dependence model")
     return declared
 
 
@@ -120,8 +124,9 @@ def _independent(dependence: DependenceModel) -> NDArray[np.int64]:
     if sizes is not None and int(sizes.max()) == 1:
         return np.arange(dependence.n, dtype=np.int64)
     what = "a model whose folds depend on each other" if sizes is None else "a model of several components"
-    expected = "independent records, or Groups(labels): given the other folds, a fold has to be what it was before"
-    raise InputError("dependence", f"{what} ({dependence.describe()})", expected)
+    advice = "A fold must have the same distribution given the other folds."
+    seen = f"{what} ({dependence.describe()})"
+    raise InputError("dependence", seen, "a model of independent records, or Groups(labels)", advice)
 
 
 def _splits(
@@ -139,13 +144,13 @@ def _splits(
         kind = KFold if groups is None else GroupKFold
         found: Iterable[Any] = kind(int(cv), shuffle=True, random_state=random_state).split(placeholder, None, groups)
     elif "Stratified" in type(cv).__name__:
-        raise InputError("cv", type(cv).__name__, _WHY_BLIND)
+        raise InputError("cv", type(cv).__name__, _BLIND, _WHY_BLIND)
     elif hasattr(cv, "split") and not isinstance(cv, str):
         try:
             with suppress_warnings(UserWarning):  # about groups that the splitter ignores
                 found = list(cv.split(placeholder, None, groups))
         except (TypeError, ValueError) as error:
-            raise InputError("cv", f"{cv!r}, which says {error}", _WHY_BLIND) from None
+            raise InputError("cv", f"{cv!r}, which fails ({error})", _BLIND, _WHY_BLIND) from None
     elif hasattr(cv, "__iter__") and not isinstance(cv, str):
         found = cv
     else:

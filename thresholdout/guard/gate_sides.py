@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["ColumnSides", "ModelSides", "Side", "sides_of"]
 
 _BOTH: Final = (
-    "guard.gate(champion, train_values=...) and propose(candidate, train_values=...), a value for each training "
-    "record; or propose(candidate, cv='training')"
+    "Pass train_values= to guard.gate and to propose, a value for each training record; or call "
+    "propose(candidate, cv='training')."
 )
 
 
@@ -71,8 +71,9 @@ class ModelSides:
     """Fitted estimators, with records in memory."""
 
     champion_again = (
-        "the very object that is the champion",
-        "another model: clone(model).fit(...), or copy.deepcopy(model)",
+        "the champion itself",
+        "another object than the champion",
+        "Make one by clone(model).fit(...), or by copy.deepcopy(model).",
     )
 
     def __init__(self, guard: Thresholdout, metric: Metric) -> None:
@@ -105,16 +106,16 @@ class ModelSides:
                 model.estimator, without_fits(self._guard._open_folds) if new.folds is None else new.folds
             )
         elif model.folds is None:
-            seen = "values of the candidate beside a champion that has none"
-            raise InputError("train_values", seen, "guard.gate(champion, train_values=...), too")
+            seen = "values of the candidate alone"
+            expected = "given for the champion, too: guard.gate(champion, train_values=...)"
+            raise InputError("train_values", seen, expected)
         else:
             found = model
         ours, theirs = _values(new), _values(found)
         if ours.size != theirs.size:
-            seen = f"{ours.size} values of the candidate, {theirs.size} of the champion"
-            raise InputError(
-                "train_values", seen, "as many: propose(candidate, cv=...) that tests each training record once"
-            )
+            seen = f"{ours.size} values of the candidate and {theirs.size} of the champion"
+            advice = "Pass a cv= to propose that tests each training record once."
+            raise InputError("train_values", seen, "as many values of both models", advice)
         return found
 
     def gains(self, new: Side, old: Side) -> Gains:
@@ -144,14 +145,16 @@ class ModelSides:
 class ColumnSides:
     """Columns of predictions in lazy frames. A record without a prediction or a label counts as no gain."""
 
-    champion_again = ("the column that is the champion", "another column of predictions")
+    champion_again = ("the champion's column", "another column of predictions")
 
     def __init__(self, queries: ColumnQueries, metric: Metric) -> None:
         if slack_of(metric):
-            seen = f"{metric.name!r}, of which engines differ in the last digits, at a gate of lazy frames"
-            raise InputError(
-                "metric", seen, "'brier_score'; or compare(new, champion, metric), whose interval says how much"
+            advice = (
+                "Engines compute it with different last digits. Use 'brier_score', or "
+                "guard.compare(new, champion, metric)."
             )
+            seen = f"{metric.name!r}"
+            raise InputError("metric", seen, "a metric without logarithms for a gate of lazy frames", advice)
         self._queries = queries
         self._metric = metric
 
@@ -163,7 +166,8 @@ class ColumnSides:
         """Return a column with the mean of its training values."""
         for argument, value in (("cv", cv), ("train_values", given)):
             if value is not None:
-                raise InputError(argument, "given beside lazy frames", "columns of predictions of the training part")
+                advice = "The training values are those of the column in the training part."
+                raise InputError(argument, repr(value), "None for lazy frames", advice)
         mean, ends = self._queries.level(model, self._metric)
         return Side(model, mean, ends)
 

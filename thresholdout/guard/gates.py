@@ -139,8 +139,8 @@ class Gate:
         self.tolerance = None
         if tolerance is not None:
             if certify != "each" or delta:
-                seen = "beside certify='milestones'" if certify != "each" else f"beside delta={delta!r}"
-                raise InputError("tolerance", seen, "a tolerance alone")
+                beside = "certify='milestones'" if certify != "each" else f"delta={delta!r}"
+                raise InputError("tolerance", f"{tolerance!r}", f"None beside {beside}")
             self.tolerance = check_number(
                 "tolerance", tolerance, 0.0, below, f"a number above 0 and less than {most:g}, the metric's range"
             )
@@ -269,8 +269,8 @@ class Gate:
             If the gate certifies every candidate that it keeps.
         """
         if self.certify == "each":
-            expected = "a gate with certify='milestones'; here every model that propose() keeps is certified"
-            raise InputError("last_evaluation", "a gate with certify='each'", expected)
+            advice = "Here every model that propose() keeps is certified."
+            raise InputError("certify", "'each'", "'milestones' for last_evaluation()", advice)
         check_query(key, 0.0, "")
         check_process(self._process, "gate")
         with self._lock:
@@ -305,8 +305,9 @@ class Gate:
             if ("", key) in self._decided:
                 decision, known = self._decided["", key]
                 if not isinstance(key, ContentKey) and not math.isclose(known, level, rel_tol=_SAME, abs_tol=_SAME):
-                    seen = f"{key!r}, proposed with the training value {known!r}, now {level!r}"
-                    raise InputError("key", seen, "a key names one candidate; use another key, or None")
+                    seen = f"{key!r}, whose training value was {known!r} and is {level!r}"
+                    advice = "A key names one candidate: use another one, or None."
+                    raise InputError("key", seen, "the key of this candidate", advice)
                 return replace(decision, cost=0.0, repeated=True)
             if new.same(self._champion.estimator):
                 raise InputError("candidate", *self._sides.champion_again)

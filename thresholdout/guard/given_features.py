@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Said", "check_sampling", "check_served", "described", "largest_group", "part_of", "said_by"]
 
 _EXACT: Final = 2.0**53  # smaller integers are floats without an error
-_OTHERWISE: Final = "sampling='independent'"
 
 
 def check_sampling(sampling: object, model: DependenceModel, pieces: int) -> Sampling:
@@ -50,11 +49,11 @@ def check_sampling(sampling: object, model: DependenceModel, pieces: int) -> Sam
         raise InputError("sampling", repr(sampling), f"one of {', '.join(map(repr, known))}")
     if sampling == "fixed_features":
         if not isinstance(model, (Independent, Groups, GroupSizes)):
-            seen = f"{sampling!r} for {model.describe()}, whose labels can depend on each other in other ways"
-            raise InputError("sampling", seen, f"independent records or groups, or {_OTHERWISE}")
+            seen = f"{sampling!r} for {model.describe()}"
+            advice = "'fixed_features' needs independent records or groups."
+            raise InputError("sampling", seen, "'independent' for this dependence", advice)
         if pieces != 2:
-            seen = f"{sampling!r} for a holdout that is no pair (X, y)"
-            raise InputError("sampling", seen, "Thresholdout((X, y), ...)")
+            raise InputError("sampling", repr(sampling), "'independent' unless the holdout is a pair (X, y)")
     return cast(Sampling, sampling)
 
 
@@ -62,7 +61,8 @@ def check_served(declared: Declaration, parameters: Parameters) -> None:
     """Refuse mechanisms without a proof for records of different distributions."""
     if declared.fixed_features and not parameters.given_features:
         seen = f"'fixed_features' for {type(parameters).__name__}"
-        raise InputError("sampling", seen, f"mechanism='claims' or 'ladder' beside it, or {_OTHERWISE}")
+        advice = "Pass mechanism='claims' or 'ladder' for fixed features."
+        raise InputError("sampling", seen, "'independent' for this mechanism", advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Said:
         b, a = self.output, other.output
         if b.shape != a.shape or b.shape[:1] != (n,):
             seen = f"outputs of shapes {b.shape} and {a.shape}"
-            raise InputError("b", seen, f"those of two models that say the same kind of thing about {n} records")
+            raise InputError("b", seen, f"a model whose output for {n} records has the shape of a's")
         unlike = b != a
         if b.dtype.kind != a.dtype.kind and {b.dtype.kind, a.dtype.kind} <= set("iuf"):
             # Integers from 2**53 on can be equal as floats and still differ from each other beside the labels.

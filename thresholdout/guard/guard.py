@@ -500,7 +500,7 @@ class Thresholdout:
             Name of the identifier column by which rows are matched, in the parts and in the frame.
         """
         if not isinstance(self._records, LazyRecords):
-            raise InputError("predictions", "columns for parts in memory", "values for ask(), or a model for score()")
+            raise InputError("predictions", "columns", "values for ask() or a model for score() of parts in memory")
         self._records.join(predictions, on)
 
     @property

@@ -63,7 +63,7 @@ class GuardState(Generic[S]):
         """Return the state of a text; ``read`` returns the mechanism's state of its text."""
         failures, corrected, rest = _parted(text)
         if not (failures.isascii() and failures.isdecimal() and len(failures) <= _MOST_DIGITS):
-            raise InputError("state", "no number of failures", "the text of a guard's state")
+            raise InputError("state", "a text without a number of failures", "the text of a guard's state")
         return cls(read(rest), int(failures), corrected)
 
 

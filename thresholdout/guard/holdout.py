@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Origin", "Records", "applied", "content_hashes", "origin"]
 
-_EXPECTED = "a function of X and y that returns one value per record, such as model.predict(X) == y"
+_EXPECTED = "a function of X and y with one value per record"
+_EXAMPLE = "For example: lambda X, y: model.predict(X) == y."
 
 
 def applied(query: Callable[..., object], train: Part) -> object:
@@ -60,14 +61,14 @@ def applied(query: Callable[..., object], train: Part) -> object:
     >>> import numpy as np
     >>> applied(lambda X, y: np.mean(X == y), (np.arange(3), np.arange(3)))
     Traceback (most recent call last):
-    thresholdout.errors.InputTypeError: train_values must be a function of X and y that returns ...
+    thresholdout.errors.InputTypeError: train_values must be a function of X and y with one value per record; got ...
     """
     try:
         inspect.signature(query).bind(*train)
     except TypeError:
         takes = "1 argument" if len(train) == 1 else f"{len(train)} arguments"
-        expected = "a function of the records alone" if len(train) == 1 else _EXPECTED
-        raise InputTypeError("train_values", f"a function that does not take {takes}", expected) from None
+        expected, advice = ("a function of the records alone", "") if len(train) == 1 else (_EXPECTED, _EXAMPLE)
+        raise InputTypeError("train_values", f"a function that does not take {takes}", expected, advice) from None
     except ValueError:  # some built-in functions have no signature
         pass
     try:
@@ -75,19 +76,19 @@ def applied(query: Callable[..., object], train: Part) -> object:
     except ThresholdoutError:
         raise
     except Exception as error:
-        seen = f"a function that ends in {type(error).__name__} on the training part, so that nothing was asked"
-        raise InputError("train_values", seen, _EXPECTED) from error
+        seen = f"a function that raises {type(error).__name__} on the training part"
+        raise InputError("train_values", seen, _EXPECTED, f"Nothing was asked. {_EXAMPLE}") from error
     if as_real(values) is not None or isinstance(values, bool) or getattr(values, "ndim", 1) == 0:
         seen = f"a function that returns one number, {values}, for {len(train[0])} training records"
-        raise InputTypeError("train_values", seen, f"{_EXPECTED}; the guard takes the mean")
+        raise InputTypeError("train_values", seen, _EXPECTED, f"The guard takes the mean. {_EXAMPLE}")
     return values
 
 
 Origin: TypeAlias = Literal["train", "holdout", "other"]
 """Origin of rows; see `Records.origin`."""
 
-_NO_TRAIN = "Thresholdout(..., train=(X_train, y_train))"
-_NO_OPEN = "Thresholdout((X, y), train=(X_train, y_train)), or development="
+_NO_TRAIN = "(X_train, y_train) when the guard is made"
+_NO_OPEN = "(X_train, y_train), or development=, when the guard is made"
 
 
 class Records:
@@ -230,7 +231,7 @@ class Records:
     def train(self) -> Part:
         """A copy of the training part, which functions may write to."""
         if self._train is None:
-            raise InputError("train", "no training part in this guard", _NO_TRAIN)
+            raise InputError("train", "nothing", _NO_TRAIN)
         return handed_out(self._train)
 
     @property
@@ -270,12 +271,11 @@ class Records:
         """Return the open part and the holdout, which must be pairs (X, y)."""
         opened = () if self.open_size is None else self.open  # read once, since every read copies the tables
         if len(opened) != 2:
-            raise InputError("train", "no training part (X, y)", _NO_OPEN)
+            raise InputError("train", "nothing", _NO_OPEN)
         shape = tuple(getattr(opened[1], "shape", ()))
         if len(shape) == 2 and shape[1] == 1:
-            raise InputError(
-                "y", f"labels of shape {shape}", f"shape {shape[:1]}: y.ravel() in both parts of the guard"
-            )
+            advice = "Pass y.ravel() in both parts of the guard."
+            raise InputError("y", f"labels of shape {shape}", f"labels of shape {shape[:1]}", advice)
         return opened, self.holdout
 
     def apply(self, query: Callable[..., object]) -> tuple[object, Callable[[], object]]:
@@ -323,7 +323,7 @@ class Records:
         that are no pairs (X, y) are refused: their rows would show labels.
         """
         if len(self.holdout) != 2:
-            raise InputError("X", "rows for a guard whose parts are no pairs (X, y)", "Thresholdout((X, y), ...)")
+            raise InputError("X", "rows", "records of a guard with pairs: Thresholdout((X, y), ...)")
         if len(hashes) and self.open_size is not None:
             known = self._train_keys if records is None else self._train_record_keys
             if _within(membership_keys(hashes if records is None else records), known):
@@ -390,20 +390,21 @@ def _rows(data: Part, rows: NDArray[np.intp]) -> Part:
 def _check_alike(train: Part, holdout: Part, argument: str) -> None:
     """Refuse an open part whose form differs from the holdout's."""
     if len(train) != len(holdout):
-        seen = f"a tuple of {len(train)}, beside a holdout of {len(holdout)}"
-        raise InputError(
-            argument, seen, f"pairs for both: Thresholdout((X, y), {argument}=(X_{argument}, y_{argument}))"
-        )
+        seen = f"a tuple of {len(train)} beside a holdout of {len(holdout)}"
+        advice = f"Pass pairs for both: Thresholdout((X, y), {argument}=(X_{argument}, y_{argument}))."
+        raise InputError(argument, seen, "a tuple of as many pieces as the holdout", advice)
     for place, (one, other) in enumerate(zip(train, holdout, strict=True)):
         if hasattr(one, "columns") and hasattr(other, "columns") and list(one.columns) != list(other.columns):
-            raise InputError(argument, f"columns {list(one.columns)}", f"{list(other.columns)}, as in the holdout")
+            expected = f"a table with the columns of the holdout, {list(other.columns)}"
+            raise InputError(argument, f"the columns {list(one.columns)}", expected)
         left, right = getattr(one, "shape", None), getattr(other, "shape", None)
         if left is not None and right is not None and left[1:] != right[1:]:
             if len(train) == 2 and place == 1 and sorted((left[1:], right[1:])) == [(), (1,)]:
-                seen = f"y of shape {left}, beside {right} in the holdout"
-                raise InputError(argument, seen, "one dimension in both parts: y.ravel()")
-            raise InputError(argument, f"records of shape {left[1:]}", f"shape {right[1:]}, as in the holdout")
+                seen = f"y of shape {left} beside {right} in the holdout"
+                raise InputError(argument, seen, "a pair whose y has one dimension", "Pass y.ravel() in both parts.")
+            expected = f"records of shape {right[1:]}, as in the holdout"
+            raise InputError(argument, f"records of shape {left[1:]}", expected)
     kinds = [kind_of_labels(labels) for labels in (train[1], holdout[1])] if len(train) == 2 else []
     if sorted(kinds) == ["numbers", "text"]:
-        seen = f"labels that are {kinds[0]}, beside labels that are {kinds[1]} in the holdout"
-        raise InputError(argument, seen, "labels of one type in both parts: y.astype(...)")
+        seen = f"labels that are {kinds[0]} beside {kinds[1]} in the holdout"
+        raise InputError(argument, seen, "a pair with labels of the holdout's type", "Convert one by y.astype(...).")

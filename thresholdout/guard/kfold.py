@@ -79,7 +79,9 @@ def fold_predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) 
             half = len(records) // 2
             return predicted(records[:half]) + predicted(records[half:]) if half else []
         if output.shape[:1] != records.shape:
-            raise InputError("estimator", "more or fewer predictions than a fold has records", "one for each record")
+            raise InputError(
+                "estimator", f"{len(output)} of {len(records)} predictions", "one that predicts each record"
+            )
         if output.dtype.kind == "f":
             known = np.isfinite(output).reshape(len(records), -1).all(axis=1)
             records, output = records[known], output[known]
@@ -97,14 +99,15 @@ def fold_predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) 
 def check_estimator(estimator: Any, response: str) -> None:
     """Refuse an estimator that folds cannot refit: a frozen model may have seen the fold that tests it."""
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params") or isinstance(estimator, type):
-        raise InputTypeError("estimator", repr(estimator), "a scikit-learn estimator, which is cloned for every fold")
+        raise InputTypeError("estimator", repr(estimator), "a scikit-learn estimator, to be fitted for every fold")
     if not hasattr(estimator, response):
-        raise InputTypeError("estimator", f"{type(estimator).__name__} without {response}", response)
+        seen = f"a {type(estimator).__name__} without it"
+        raise InputTypeError("estimator", seen, f"an estimator with the method {response}")
     from sklearn.frozen import FrozenEstimator
 
     if any(isinstance(part, FrozenEstimator) for part in parts_of(estimator)):
-        seen = "a frozen model, which stays what it is in every fold"
-        raise InputError("estimator", seen, "an estimator that every fold fits anew")
+        seen = "a frozen model, which is the same in every fold"
+        raise InputError("estimator", seen, "an estimator that every fold can fit")
 
 
 @shared
@@ -211,11 +214,8 @@ class KFoldGuard:
     ) -> None:
         by_hand = isinstance(mechanism, Claims) or (isinstance(mechanism, Parameters) and mechanism.folds)
         if mechanism not in (None, "claims", "ladder") and not by_hand:
-            expected = (
-                "'claims', Claims(holdout_answers=...), 'ladder' or LadderParameters; an out-of-fold average is no "
-                "mean of independent records"
-            )
-            raise InputError("mechanism", repr(mechanism), expected)
+            expected = "'claims', Claims(...), 'ladder' or LadderParameters(...)"
+            raise InputError("mechanism", repr(mechanism), expected, "Out-of-fold values depend on each other.")
         X, y, beside = _checked(records)
         n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
         labels = record_labels((X, y), "holdout")
@@ -223,7 +223,7 @@ class KFoldGuard:
             expected = "the name of a column or index level of X, or (X, y, groups)"
             raise InputTypeError("groups", f"a {type(groups).__name__}", expected)
         if groups is not None and beside is not None:
-            raise InputError("groups", "a name beside groups in (X, y, groups)", "one of them")
+            raise InputError("groups", "a name", "None beside groups in (X, y, groups)")
         found = record_column(beside if groups is None else groups, (X, y), labels, "groups", "records")
         self._folds = make_folds(n, cv, found, dependence)
         self.n = n
@@ -341,7 +341,7 @@ class KFoldGuard:
             check_estimator(one.model, chosen.response)
         given = [None] * len(candidates) if expected is None else list(expected)
         if len(given) != len(candidates):
-            raise InputError("expected", f"{len(given)} values", f"{len(candidates)}, one for each model")
+            raise InputError("expected", f"{len(given)} values", f"{len(candidates)} values, one for each model")
         known = [
             self._guard.key_of(one.key, one.model, chosen, value) for one, value in zip(candidates, given, strict=True)
         ]
@@ -389,7 +389,7 @@ class KFoldGuard:
         fitted = Parallel(n_jobs=n_jobs)(delayed(fold_predictions)(estimator, metric.response, X, y, f) for f in folds)
         parts = [piece for pieces in fitted for piece in pieces]
         if len({one.output.dtype.kind for one in parts}) > 1:  # concatenation would convert some to the others' type
-            raise InputTypeError("estimator", "predictions of another type in each fold", "predictions of one type")
+            raise InputTypeError("estimator", "predictions of several types", "a model with predictions of one type")
         if metric.response == "predict" and parts:
             known = [one.classes for one in parts if one.classes is not None]
             classes = np.unique(np.concatenate(known)) if len(known) == len(parts) else None
@@ -431,8 +431,7 @@ class KFoldGuard:
         >>> import numpy as np
         >>> from thresholdout.privacy.accounting import GaussianAnswer
         >>> guard = KFoldGuard((np.arange(2000.0)[:, None], np.arange(2000) % 2), cv=2, queries=10)
-        >>> route = guard.releases.record(GaussianAnswer(1000.0)).route
-        >>> route, round(guard.status.information_released, 2)
+        >>> guard.releases.record(GaussianAnswer(1000.0)).route, round(guard.status.information_released, 2)
         ('fold claims', 0.2)
         """
         return self._guard.releases
@@ -500,10 +499,11 @@ class _RemoteKFoldGuard(
 
 def _checked(records: object) -> tuple[Any, Any, Any]:
     """Return features, labels and groups of records in memory."""
-    expected = "records in memory, (X, y) or (X, y, groups)"
+    expected = "a tuple (X, y) or (X, y, groups) in memory"
     pieces = records if isinstance(records, tuple) else (records,)
     if any(is_lazy(piece) for piece in pieces):
-        raise InputTypeError("records", "a lazy frame", f"{expected}; or Thresholdout((frame, label), train=...)")
+        advice = "A lazy frame needs Thresholdout((frame, label), train=...)."
+        raise InputTypeError("records", "a lazy frame", expected, advice)
     if len(pieces) not in (2, 3):
         seen = f"a tuple of {len(pieces)}" if isinstance(records, tuple) else f"a {type(records).__name__}"
         raise InputTypeError("records", seen, expected)
@@ -555,8 +555,11 @@ class OutOfFoldGuard(Thresholdout):
         except InputError:
             if self._engine.failures() == before:
                 raise
-            failed = "an error on the folds (its message could show records); charged as an answer from the records"
-            raise InputError("estimator", failed, "an estimator that works; try it on other records first") from None
+            advice = (
+                "This was charged as an answer from the records. The error is not shown, since it could contain "
+                "records. Try the estimator on other records first."
+            )
+            raise InputError("estimator", "one that fails", "an estimator that works on the folds", advice) from None
 
     def key_of(self, key: str | None, estimator: Any, metric: Metric, expected: float | None) -> str | None:
         """Return the caller's key, or one from the class and parameters of an estimator; ``None`` for a new query."""

@@ -180,13 +180,13 @@ def _in_order(values: FloatArray, places: IntArray, where: str, argument: str, s
         return ""
     reach = None if series is None else seen_range(np.asarray(series)[:_MOST])
     wider = "larger groups" if argument == "groups=" else "a longer window"
-    fits = f"a model in which dependence passes on from one to the next, or {wider}, would fit"
+    fits = f"A model with dependence from one record to the next, or {wider}, would fit"
     if reach is not None and reach[0]:
         fits = (
-            f"a window of {reach[0]} rows reaches as far as correlations are seen, and a MarkovChain or "
-            "graphs.estimation.fit_autoregression fits where dependence passes on from record to record"
+            f"A window of {reach[0]} rows covers the visible correlations. A MarkovChain or "
+            "graphs.estimation.fit_autoregression fits dependence from record to record"
         )
-    return f"labels of training records {where}, which {argument} declares independent, {_words(seen)}; {fits}"
+    return f"Labels of training records {where}, which {argument} declares independent, {_words(seen)}. {fits}."
 
 
 def _correlation(first: FloatArray, second: FloatArray) -> float:
@@ -195,8 +195,8 @@ def _correlation(first: FloatArray, second: FloatArray) -> float:
 
 def _words(seen: float) -> str:
     return (
-        f"have a correlation of about {seen:.2g}, so intervals may be too narrow (by chance, such a warning has the "
-        f"probability {FALSE_ALARM:g} at most)"
+        f"have a correlation of about {seen:.2g}, so intervals may be too narrow (the probability of this warning by "
+        f"chance is at most {FALSE_ALARM:g})"
     )
 
 
@@ -209,11 +209,11 @@ def _on_edges(graph: DependencyGraph, placed: FloatArray, nodes: IntArray, class
         return ""
     edges = graph.edges[np.isfinite(placed[graph.edges]).all(axis=1)]
     along = _correlation(placed[edges[:, 0]], placed[edges[:, 1]])
-    fits = "a GaussianField or another model in which dependence passes along edges would fit"
+    fits = "A GaussianField, or another model with dependence along edges, would fit"
     if classes == 2 and abs(along) < 1.0:
         coupling = math.atanh(along)
         fits = f"MarkovField.ising(graph, coupling), with a coupling of about {coupling:.2g} on a tree, would fit"
     return (
-        "labels of training records two edges apart, which the DependencyGraph declares independent, "
-        f"{_words(seen)}: dependence passes along the edges; {fits}"
+        "Labels of training records two edges apart, which the DependencyGraph declares independent, "
+        f"{_words(seen)}. {fits}."
     )

@@ -50,9 +50,10 @@ candidates looks better in cross-validation than it is, so the upper one is clos
 _IDENTIFIER: Final = re.compile(r"^(id|.*[_. -]id|.*[a-z]ID|.*Id)$")
 
 _ALIKE: Final = (
-    "do both parts have the same features in the same order and the same classes, and are they from one population "
+    "Do both parts have the same features in the same order and the same classes, and are they from one population "
     "and time?"
 )
+_SEEN: Final = "Was the model fitted to records of the holdout, or to copies of them?"
 
 Given = ParamSpec("Given")
 
@@ -63,8 +64,8 @@ def data_in_pairs(init: Callable[Given, None]) -> Callable[Given, None]:
     @functools.wraps(init)
     def checked(*given: Given.args, **named: Given.kwargs) -> None:
         if len(given) > 2:  # self and the holdout
-            expected = "a pair: Thresholdout((X, y), train=(X_train, y_train)); all else by name"
-            raise InputTypeError("holdout", f"{len(given) - 1} arguments without a name", expected)
+            advice = "Write Thresholdout((X, y), train=(X_train, y_train)), with all other arguments by name."
+            raise InputTypeError("holdout", f"{len(given) - 1} positional arguments", "one argument, a pair", advice)
         init(*given, **named)
 
     return checked
@@ -80,8 +81,8 @@ def check_pair(pair: object, argument: str) -> None:
     number = getattr(getattr(pair[0], "dtype", None), "kind", "O") in "biuf"
     if (len(first) == 1 and number and second[1] > 1) or (_like_labels(pair[0]) and _like_features(pair[1])):
         columns = "1 column" if second[1] == 1 else f"{second[1]} columns"
-        seen = f"a pair of one column of {'numbers' if number else 'labels'} and a table of {columns}"
-        raise InputError(argument, seen, "the features first: (X, y)")
+        seen = f"a column of {'numbers' if number else 'labels'} before a table of {columns}"
+        raise InputError(argument, seen, "a pair (X, y), with the features first")
 
 
 def _like_labels(column: Any) -> bool:
@@ -107,12 +108,12 @@ def warn_of_width(mechanism: Mechanism[Any, Any], certificate: Certificate, quer
         return
     asked = "any number of queries" if queries is None else f"{queries:,} {'query' if queries == 1 else 'queries'}"
     size = "nothing is certified" if width == math.inf else f"about ± {shown_above(width, 2)} at a score of {_SCORE:g}"
-    paid = "; scores that were seen before (prior_queries=) count" if certificate.prior_queries is not None else ""
-    says = "say next to nothing" if width >= _USELESS else "be wide"
+    paid = ", and scores that were seen before (prior_queries=)" if certificate.prior_queries is not None else ""
+    says = "useless" if width >= _USELESS else "wide"
     warnings.warn(
-        f"the answers of this guard will {says}: {size}, for {asked} to {certificate.records}{paid}. "
-        "Narrower are: more records; fewer queries=; in Python a batch of queries (score_all), or one final check "
-        "(final_check). `thresholdout plan` says by how much",
+        f"The intervals of this guard will be {says}: {size}, for {asked} to {certificate.records}{paid}. "
+        "They are narrower with more records, with fewer queries=, and in Python for a batch of queries (score_all) or "
+        "one final check (final_check). `thresholdout plan` computes by how much.",
         WideAnswersWarning,
         stacklevel=outside(),
     )
@@ -130,17 +131,18 @@ def warn_of_columns(X: Any, time_order: str = "dependence=TimeOrder({!r}, window
     for name, values in columns:
         if getattr(getattr(values, "dtype", None), "kind", "") == "M":
             seen, declare = "has dates, and no order is declared", time_order.format(name)
-            _warn(f"the column {name!r} {seen}: if records near in time are alike, intervals are too narrow; {declare}")
+            alike = "Intervals are too narrow if records near in time are alike"
+            _warn(f"The column {name!r} {seen}. {alike}; then pass {declare}.")
         elif _OWNER.match(name) or _IDENTIFIER.match(name):
             different, size = int(values.nunique()), len(values)
             if different == size > 1 and _OWNER.match(name):
-                seen = "has another value in each training record, and no groups are declared"
-                shared = "if the holdout has some of these values too, answers are no news about others"
-                _warn(f"the column {name!r} {seen}: {shared}; groups={name!r} refuses them")
+                seen = "has a different value in each training record, and no groups are declared"
+                shared = "If the holdout has some of these values, too, answers do not hold for new ones"
+                _warn(f"The column {name!r} {seen}. {shared}; groups={name!r} refuses such parts.")
             elif 1 < different < size:
                 seen = f"{different:,} different values in {size:,} training records, and no groups are declared"
-                alike = "if records with one of them are alike, intervals are too narrow"
-                _warn(f"the column {name!r} has {seen}: {alike}; groups={name!r}")
+                alike = "Intervals are too narrow if records with the same value are alike"
+                _warn(f"The column {name!r} has {seen}. {alike}; then pass groups={name!r}.")
 
 
 def warn_of_classes(train: Any, holdout: Any) -> None:
@@ -153,8 +155,8 @@ def warn_of_classes(train: Any, holdout: Any) -> None:
     if missing:
         names = ", ".join(map(repr, missing[:3])) + (", ..." if len(missing) > 3 else "")
         _warn(
-            f"the labels of the holdout are declared to have classes that no training record has: {names}; a model "
-            "that was fitted to these never predicts them; y.cat.remove_unused_categories() if none occurs"
+            f"The labels of the holdout are declared to have classes that no training record has: {names}. A model "
+            "that was fitted to these never predicts them. If none occurs, call y.cat.remove_unused_categories()."
         )
 
 
@@ -167,14 +169,12 @@ def warn_of_labels(seen: str) -> None:
 def warn_of_verdict(name: str, foreseen: float, *, confirmed: bool) -> None:
     """Warn of a verdict that the training part made unlikely."""
     if confirmed and foreseen < _FORESEEN[0]:
-        seen = f"confirmed, which cross-validation foresaw with probability {foreseen:.1g}"
-        why = "was the model fitted to records of the holdout, or to copies of them?"
+        seen, why = f"was confirmed, with a predicted probability of {foreseen:.1g} from cross-validation", _SEEN
     elif not confirmed and foreseen > _FORESEEN[1]:
-        seen = "not confirmed, though cross-validation was sure of it"
-        why = _ALIKE
+        seen, why = "was not confirmed, although cross-validation predicted it with certainty", _ALIKE
     else:
         return
-    _warn(f"{name}: {seen}; {why}")
+    _warn(f"{name} {seen}. {why}")
 
 
 def warn_of_gap(answer: Answer, expected: float, records: int | None, *, greater_is_better: bool) -> None:
@@ -186,13 +186,12 @@ def warn_of_gap(answer: Answer, expected: float, records: int | None, *, greater
     if low - expected > margin or expected - high > margin:
         better = (low > expected) == greater_is_better
         found = f"at least {shown_below(low, 3)}" if low > expected else f"at most {shown_above(high, 3)}"
-        why = "was the model fitted to records of the holdout, or to copies of them?" if better else _ALIKE
+        named = answer.candidate or answer.name
         _warn(
-            f"{answer.candidate or answer.name}: the holdout says {found} where the training value is {expected:.3g}; "
-            f"{why}"
+            f"{named} is {found} on the holdout, and {expected:.3g} on the training part. {_SEEN if better else _ALIKE}"
         )
 
 
 def _warn(text: str) -> None:
-    silent = 'warnings.filterwarnings("ignore", category=thresholdout.LikelyMistakeWarning) silences this'
-    warnings.warn(f"{text}. {silent}", LikelyMistakeWarning, stacklevel=outside())
+    silent = 'warnings.filterwarnings("ignore", category=thresholdout.LikelyMistakeWarning) silences this warning.'
+    warnings.warn(f"{text} {silent}", LikelyMistakeWarning, stacklevel=outside())

@@ -72,10 +72,11 @@ class Weights:
         with np.errstate(over="ignore"):
             self._centre = float(self._train.mean())
         if self._centre <= 0.0:
-            raise InputError("sample_weight", "training weights that are all zero", "a positive one")
+            raise InputError("sample_weight", "training weights that are all zero", "weights with a positive sum")
         self._most = float(self._train.max()) / self._centre
         if not (0.0 < self._most < math.inf and self._centre < math.inf):
-            raise InputError("sample_weight", "training weights of too different sizes for floats", "smaller weights")
+            seen = "training weights with a ratio beyond the range of floats"
+            raise InputError("sample_weight", seen, "weights of similar size")
         self._holdout = np.minimum(holdout / self._centre, self._most)
 
     def on_train(
@@ -97,15 +98,14 @@ def _checked(weights: object, n: int | None, part: str) -> NDArray[np.float64]:
     try:
         array = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputTypeError("sample_weight", f"{part} weights that are not numbers", "real numbers") from None
+        raise InputTypeError("sample_weight", f"{part} weights that are no numbers", "two arrays of numbers") from None
     if array.ndim != 1 or (n is not None and array.size != n):
-        raise InputError("sample_weight", f"{part} weights of shape {array.shape}", f"one for each of {n} records")
+        seen = f"{part} weights of shape {array.shape}"
+        raise InputError("sample_weight", seen, f"one weight for each of {n} records")
     if not np.isfinite(array).all() or (array < 0.0).any():
-        raise InputError("sample_weight", f"{part} weights that are missing, infinite or negative", "weights >= 0")
+        seen = f"{part} weights that are missing, infinite or negative"
+        raise InputError("sample_weight", seen, "finite weights of at least 0")
     return array
-
-
-_INSTEAD = "compare(b, a), which is about the difference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class ModelQueries:
                 raise InputError("holdout_values", "nothing", f"{self.records.n} values, one per holdout record")
             return *self.pair(train_values, holdout_values, limits, name, key, binary), False
         if holdout_values is not None:
-            raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
+            raise InputError("holdout_values", "values", "None beside a callable, which is applied to both parts")
         values, on_holdout = self.records.apply(train_values)
         mean, known = self._train_mean(values, limits, self.mechanism, binary)
         key = self.keys.known_by(key, "ask", train_values, limits, binary, rounded(values))
@@ -201,7 +201,8 @@ class ModelQueries:
     def digest(self, model: Any, score: Metric | Statistic) -> Digest | None:
         """Return the digest of a fitted estimator and its predictions; ``None`` if it has none."""
         if isinstance(model, str):
-            raise InputTypeError("estimator", f"the text {model!r}", "a fitted model; columns are those of lazy frames")
+            advice = "Names of columns are for lazy frames."
+            raise InputTypeError("estimator", f"the text {model!r}", "a fitted model", advice)
         self.forget_applied()
         found = estimator_digest(model, score, self.records.open, self.keys.say_unrecognised)
         if found is not None:
@@ -223,8 +224,8 @@ class ModelQueries:
         if isinstance(chosen, Statistic):
             check_statistic(self.mechanism, chosen, self.declared)
             if sample_weight is not None:
-                seen = f"weights beside {chosen.name!r}"
-                raise InputError("sample_weight", seen, "a metric that is a mean over records")
+                advice = "Weights need a metric that is a mean over records."
+                raise InputError("sample_weight", "weights", f"None for {chosen.name!r}", advice)
         return chosen, None if sample_weight is None else Weights(sample_weight, self.records)
 
     def score(
@@ -465,8 +466,8 @@ class ModelQueries:
     def _wins(self, metric: Metric, b: Side, a: Side, key: str | None) -> tuple[Query, Callable[[], Any]]:
         """Return the query about the win rate."""
         if not _right_or_wrong(_trained(b), _trained(a)):
-            seen = f"'win_rate' by {metric.name}, of which values are neither 0 nor 1"
-            raise InputError("about", seen, f"a metric that is right or wrong, such as 'accuracy'; or {_INSTEAD}")
+            expected = f"'difference' for {metric.name}, whose values are not only 0 and 1"
+            raise InputError("about", "'win_rate'", expected, "A win rate needs a metric such as 'accuracy'.")
         paired_counts = _paired_counts(_trained(b) - _trained(a), metric)
         known = Known(difference=True, paired_counts=paired_counts)
         query = Query(paired_counts.share, (0.0, 1.0), f"{metric.name}, win rate", key, known)
@@ -474,7 +475,7 @@ class ModelQueries:
         def read() -> Any:
             difference, whole = _both(self.records.n, b, a)
             if not whole:
-                raise InputError("b", "values that are neither 0 nor 1", "a metric that is right or wrong")
+                raise InputError("b", "other values", "a model whose values are 0 or 1")
             return self.engine.paired_counts(_paired_counts(difference, metric), known)
 
         return query, read
@@ -486,11 +487,11 @@ def checked_comparison(queries: ModelQueries | ColumnQueries, metric: str | Metr
     chosen = check_mean(queries.checked(metric, None)[0])
     queries.mechanism.shares_error_budget("a comparison", private="a comparison of models")
     if about == "win_rate" and not queries.declared.iid:
-        seen = "'win_rate' of records that are not declared to have one law"
-        raise InputError("about", seen, f"{_INSTEAD}; or a guard with sampling='iid', if they have")
+        advice = "If the records are identically distributed, make the guard with sampling='iid'."
+        raise InputError("about", "'win_rate'", "'difference' for sampling='independent'", advice)
     if about == "win_rate" and not queries.mechanism.parameters.independent:
         seen = f"'win_rate' for {queries.dependence.describe()}"
-        raise InputError("about", seen, f"independent records; or {_INSTEAD}")
+        raise InputError("about", seen, "'difference' for records that are not independent")
     return chosen
 
 
@@ -498,26 +499,26 @@ def check_mean(metric: str | Metric | Statistic) -> Metric:
     """Return a metric; refuse a statistic that is no mean over records."""
     chosen = get_score(metric)
     if isinstance(chosen, Statistic):
-        expected = "a metric that is a mean over records (thresholdout.scoring.metrics)"
-        raise InputError("metric", repr(chosen.name), expected)
+        advice = "thresholdout.scoring.metrics has them."
+        raise InputError("metric", repr(chosen.name), "a metric that is a mean over records", advice)
     return chosen
 
 
 def check_statistic(mechanism: Mechanism[Any, Any], statistic: Statistic, declared: Declaration) -> None:
     """Refuse a statistic that is no mean if a mechanism answers only means, or features are fixed."""
     if not mechanism.statistics:
-        seen = f"{statistic.name!r}, which is no mean over records, asked of {mechanism.name}"
-        raise InputError("metric", seen, "a guard with mechanism='claims'")
+        expected = f"a mean over records for {mechanism.name}"
+        raise InputError("metric", repr(statistic.name), expected, "Make the guard with mechanism='claims'.")
     if declared.fixed_features:
-        seen = f"{statistic.name!r}, which is no mean over records, of a guard with sampling='fixed_features'"
-        raise InputError("metric", seen, "a metric that is a mean, such as 'accuracy'; or sampling='independent'")
+        expected = "a mean over records, such as 'accuracy', for sampling='fixed_features'"
+        raise InputError("metric", repr(statistic.name), expected)
 
 
 def _both(n: int, b: Side, a: Side) -> tuple[NDArray[np.float64], bool]:
     """Compute the difference of two sides on the holdout, and whether all their values are 0 or 1."""
     first, second = b.holdout(), a.holdout()
     if not first.shape == second.shape == (n,):
-        raise InputError("b", "values of another shape", "one value per record")
+        raise InputError("b", "values of another shape", "a model with one value per record")
     return first - second, _right_or_wrong(first, second)
 
 
@@ -553,12 +554,12 @@ def _checked_pair(values: object, records: Records) -> tuple[Any, Any]:
     if values is None:
         return None, None
     if not isinstance(values, (tuple, list)) or len(values) != 2:
-        raise InputTypeError("train_values", f"a {type(values).__name__}", "a pair: values of b, and of a")
+        raise InputTypeError("train_values", f"a {type(values).__name__}", "a pair (values of b, values of a)")
     b, a = (np.asarray(aligned(one, records.open_labels, "train_values")) for one in values)
     n = records.open_size
     if any(one.shape != (n,) or one.dtype.kind not in "biuf" for one in (b, a)):
         seen = " and ".join(f"{one.dtype} of shape {one.shape}" for one in (b, a))
-        raise InputError("train_values", seen, f"a number for each of {n} training records, of b and of a")
+        raise InputError("train_values", seen, f"two arrays with a number for each of {n} training records")
     return b, a
 
 

@@ -15,6 +15,7 @@ from thresholdout.mechanisms.base import AnswerSource
 
 __all__ = ["Query"]
 
+_OTHER_KEY: Final = "A key names one query: use another one, or None."
 _UNIT: Final = (0.0, 1.0)
 _ANSWERED: Final = frozenset(get_args(AnswerSource))
 
@@ -147,15 +148,15 @@ class Query:
         """Refuse a stored entry of another query, or of a failure."""
         known = isinstance(self.key, ContentKey)
         if repeated and not known and ((entry.lower, entry.upper) != self.limits or entry.name != self.name):
-            was = f"{entry.key!r} was used for {entry.name!r} with values in [{entry.lower:g}, {entry.upper:g}]"
-            raise InputError("key", was, "a key names one query; use another key, or None")
+            was = f"{entry.key!r}, the key of {entry.name!r} with values in [{entry.lower:g}, {entry.upper:g}]"
+            raise InputError("key", was, "the key of this query", _OTHER_KEY)
         if entry.source == "failed":
-            seen = f"{entry.key!r}, a query that failed on the holdout and was charged"
-            expected = "another key, for a query that works on both parts"
+            seen = f"{entry.key!r}, the key of a query that failed on the holdout and was charged"
+            advice = "Use it for a query that works on both parts."
             if known:
-                seen = "left out for a query that failed on the holdout before and was charged"
-                expected = "a query that works on both parts; or key=, to try and pay once more (an interrupt, say)"
-            raise InputError("key", seen, expected)
+                seen = "None for a query that failed on the holdout and was charged"
+                advice = "Change the query so that it works on both parts. A key of your own asks it once more."
+            raise InputError("key", seen, "another key", advice)
 
     def answer(
         self, entry: Entry, repeated: bool, about: Literal["query", "best"], *, approximate: bool = False
@@ -163,8 +164,8 @@ class Query:
         """Return the stored answer; refuse an entry of another query, of a failure or of a gate."""
         self.check(entry, repeated)
         if entry.source not in _ANSWERED:
-            seen = f"{entry.key!r}, which was used for a candidate: {entry.name!r}"
-            raise InputError("key", seen, "a key names one query; use another key, or None")
+            seen = f"{entry.key!r}, the key of a candidate ({entry.name!r})"
+            raise InputError("key", seen, "the key of this query", _OTHER_KEY)
         return Answer(
             value=entry.value,
             interval=(entry.low, entry.high),

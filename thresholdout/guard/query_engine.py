@@ -71,8 +71,7 @@ def failure_share(failures: int, asked: int, queries: int | None) -> float:
 
 
 FAILED: Final = (
-    "it failed on the holdout, though not on the training part (how is not told: it could show records); charged as an "
-    "answer from the holdout"
+    "This was charged as an answer from the holdout. The error is not shown, since it could contain records."
 )
 
 Certificates: TypeAlias = "tuple[Certificate, Callable[[float], Certificate | None]]"
@@ -197,7 +196,7 @@ class QueryEngine:
             return state
         except InputError:
             pass
-        raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
+        raise LedgerDamaged(self._ledger.location, None, "its state cannot be read")
 
     def log_error_budget_before(self, entry: Entry) -> float:
         """Return the logarithm of the error budget before an entry, for mechanisms with an error budget."""
@@ -266,8 +265,7 @@ class QueryEngine:
         found, entry = self._computed(argument, query, compute, final=final)
         if entry is not None:  # another thread or process has asked it meanwhile
             return self._told(query, entry, repeated=True)
-        # Without a second check of its width: a refusal after the computation would depend on the holdout.
-        return self._answered(query, found, final=final)
+        return self._answered(query, found, final=final)  # no second check: its refusal would depend on the holdout
 
     def _computed(
         self,
@@ -277,11 +275,7 @@ class QueryEngine:
         *,
         final: bool = False,
     ) -> tuple[Any, Entry | None]:
-        """Compute a query on the holdout; a failure is charged before it is shown.
-
-        After a failure it returns ``None`` and the answer that another thread or process got for this query meanwhile,
-        if any.
-        """
+        """Compute a query on the holdout; charge a failure, or return the answer that another process got meanwhile."""
         try:
             with suppress_warnings():
                 return compute(), None
@@ -291,10 +285,12 @@ class QueryEngine:
         if interrupted:
             if repeated:  # the charge of an earlier answer does not cover the information of the interrupt
                 self._fail(query.without_key(), final=final)
-            raise KeyboardInterrupt("a query was interrupted on the holdout; charged as an answer from the holdout")
+            raise KeyboardInterrupt(
+                "A query was interrupted on the holdout, and charged as an answer from the holdout."
+            )
         if repeated:
             return None, entry
-        raise InputError(argument, FAILED, "a query that works on both parts")
+        raise InputError(argument, "one that fails on the holdout", "a query that works on both parts", FAILED)
 
     def store_given(self, query: Query, holdout: Any) -> Answer:
         """Charge and store one query, then return its answer."""
@@ -338,8 +334,8 @@ class QueryEngine:
             given = bool(getattr(before.mechanism, "given", False))
             state, outcome = mechanism.pay_release(before.mechanism, lambda risk: nats(risk, given))
             if state.log_error_budget < least:
-                seen = f"{name}: intervals could be the whole range afterwards, which says nothing"
-                raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
+                advice = "Intervals could be the whole range afterwards. Pass void=True to record it all the same."
+                raise InputError("event", name, "a release that leaks less", advice)
             entry = Query(0.0, (0.0, 1.0), name, None).entry(outcome, mechanism.remaining(state))
             return replace(before, mechanism=state).to_text(), entry
 
@@ -426,7 +422,7 @@ class QueryEngine:
             return certificate.interval(outcome.asked, outcome.hits, source, outcome.value)
         except InputError:
             pass
-        raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
+        raise LedgerDamaged(self._ledger.location, None, "its state cannot be read")
 
     def evaluate_all(
         self,
@@ -501,8 +497,8 @@ class QueryEngine:
         if interrupted:
             if repeated:
                 self._fail(whole.without_key())
-            raise KeyboardInterrupt("a list was interrupted on the holdout; charged as an answer from the holdout")
-        raise InputError(argument, FAILED, "queries that work on both parts")
+            raise KeyboardInterrupt("A list was interrupted on the holdout and charged as an answer from the holdout.")
+        raise InputError(argument, "one that fails on the holdout", "queries that work on both parts", FAILED)
 
     def decide(
         self,

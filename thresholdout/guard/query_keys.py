@@ -58,11 +58,11 @@ def check_own(key: object) -> None:
     >>> check_own("monday")
     >>> check_own("content:0")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: key must be another text, or no key: such keys are made from queries ...
+    thresholdout.errors.InputError: key must be another text, or None; got a text that begins with 'content:'. ...
     """
     if isinstance(key, str) and key.startswith(MADE) and not isinstance(key, ContentKey):
-        expected = "another text, or no key: such keys are made from queries themselves, and asking again finds them"
-        raise InputError("key", f"a text that begins with {MADE!r}", expected)
+        advice = "Guards make such keys from the content of queries, and find them again."
+        raise InputError("key", f"a text that begins with {MADE!r}", "another text, or None", advice)
 
 
 class KeyMaker:
@@ -124,8 +124,8 @@ class QueryKeys:
         if not self._unrecognised:
             self._unrecognised = True
             warnings.warn(
-                f"a query cannot be known by its content: {reason}. Asked again it is a new query, which costs "
-                "what a new query costs, unless it comes with a key=",
+                f"A query cannot be identified by its content: {reason}. Asked again, it is charged as a new query. "
+                "Pass key= to identify it.",
                 UserWarning,
                 stacklevel=outside(),
             )

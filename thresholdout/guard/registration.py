@@ -143,7 +143,8 @@ def check_dependence(dependence: object, n: int) -> DependenceModel:
             "a model of graphs, such as Groups(labels), or TimeOrder(column, window=...)",
         )
     if dependence.n != n:
-        raise InputError("dependence", f"a model of {dependence.n} records", f"{n}, as the holdout has")
+        expected = f"a model of {n} records, like the holdout"
+        raise InputError("dependence", f"a model of {dependence.n} records", expected)
     return dependence
 
 
@@ -156,8 +157,8 @@ def noise_of(random_state: object) -> NoiseSource:
         return SeededNoise(seed)
     if all(hasattr(random_state, name) for name in ("for_release", "laplace")):
         return cast(NoiseSource, random_state)
-    expected = "None for noise from the operating system's entropy, or a number for simulations"
-    raise InputTypeError("random_state", repr(random_state), expected)
+    advice = "A seed is for simulations; without one, noise has the operating system's entropy."
+    raise InputTypeError("random_state", repr(random_state), "None or an integer of at least 0", advice)
 
 
 @dataclass(frozen=True, slots=True)

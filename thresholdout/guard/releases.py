@@ -122,7 +122,8 @@ class Releases:
         from thresholdout.privacy.accounting.events.composed_events import Composed, check_event
 
         if self._engine.parameters.approximation:
-            raise InputError("events", "a release beside normal limits", "limits='exact', whose intervals pay for it")
+            advice = "Make the guard with limits='exact', whose intervals account for releases."
+            raise InputError("events", "a release", "empty for a guard with normal limits", advice)
         more = check_event(events if not isinstance(events, Iterable) else list(events))
         return self._with(Composed([*self.recorded.events, more]))
 
@@ -177,11 +178,11 @@ class Releases:
         checked = check_event(event)
         after = self.preview(checked)
         if after.chosen is None and not void:
-            raise InputError("event", f"{event!r}: {self._why_lost(after)}", self._instead())
+            raise InputError("event", f"{event!r} ({self._why_lost(after)})", "a release with a bound", self._instead())
         priced = self._engine.parameters.prices_releases
         if not (void or priced) and self.certificate().tolerance < 1.0 <= after.tolerance < math.inf:
-            seen = f"{event!r}: half-widths could be {after.tolerance:.3g} of the range afterwards, which says nothing"
-            raise InputError("event", seen, "a release that leaks less, or void=True to record it all the same")
+            seen = f"{event!r}, after which half-widths could be {after.tolerance:.3g} of the range"
+            raise InputError("event", seen, "a release that leaks less", "Pass void=True to record it all the same.")
         text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked)})
         if priced:
             self._engine.charge_release(repr(checked), self._nats(checked), -math.inf if void else self._least())
@@ -203,13 +204,15 @@ class Releases:
     def _why_lost(self, after: Certificate) -> str:
         """Return why the route of the certificate has no bound after some releases."""
         name = self._alone.route
-        why = next((route.why_not for route in after.compared if route.name == name), "it says nothing without looks")
+        why = next(
+            (route.why_not for route in after.compared if route.name == name), "it has no bound without releases"
+        )
         return f"the route {name!r}: {why}"
 
     def _instead(self) -> str:
         priced = self._engine.parameters.prices_releases
-        claims = "" if priced else "for such releases a guard with mechanism='claims'; here "
-        return f"{claims}another release, or void=True to do without half-widths"
+        claims = "" if priced else "A guard with mechanism='claims' accepts such releases. "
+        return f"{claims}Pass void=True to do without half-widths."
 
     def _least(self) -> float:
         """Return the log error budget at which claims about values in mid-range have the whole range as interval."""

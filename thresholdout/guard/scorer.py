@@ -44,8 +44,8 @@ __all__ = ["GuardScorer", "stands_for"]
 _LOG: Final = logging.getLogger(__name__)
 
 _SAVING: Final = (
-    "a scorer asks about one candidate at a time, and each pays for what was told before; GuardedSearchCV(search, "
-    "guard) asks about all candidates as one list, with intervals 1.6 to 2 times narrower (measured for 20)"
+    "A scorer asks about one candidate at a time, and each query pays for earlier answers. GuardedSearchCV(search, "
+    "guard) asks about all candidates as one list, with intervals 1.6 to 2 times narrower (simulated for 20)."
 )
 
 _NONE: Final = (math.nan, math.nan)
@@ -231,8 +231,10 @@ class GuardScorer:
         else:
             self._asks = True
             if sample_weight is not None and not declared.weighted:
-                seen = "weights from the search for a query about the holdout, whose records have none there"
-                raise InputError("sample_weight", seen, "guard.scorer(..., sample_weight=(train, holdout))")
+                seen = "weights from the search"
+                advice = "In the search the holdout's records have no weights."
+                expected = "given to the scorer: guard.scorer(..., sample_weight=(train, holdout))"
+                raise InputError("sample_weight", seen, expected, advice)
             keys = {name: SpareKey(fresh_key()) for name in declared.metrics}
             return self._result(self._ask(estimator, keys, _round(X)))
         plain: dict[str, float] = {}
@@ -247,9 +249,9 @@ class GuardScorer:
             self._asks = True
             if self._unasked():
                 warnings.warn(
-                    "guard.scorer() was given training records before anything was asked, so this search asks the "
-                    "guard nothing and its scores certify nothing: pass cv=guard.split() to the search, or use "
-                    "GuardedSearchCV(search, guard)",
+                    "The scorer got training records before any query, so this search does not ask the guard and its "
+                    "scores have no guarantee. Pass cv=guard.split() to the search, or use "
+                    "GuardedSearchCV(search, guard).",
                     UserWarning,
                     stacklevel=5,
                 )
@@ -268,8 +270,8 @@ class GuardScorer:
         if not self._warned:
             self._warned = True
             warnings.warn(
-                "the holdout's records themselves came to the scorer of a guard: in a search that has them, refit must "
-                "be False, or the best estimator is fitted to the holdout. cv=guard.split() needs no holdout",
+                "The scorer got the holdout's records from the search. Pass refit=False to such a search, or the best "
+                "estimator is fitted to the holdout. A search with cv=guard.split() needs no holdout.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -430,13 +432,14 @@ def _metrics(metric: object) -> dict[str, Metric | Statistic]:
     """Return metrics by name; a single one has the empty name."""
     if isinstance(metric, Mapping):
         if not metric or not all(isinstance(name, str) and name for name in metric):
-            raise InputError("metric", f"a mapping with names {list(metric)}", "at least one metric, by its name")
+            seen = f"a mapping with the names {list(metric)}"
+            raise InputError("metric", seen, "a mapping of at least one metric by its name")
         return {name: get_score(chosen) for name, chosen in metric.items()}
     if isinstance(metric, (list, tuple)):
         chosen = [get_score(one) for one in metric]
         names = [one.name for one in chosen]
         if not names or len(set(names)) < len(names):
-            raise InputError("metric", f"metrics {names}", "at least one metric, and each once")
+            raise InputError("metric", f"the metrics {names}", "at least one metric, without repetitions")
         return dict(zip(names, chosen, strict=True))
     if not isinstance(metric, str) and not hasattr(metric, "greater_is_better") and not is_scorer(metric):
         raise InputTypeError("metric", f"a {type(metric).__name__}", "a name, a Metric, or a list or mapping of them")
@@ -461,15 +464,17 @@ def stands_for(guard: Thresholdout, X: Any, y: Any) -> Literal["placeholder", "h
         enough = math.ceil(2 * n / placeholder_size(n)) + 1
         raise InputError(
             "X",
-            f"{size} record{'' if size else 's'}, too few to tell the placeholder of cv=guard.split() from training "
-            "records",
-            f"at least 2; for a halving search, min_resources={enough} or more",
+            f"{size} record{'' if size else 's'}",
+            "at least 2 records",
+            "One record can be the placeholder of cv=guard.split() or a training record. Pass "
+            f"min_resources={enough} or more to a halving search.",
         )
     check_width(guard, X)
     raise InputError(
         "X",
-        f"{size} records that are neither training records of the guard nor exactly its holdout",
-        "a search with cv=guard.split(), fitted to training records: it scores on the whole holdout",
+        f"{size} other records",
+        "training records of the guard, or exactly its holdout",
+        "Run the search on training records, with cv=guard.split(); it then scores on the whole holdout.",
     )
 
 
@@ -495,7 +500,8 @@ def _plain(metric: Metric | Statistic, estimator: Any, X: Any, y: Any, sample_we
     if sample_weight is None:
         return float(np.mean(values))
     if isinstance(metric, Statistic):
-        raise InputError("sample_weight", f"weights for {metric.name!r}", "a metric that is a mean over records")
+        advice = "Weights need a metric that is a mean over records."
+        raise InputError("sample_weight", "weights", f"None for {metric.name!r}", advice)
     return float(np.average(values, weights=np.asarray(sample_weight)))
 
 

@@ -82,9 +82,9 @@ def check_training(guard: Thresholdout, X: Any, y: Any, n: int) -> None:
         check_width(guard, X)
         raise InputError(
             "X",
-            "records that are not all in the guard's training part",
-            f"training records of the guard, which has {n}, or part of them; what else is to be fitted belongs into "
-            "Thresholdout(..., train=(X, y)), and what changes records into a pipeline",
+            "others",
+            f"some of the guard's {n} training records",
+            "Put all records to fit into Thresholdout(..., train=(X, y)), and changes of records into a pipeline.",
         )
 
 
@@ -94,10 +94,11 @@ def check_width(guard: Thresholdout, X: Any) -> None:
     if len(there) == 2 and len(known) == 2 and there[1] < known[1]:
         raise InputError(
             "X",
-            f"{there[1]} of the {known[1]} columns, as RFECV and SequentialFeatureSelector hand them out",
-            "all columns, with the selection as a step: GridSearchCV(make_pipeline(RFE(model), model), "
-            "{'rfe__n_features_to_select': [...]}, scoring=guard.scorer(), cv=guard.split()); or the selector "
-            "alone, on training records, without the guard",
+            f"{there[1]} of the {known[1]} columns",
+            "records with all columns",
+            "RFECV and SequentialFeatureSelector pass some columns only. Make the selection a step: "
+            "GridSearchCV(make_pipeline(RFE(model), model), {'rfe__n_features_to_select': [...]}, "
+            "scoring=guard.scorer(), cv=guard.split()); or use the selector on training records, without the guard.",
         )
 
 

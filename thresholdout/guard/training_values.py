@@ -47,10 +47,8 @@ FOLDS: Final = 5
 Splits: TypeAlias = "tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]"
 """For each fold, positions of the records that it fits and of those that it tests."""
 
-_EXPECTED: Final = (
-    "None (5 folds), 'training', a number of folds, a splitter of scikit-learn, or pairs (fit, test) of positions"
-)
-_OTHER_FOLDS: Final = "cv='training', or train_values="
+_EXPECTED: Final = "None, 'training', a number of folds, a splitter, or pairs (fit, test) of positions"
+_OTHER_FOLDS: Final = "Or pass cv='training', or train_values=."
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +85,8 @@ class TrainingFolds:
             pieces, what = pieces - 1, "training records after the first"
         many = min(FOLDS, pieces) if folds is None else folds
         if pieces < 2 or not 2 <= many <= pieces:
-            raise InputError("cv", f"{many} folds of {pieces} {what}", f"from 2 folds to as many; or {_OTHER_FOLDS}")
+            expected = f"a number of folds from 2 to the number of {what}"
+            raise InputError("cv", f"{many} folds of {pieces} {what}", expected, _OTHER_FOLDS)
         if self.ordered and self.groups is None:
             return splitters.TimeSeriesSplit(many)
         labels = np.asarray(y)
@@ -120,8 +119,8 @@ class TrainingFolds:
             with suppress_warnings(UserWarning):  # about small classes, and groups that a splitter does not use
                 pairs = list(chosen.split(X, y, self.groups))
         except (TypeError, ValueError) as error:
-            seen = f"{chosen!r}, which says: {error}"
-            raise InputError("cv", seen, f"folds that suit these {len(y)} records, {_OTHER_FOLDS}") from None
+            seen = f"{chosen!r}, which fails ({error})"
+            raise InputError("cv", seen, f"a splitter for these {len(y)} records", _OTHER_FOLDS) from None
         return _positions(pairs, len(y))
 
 
@@ -176,11 +175,11 @@ def _positions(pairs: Iterable[Any], n: int) -> Splits:
             raise InputError("cv", repr(pair), "pairs (fit, test) of positions among the training records") from None
         for side in (fit, test):
             if side.ndim != 1 or not side.size or side.min() < 0 or side.max() >= n:
-                seen = "a fold without records, or with positions that there are not"
+                seen = "a fold without records, or with other positions"
                 raise InputError("cv", seen, f"positions from 0 to {n - 1}, some to fit and some to test")
         if np.isin(test, fit).any():
             seen = "a fold that tests records which it fits"
-            raise InputError("cv", seen, "other records to test; or cv='training', if that is what is meant")
+            raise InputError("cv", seen, "folds that test other records than they fit", "Or pass cv='training'.")
         made.append((fit, test))
     if not made:
         raise InputError("cv", "no folds", _EXPECTED)
@@ -193,8 +192,8 @@ _MOST_KEPT: Final = 1 << 26
 """Bytes of predictions that are cached, 64 MiB."""
 
 _INSTEAD: Final = (
-    "train_values= (its cross-validated score, or a value for each training record), or cv='training' for its score on "
-    "the records that it was fitted to"
+    "Pass train_values=, its cross-validated score or a value for each training record; or cv='training' for its score "
+    "on the records that it was fitted to."
 )
 
 
@@ -276,7 +275,7 @@ def trained(
     how = checked_cv(cv)
     if given is not None:
         if how is not None:
-            raise InputError("cv", repr(cv), "nothing beside train_values, which take its place")
+            raise InputError("cv", repr(cv), "None beside train_values=")
         if isinstance(given, Trained):
             return given
         check_booster(estimator, classes=classifies(metric))
@@ -322,8 +321,8 @@ def without_fits(folds: TrainingFolds | None) -> object:
 def _check_nothing(how: object) -> None:
     """Refuse folds beside a development part."""
     if how is not None:
-        expected = "None: the scores on the development part take the place of cross-validation"
-        raise InputError("cv", repr(how), expected)
+        advice = "The scores on the development part replace cross-validation."
+        raise InputError("cv", repr(how), "None beside a development part", advice)
 
 
 def fixed(cv: object, train: Part, folds: TrainingFolds | None) -> object:
@@ -352,11 +351,11 @@ def check_refit(estimator: Any, argument: str = "estimator", instead: str = _INS
     else:
         for part in parts_of(estimator):
             if isinstance(part, FrozenEstimator) and hasattr(part, "predict"):
-                seen = "a frozen model, which stays as it was fitted in every fold"
+                seen = "a frozen model, which is the same in every fold"
             elif hasattr(type(part), SHARED) or hasattr(type(getattr(part, "guard", None)), SHARED):
                 seen = f"a {type(estimator).__name__} that asks a guard itself, and would do so in every fold"
     if seen is not None:
-        raise InputError(argument, seen, instead)
+        raise InputError(argument, seen, "an estimator that every fold can fit", instead)
 
 
 def parts_of(thing: Any) -> Iterator[Any]:

@@ -47,8 +47,8 @@ def listen(backlog: int) -> Listener:
         except (OSError, SharingError):
             remove(address)
     raise SharingError(
-        "no folder was found for a socket that only you can reach, which other processes need to use this guard; set "
-        "TMPDIR to a folder of yours with a short name, or let this process ask: GuardedSearchCV does so"
+        "There is no folder for a socket that only you can reach, which other processes need to use this guard. Set "
+        "TMPDIR to a folder of yours with a short name, or ask in this process only, as GuardedSearchCV does."
     )
 
 
@@ -59,9 +59,8 @@ def check_private(address: str) -> None:
     mine = found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
     if not mine or not all(map(_is_kept, folder.resolve().parents)):
         raise SharingError(
-            f"{folder} is not, or does not stay, a folder of yours that nobody else can use, so whoever listens there "
-            "need not be the process that holds this guard; make the guard in this process, with the same data and the "
-            "same ledger (ledger='guard.db')"
+            f"Others can use or replace the folder {folder}, so the process that listens there may be another one than "
+            "the guard's. Make the guard in this process, with the same data and the same ledger (ledger='guard.db')."
         )
 
 

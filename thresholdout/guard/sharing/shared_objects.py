@@ -146,8 +146,9 @@ class Reference:
         try:
             request = dumps((self.token, name, args, kwargs, _configuration()))
         except Exception as error:
-            seen = f"an argument that cannot be sent to the {self.owner} ({error})"
-            raise InputTypeError(name, seen, "what can be pickled, such as a list in place of a generator") from error
+            seen = f"an argument that cannot be sent to {self.owner} ({error})"
+            advice = "Pass a list in place of a generator, for example."
+            raise InputTypeError(name, seen, "called with arguments that pickle can write", advice) from error
         for _ in range(_ATTEMPTS):
             connection = _clients.take(self)
             try:
@@ -161,7 +162,7 @@ class Reference:
                 raise
             _clients.give_back(self, connection)
             return _opened(reply)
-        raise SharingError(f"the connection to the {self.owner} broke {_ATTEMPTS} times; nothing is known to be lost")
+        raise SharingError(f"The connection to {self.owner} broke {_ATTEMPTS} times. Ask again with the same key.")
 
 
 @shared
@@ -259,8 +260,8 @@ def check_process(made_in: int, what: str) -> None:
     """Refuse an object with a state of its own that a fork has copied."""
     if os.getpid() != made_in:
         raise SharingError(
-            f"this {what} belongs to the process that made it, and was copied by a fork; pickle it (joblib does), or "
-            f"give the child what thresholdout.guard.sharing.share({what}) returned before the fork"
+            f"This {what} belongs to the process that made it, and was copied by a fork. Pickle it (joblib does), or "
+            f"pass thresholdout.guard.sharing.share({what}), called before the fork, to the child."
         )
 
 
@@ -371,13 +372,13 @@ class ProxyServer:
         except Exception as error:
             return _failure(
                 SharingError(
-                    f"what was sent cannot be read in the process that holds the guard ({type(error).__name__}: "
-                    f"{error}); define classes and functions in a module that both processes can import"
+                    f"The process that holds the guard cannot read the arguments ({type(error).__name__}: {error}). "
+                    "Define classes and functions in a module that both processes can import."
                 )
             )
         thing = self._things.get(token)
         if thing is None or name not in _proxy(type(thing)).serves:
-            return _failure(SharingError(f"{name!r} is not served here: the guard belongs to a process that is gone"))
+            return _failure(SharingError(f"{name!r} is not served here. The guard's process has ended."))
         try:
             with _configured(configuration):
                 found = attrgetter(name)(thing)
@@ -407,10 +408,10 @@ class _Clients:
             return Client(reference.address, "AF_UNIX", authkey=reference.authkey)
         except (OSError, EOFError, AuthenticationError) as error:
             raise SharingError(
-                f"the {reference.owner}, which holds it, does not answer ({type(error).__name__}): it has ended, "
-                f"runs on another machine, or has {_CLIENTS} connections already. Make the guard in this process, with "
-                "the same data and the same ledger (ledger='guard.db'), or let the process that holds it ask: "
-                "GuardedSearchCV does so"
+                f"The guard's {reference.owner} does not answer ({type(error).__name__}). It has ended, runs on "
+                f"another machine, or has {_CLIENTS} connections already. Make the guard in this process, with the "
+                "same data and the same ledger (ledger='guard.db'), or ask in the guard's process, as GuardedSearchCV "
+                "does."
             ) from None
 
     def give_back(self, reference: Reference, connection: Connection) -> None:
@@ -461,8 +462,8 @@ def _opened(reply: bytes) -> Any:
         fine, result = pickle.loads(reply)
     except Exception as error:
         raise SharingError(
-            f"the answer cannot be read in this process ({type(error).__name__}: {error}); "
-            "define classes in a module that both processes can import"
+            f"This process cannot read the answer ({type(error).__name__}: {error}). "
+            "Define classes in a module that both processes can import."
         ) from error
     if not fine:
         raised, cause = result
