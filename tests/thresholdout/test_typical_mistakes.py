@@ -75,21 +75,21 @@ def labelled(table: pd.DataFrame, y: Any) -> tuple[pd.DataFrame, pd.Series]:
 MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "X without y": (made(HOLDOUT[0]), "train", "pairs for both: Thresholdout((X, y), train=(X_train, y_train))"),
     "another number of labels": (made((X[N:], Y[N:-3])), "holdout", "parts of 200 and 197 records"),
-    "labels as text in one part": (made((X[N:], Y[N:].astype(str))), "train", "labels of one type in both parts"),
+    "labels as text in one part": (made((X[N:], Y[N:].astype(str))), "train", "with labels of the holdout's type"),
     "labels as objects in one part": (
         made((X[N:], pd.Series(Y[N:].astype(str), dtype=object))),
         "train",
-        "labels of one type in both parts",
+        "with labels of the holdout's type",
     ),
-    "y before X": (made((Y[N:], X[N:]), (Y[:N], X[:N])), "holdout", "the features first: (X, y)"),
+    "y before X": (made((Y[N:], X[N:]), (Y[:N], X[:N])), "holdout", "a pair (X, y), with the features first"),
     "no records": (made((X[:0], Y[:0])), "holdout", "at least one record"),
     "other columns": (made(train=(X[:N, :3], Y[:N])), "train", "got records of shape (3,)"),
     "a table with other columns": (
         made((TABLE[N:], Y[N:]), (TABLE[:N].drop(columns="a"), Y[:N])),
         "train",
-        "as in the holdout",
+        "with the columns of the holdout",
     ),
-    "y as a column in one part": (made((X[N:], Y[N:, None])), "train", "one dimension in both parts: y.ravel()"),
+    "y as a column in one part": (made((X[N:], Y[N:, None])), "train", "Pass y.ravel() in both parts"),
     "a y that was numbered anew": (made(labelled(TABLE[N:], Y[N:])), "holdout", "y.loc[X.index]"),
     "missing labels": (
         made((X[N:], np.where(np.arange(N) == 3, np.nan, Y[N:]))),
@@ -115,7 +115,7 @@ MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "stratified folds": (
         lambda _: KFoldGuard((X, Y), cv=StratifiedKFold(5)),
         "cv",
-        "KFold(shuffle=True), or GroupKFold",
+        "KFold(shuffle=True) or GroupKFold",
     ),
     "a plan for a score in per cent": (
         lambda _: plan(1000, anticipated_score=90),
@@ -128,7 +128,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "a function that returns the mean": (
         lambda guard: guard.ask(lambda X, y: np.mean(MODEL.predict(X) == y)),
         "train_values",
-        "returns one value per record, such as model.predict(X) == y; the guard takes the mean",
+        "a function of X and y with one value per record",
     ),
     "a function that returns the mean in a list": (
         lambda guard: guard.ask(lambda X, y: [np.mean(MODEL.predict(X) == y)]),
@@ -144,7 +144,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "a function that fails": (
         lambda guard: guard.ask(lambda X, y: X["age"] > 30),
         "train_values",
-        "ends in IndexError on the training part",
+        "raises IndexError on the training part",
     ),
     "a function that returns a table": (lambda guard: guard.ask(lambda X, y: X), "train_values", "shape (n,)"),
     "values of the holdout alone": (lambda guard: guard.ask(RIGHT), "holdout_values", "200 values, one per holdout"),
@@ -220,7 +220,11 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
         "estimator",
         "for a regressor metric=r2(clip=...)",
     ),
-    "numbers for names of models": (lambda guard: guard.score_all({1: MODEL}), "models", "str(name)"),
+    "numbers for names of models": (
+        lambda guard: guard.score_all({1: MODEL}),
+        "models",
+        "a mapping whose names are texts",
+    ),
     "labels of another type": (
         lambda guard: guard.score(LogisticRegression().fit(X[:N], Y[:N].astype(str))),
         "estimator",
@@ -284,7 +288,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     ),
     "folds in words": (lambda guard: guard.score(MODEL, cv="five"), "cv", "a number of folds, a splitter"),
     "one fold": (lambda guard: guard.score(MODEL, cv=1), "cv", "at least 2"),
-    "more folds than records": (lambda guard: guard.score(MODEL, cv=1000), "cv", "from 2 folds"),
+    "more folds than records": (lambda guard: guard.score(MODEL, cv=1000), "cv", "a number of folds from 2"),
     "folds for a model that cannot be fitted again": (
         lambda guard: guard.score(Saying(lambda p: p)),
         "estimator",
@@ -298,7 +302,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "negative weights": (
         lambda guard: guard.score(MODEL, sample_weight=(-np.ones(N), np.ones(N))),
         "sample_weight",
-        "weights >= 0",
+        "finite weights of at least 0",
     ),
     "a misprinted metric of a scorer": (lambda guard: guard.scorer("acuracy"), "metric", "'accuracy'?"),
 }
@@ -359,7 +363,7 @@ OTHERS: dict[str, tuple[Any, Any, Any, str]] = {
         MODEL,
         "fitted to the guard's labels",
     ),
-    "no training part": (HOLDOUT, None, MODEL, "train=(X_train, y_train)"),
+    "no training part": (HOLDOUT, None, MODEL, "(X_train, y_train)"),
 }
 
 
@@ -392,6 +396,6 @@ def test_what_is_no_mistake_is_answered(kind: str) -> None:
 
 def test_a_scorer_without_the_folds_of_its_guard_says_so() -> None:
     guard = Thresholdout(HOLDOUT, train=TRAIN, queries=50, mechanism=Claims(holdout_answers=5))
-    with pytest.warns(UserWarning, match=r"asks the guard nothing .*pass cv=guard\.split\(\) to the search"):
+    with pytest.warns(UserWarning, match=r"does not ask the guard .*Pass cv=guard\.split\(\) to the search"):
         GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, scoring=guard.scorer()).fit(*TRAIN)
     assert len(guard.history) == 0

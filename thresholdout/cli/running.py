@@ -84,7 +84,7 @@ _NOTES: Final = (
 )
 
 # The end of a warning that is for programs in Python.
-_SILENCED: Final = re.compile(r"\. warnings\.filterwarnings\(.*\) silences this$")
+_SILENCED: Final = re.compile(r" warnings\.filterwarnings\(.*\) silences this warning\.$")
 
 _JSON: Final = "thresholdout.cli.json"
 

@@ -106,7 +106,7 @@ def check_meaning(dependence: object) -> None:
     if hasattr(dependence, "adj") and hasattr(dependence, "is_directed"):
         raise InputTypeError(
             "dependence",
-            f"a networkx {type(dependence).__name__}",
+            f"a networkx {type(dependence).__name__}, which can mean two things",
             "graphs.DependencyGraph(graph) or graphs.MarkovField.ising(graph, coupling)",
             "In the first, records without an edge between them are independent. In the second, dependence passes "
             "along the edges.",

@@ -101,7 +101,7 @@ def check_estimator(estimator: Any, response: str) -> None:
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params") or isinstance(estimator, type):
         raise InputTypeError("estimator", repr(estimator), "a scikit-learn estimator, to be fitted for every fold")
     if not hasattr(estimator, response):
-        seen = f"a {type(estimator).__name__} without it"
+        seen = f"a {type(estimator).__name__} without {response}"
         raise InputTypeError("estimator", seen, f"an estimator with the method {response}")
     from sklearn.frozen import FrozenEstimator
 
@@ -556,10 +556,11 @@ class OutOfFoldGuard(Thresholdout):
             if self._engine.failures() == before:
                 raise
             advice = (
-                "This was charged as an answer from the records. The error is not shown, since it could contain "
-                "records. Try the estimator on other records first."
+                "This was charged as an answer from the records. The error is hidden, since it could show records. "
+                "Try the estimator on other records first."
             )
-            raise InputError("estimator", "one that fails", "an estimator that works on the folds", advice) from None
+            seen = "one with an error on the folds"
+            raise InputError("estimator", seen, "an estimator that works on other records", advice) from None
 
     def key_of(self, key: str | None, estimator: Any, metric: Metric, expected: float | None) -> str | None:
         """Return the caller's key, or one from the class and parameters of an estimator; ``None`` for a new query."""

@@ -70,9 +70,7 @@ def failure_share(failures: int, asked: int, queries: int | None) -> float:
     return FAILURES * (0.25 * one) ** failures
 
 
-FAILED: Final = (
-    "This was charged as an answer from the holdout. The error is not shown, since it could contain records."
-)
+FAILED: Final = "This was charged as an answer from the holdout. The error is hidden, since it could show records."
 
 Certificates: TypeAlias = "tuple[Certificate, Callable[[float], Certificate | None]]"
 """The certificate without failures, and a function that returns it for a smaller share of beta (``None`` if nothing is
@@ -290,7 +288,7 @@ class QueryEngine:
             )
         if repeated:
             return None, entry
-        raise InputError(argument, "one that fails on the holdout", "a query that works on both parts", FAILED)
+        raise InputError(argument, "one that failed on the holdout", "a query that works on both parts", FAILED)
 
     def store_given(self, query: Query, holdout: Any) -> Answer:
         """Charge and store one query, then return its answer."""
@@ -498,7 +496,7 @@ class QueryEngine:
             if repeated:
                 self._fail(whole.without_key())
             raise KeyboardInterrupt("A list was interrupted on the holdout and charged as an answer from the holdout.")
-        raise InputError(argument, "one that fails on the holdout", "queries that work on both parts", FAILED)
+        raise InputError(argument, "one that failed on the holdout", "queries that work on both parts", FAILED)
 
     def decide(
         self,

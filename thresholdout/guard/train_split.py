@@ -82,9 +82,9 @@ def check_training(guard: Thresholdout, X: Any, y: Any, n: int) -> None:
         check_width(guard, X)
         raise InputError(
             "X",
-            "others",
+            "records that are not all in the guard's training part",
             f"some of the guard's {n} training records",
-            "Put all records to fit into Thresholdout(..., train=(X, y)), and changes of records into a pipeline.",
+            "Other records to fit belong into Thresholdout(..., train=(X, y)), and changes of records into a pipeline.",
         )
 
 

@@ -119,7 +119,7 @@ def test_what_fails_with_labels_of_the_holdout_is_charged_in_fixed_words(guard: 
             return right
 
         broken = type(metric)("broken", "predict", values, (0.0, 1.0), True)
-        with pytest.raises(Exception, match="it failed on the holdout") as caught:
+        with pytest.raises(Exception, match="failed on the holdout") as caught:
             service.compare(pd.read_csv("new.csv"), pd.read_csv("old.csv"), broken)
         assert "labels:" not in str(caught.value)
         assert caught.value.argument == "metric"  # type: ignore[attr-defined]

@@ -44,8 +44,8 @@ def test_from_create_to_history(folder: Path) -> None:
 @pytest.mark.slow
 def test_a_column_of_owners_without_groups_is_noted(folder: Path) -> None:
     note = (
-        "note: the column 'patient' has 300 different values in 1,500 training records, and no groups are declared: if "
-        "records with one of them are alike, intervals are too narrow; --groups patient\n"
+        "note: The column 'patient' has 300 different values in 1,500 training records, and no groups are declared. "
+        "Intervals are too narrow if records with the same value are alike; then pass --groups patient.\n"
     )
     assert create().stderr == note
     for number, declared in enumerate((("--groups", "patient"), ("--window", "3"))):
@@ -362,4 +362,4 @@ def test_looks_before_the_guard_are_declared(folder: Path) -> None:
 
 
 def test_answers_that_will_say_nothing_are_a_note(folder: Path) -> None:
-    assert "the answers of this guard will say next to nothing" in create("--prior-queries", "200").output
+    assert "The intervals of this guard will be useless" in create("--prior-queries", "200").output

@@ -28,7 +28,7 @@ def test_a_difference_of_answers_says_to_compare_the_models() -> None:
     ],
 )
 def test_other_sums_name_the_bare_number(sum_of: object) -> None:
-    with pytest.raises(TypeError, match=r"float\(answer\) for the bare number"):
+    with pytest.raises(TypeError, match=r"float\(answer\) for arithmetic"):
         sum_of()  # type: ignore[operator]
 
 

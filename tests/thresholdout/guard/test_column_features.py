@@ -80,7 +80,7 @@ def test_groups_count_by_the_records_that_differ(engine: Engine, table: pd.DataF
 
 def test_statistics_that_are_no_means_are_refused(table: pd.DataFrame) -> None:
     guard = lazy_guard(of_polars, table, sampling="fixed_features")
-    with pytest.raises(InputError, match="no mean over records, of a guard with sampling='fixed_features'"):
+    with pytest.raises(InputError, match="a mean over records, such as 'accuracy', for sampling='fixed_features'"):
         guard.score("good", "recall")
-    with pytest.raises(InputError, match="'fixed_features' for a holdout that is no pair"):
+    with pytest.raises(InputError, match="unless the holdout is a pair"):
         Thresholdout(of_polars(table[:N]), train=of_polars(table[N:]), sampling="fixed_features")

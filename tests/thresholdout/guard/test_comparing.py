@@ -181,7 +181,7 @@ class TestLists:
         assert "labels" not in str(caught.value)
         assert caught.value.__context__ is None
         assert guard.history["source"].tolist() == ["failed"]
-        with pytest.raises(InputError, match="it failed on the holdout"):
+        with pytest.raises(InputError, match="failed on the holdout"):
             guard.compare(Told(1), Fails(0), cv="training")
         assert len(guard.history) == 2
 
@@ -191,7 +191,7 @@ class TestLists:
             guard.compare_all(Told(1), Told(0), cv="training")  # type: ignore[arg-type]
         with pytest.raises(InputError, match="an empty list"):
             guard.compare_all([], Told(0), cv="training")
-        with pytest.raises(InputError, match=r"keys must be .*; got 1 of them"):
+        with pytest.raises(InputError, match=r"keys must be .*; got a list of 1"):
             guard.compare_all([Told(1), Told(0)], Told(0), keys=["1"], cv="training")
         with pytest.raises(InputError, match="reserve"):
             guard.compare_all([Told(1)], Told(0), reserve=1.0, cv="training")
@@ -271,18 +271,16 @@ class TestWins:
 
     def test_refusals_name_the_call_that_works(self) -> None:
         guard = records(0.03)
-        with pytest.raises(InputError, match=r"compare\(b, a\).*; got .*one law") as caught:
+        with pytest.raises(InputError, match=r"'difference' for sampling='independent'") as caught:
             guard.compare(Told(1), Told(0), about="win_rate", cv="training")
         assert "sampling='iid'" in str(caught.value)
         assert guard.compare(Told(1), Told(0), cv="training").about == "difference"
         groups = records(0.03, sampling="iid", dependence=Groups(np.arange(N) // 2))
-        with pytest.raises(InputError, match=r"independent records; or compare\(b, a\)"):
+        with pytest.raises(InputError, match=r"'difference' for records that are not independent"):
             groups.compare(Told(1), Told(0), about="win_rate", cv="training")
         assert groups.compare(Told(1), Told(0), cv="training").about == "difference"
         one_law = records(0.03, sampling="iid")
-        with pytest.raises(
-            InputError, match=r"a metric that is right or wrong, such as 'accuracy'; or compare\(b, a\)"
-        ):
+        with pytest.raises(InputError, match=r"A win rate needs a metric such as 'accuracy'"):
             one_law.compare(Told(1), Told(0), halves(), about="win_rate", cv="training")
         assert one_law.compare(Told(1), Told(0), halves(), cv="training").verdict
         with pytest.raises(InputError, match=r"about must be .*; got 'share'"):
@@ -292,7 +290,7 @@ class TestWins:
     def test_values_that_are_neither_on_the_holdout_alone_are_charged(self) -> None:
         guard = records(0.03, sampling="iid", more=2)
         metric = halves(lambda output: len(output) == N)
-        with pytest.raises(InputError, match="it failed on the holdout"):
+        with pytest.raises(InputError, match="failed on the holdout"):
             guard.compare(Told(1), Told(0), metric, about="win_rate", cv="training")
         assert guard.history["source"].tolist() == ["failed"]
 
@@ -452,20 +450,20 @@ class TestGivenTheFeatures:
 
     def test_what_needs_one_law_or_random_features_is_refused(self) -> None:
         for dependence in (MovingWindow(N, 3),):
-            with pytest.raises(InputError, match="independent records or groups, or sampling='independent'") as caught:
+            with pytest.raises(InputError, match="'fixed_features' needs independent records or groups") as caught:
                 records(0.03, sampling="fixed_features", dependence=dependence)
             assert caught.value.argument == "sampling"
-        with pytest.raises(InputError, match="mechanism='claims' or 'ladder' beside it"):
+        with pytest.raises(InputError, match="Pass mechanism='claims' or 'ladder'"):
             records(0.03, sampling="fixed_features", mechanism=SparseVector(0.1, 0.01, budget=2), queries=5)
-        with pytest.raises(InputError, match=r"Thresholdout\(\(X, y\), ...\)"):
+        with pytest.raises(InputError, match=r"unless the holdout is a pair \(X, y\)"):
             Thresholdout(np.arange(50.0), sampling="fixed_features")
         for wrong in ("labels", 3):
             with pytest.raises(InputError, match="sampling must be"):
                 records(0.03, sampling=wrong)
         guard = records(0.03, sampling="fixed_features", mechanism=Claims(noise=0.0))
-        with pytest.raises(InputError, match="a metric that is a mean, such as 'accuracy'"):
+        with pytest.raises(InputError, match="a mean over records, such as 'accuracy'"):
             guard.score(Told(1), "balanced_accuracy", cv="training")
-        with pytest.raises(InputError, match=r"compare\(b, a\)"):
+        with pytest.raises(InputError, match="'difference' for sampling='independent'"):
             guard.compare(Told(1), Told(0), about="win_rate", cv="training")
         assert guard.history.empty
         assert guard.score(Told(1), "accuracy", cv="training").value > 0.9

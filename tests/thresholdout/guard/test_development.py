@@ -124,7 +124,7 @@ def test_a_part_of_its_own_needs_no_training_part() -> None:
     assert guard.score(Fitted()).value == pytest.approx(np.mean(MODEL.predict(TRAIN[0]) == TRAIN[1]), abs=1e-12)
     assert guard.ask(lambda X, y: X[:, 0] > 0).value == pytest.approx(np.mean(TRAIN[0][:, 0] > 0), abs=1e-12)
     assert guard.compare(MODEL, DummyClassifier().fit(*TRAIN)).verdict == "better"
-    with pytest.raises(InputError, match="no training part"):
+    with pytest.raises(InputError, match="train is missing"):
         guard.split()
     with pytest.raises(InputError, match=r"^cv must be None.*; got 3"):
         guard.score(MODEL, cv=3)
@@ -198,7 +198,7 @@ def test_equal_records_are_refused_whatever_the_division() -> None:
     """Otherwise whoever tries again is given a division that has them in one part, which tells of the guarded."""
     X_twice, y_twice = np.concatenate([HELD[0], HELD[0][:1]]), np.append(HELD[1], HELD[1][0])
     for seed in range(4):
-        with pytest.raises(OverlapError, match="1 records repeat records"):
+        with pytest.raises(OverlapError, match="1 records repeat others"):
             Thresholdout((X_twice, y_twice), development=0.5, random_state=seed)
     groups = np.append(np.arange(1200), 0)
     Thresholdout((X_twice, y_twice, groups), development=0.5)
@@ -215,9 +215,9 @@ def test_groups_stay_whole_and_apart() -> None:
     guarded = {position[tuple(row)] for row in guard._records.holdout[0]}
     assert len(opened) == 120
     assert not opened & guarded
-    with pytest.raises(OverlapError, match=r"^development must be .*; got 1 of 240 groups"):
+    with pytest.raises(OverlapError, match=r"^development must be .*; got 1 of its 240 groups"):
         Thresholdout((*HELD, groups), development=(*TRAIN, np.where(others == 1000, 0, others)))
-    with pytest.raises(InputError, match="no groups beside those of the holdout"):
+    with pytest.raises(InputError, match="got a part without groups"):
         Thresholdout((*HELD, groups), development=TRAIN)
 
 

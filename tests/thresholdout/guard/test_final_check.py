@@ -191,12 +191,12 @@ def test_a_key_of_an_earlier_query_is_not_that_of_a_final_check() -> None:
     """The earlier answer, which is wider, would be given again, and queries would go on."""
     guard = labelled(final_check=True, queries=5)
     earlier = guard.score(Constant(1), key="one", cv="training")
-    with pytest.raises(InputError, match="key must be a key names one query; use another key, or None"):
+    with pytest.raises(InputError, match="key must be the key of this query"):
         guard.final_check(Constant(1), key="one", cv="training")
     last = guard.final_check(Constant(1), key="another key", cv="training")
     assert last.half_width < 0.9 * earlier.half_width
     assert guard.history["name"].tolist() == ["accuracy", "accuracy, final check"]
-    with pytest.raises(InputError, match=r"key must be .*; got 'another key' was used for 'accuracy, final check'"):
+    with pytest.raises(InputError, match=r"key must be .*; got 'another key', the key of 'accuracy, final check'"):
         guard.score(Constant(1), key="another key", cv="training")
 
 

@@ -106,7 +106,7 @@ def test_the_same_key_in_the_same_climb() -> None:
     assert (again.repeated, again.cost) == (True, 0.0)
     assert gate.champion.column == 2
     assert len(guard.history) == 2
-    with pytest.raises(InputError, match="a key names one candidate"):
+    with pytest.raises(InputError, match="A key names one candidate"):
         gate.propose(Told(0), key="a", cv="training")
 
 
@@ -119,7 +119,7 @@ def test_a_key_is_of_a_candidate_or_of_a_query() -> None:
         gate.propose(Told(1), key="score", cv="training")
     made = gate.propose(Told(1), key="candidate", cv="training")
     name, gain = "gate: accuracy", made.gain
-    with pytest.raises(InputError, match="used for a candidate"):
+    with pytest.raises(InputError, match="the key of a candidate"):
         guard.ask(gain, np.zeros(N), bounds=(-1.0, 1.0), name=name, key="candidate")
     with pytest.raises(InputError, match="key"):  # a gate with another delta claims something else
         guard.gate(Told(0), delta=0.01).propose(Told(1), key="candidate", cv="training")

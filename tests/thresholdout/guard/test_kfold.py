@@ -227,9 +227,9 @@ def test_a_dependence_model_needs_folds_that_are_unions_of_its_groups() -> None:
         KFold(5, shuffle=True, random_state=0),
         [(np.arange(51, 100), np.arange(51)), (np.arange(51), np.arange(51, 100))],
     ):
-        with pytest.raises(InputError, match="trains with groups that it tests"):
+        with pytest.raises(InputError, match="trains on groups that it tests"):
             make_folds(100, cv, dependence=pairs)
-    with pytest.raises(InputError, match="part a group of the dependence model"):
+    with pytest.raises(InputError, match="divide a group of the dependence model"):
         make_folds(100, 5, groups=np.arange(100), dependence=pairs)
     for model in (MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=100), MovingWindow(100, 3)):
         with pytest.raises(InputError, match="folds depend on each other"):
@@ -247,8 +247,8 @@ def test_a_dependence_model_needs_folds_that_are_unions_of_its_groups() -> None:
 @for_each(
     ("cv", "expected"),
     [
-        (StratifiedKFold(3), "without looking at labels"),
-        (StratifiedGroupKFold(3), "without looking at labels"),
+        (StratifiedKFold(3), "uses no labels"),
+        (StratifiedGroupKFold(3), "uses no labels"),
         (RepeatedKFold(n_splits=3), "partition"),
         (ShuffleSplit(3), "partition"),
         (TimeSeriesSplit(3), "partition"),
@@ -259,11 +259,11 @@ def test_a_dependence_model_needs_folds_that_are_unions_of_its_groups() -> None:
         ([(np.arange(5), np.arange(1797))], "at least two"),
         (
             [(np.arange(900), np.arange(900)), (np.arange(900), np.arange(900, 1797))],
-            "trains with records that it tests",
+            "trains on records that it tests",
         ),
         ([(np.arange(0), np.arange(900)), (np.arange(900), np.arange(900, 1797))], "records on both sides"),
         ([(np.array([0.5]), np.arange(900)), (np.arange(900), np.arange(900, 1797))], "positions"),
-        (LeaveOneGroupOut(), "without looking at labels"),
+        (LeaveOneGroupOut(), "uses no labels"),
     ],
 )
 def test_folds_that_are_refused(cv: Any, expected: str) -> None:

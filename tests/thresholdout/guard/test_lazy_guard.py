@@ -456,7 +456,7 @@ def test_both_parts_are_lazy_or_none_is(table: pd.DataFrame) -> None:
         Thresholdout(table[:N], train=of_polars(table[N:]))
     with pytest.raises(InputTypeError, match=r"\(X, y\) with.*; got the text 'y' beside records in memory"):
         Thresholdout((table[:N], "y"), train=(table[N:], "y"))
-    with pytest.raises(InputError, match=r"predictions must be .*; got columns for parts in memory"):
+    with pytest.raises(InputError, match=r"predictions must be .* of parts in memory; got columns"):
         Thresholdout(table[:N], train=table[N:]).join(of_polars(table), on="id")
     with pytest.raises(InputTypeError, match="the text 'good'"):
         Thresholdout((table[:N], table.y[:N]), train=(table[N:], table.y[N:])).score("good")

@@ -81,21 +81,21 @@ NARROW: list[tuple[int, dict[str, Any]]] = [
 @for_each(("n", "declared"), WIDE, ids=str)
 def test_intervals_over_half_of_the_range_are_said_once(n: int, declared: dict[str, Any]) -> None:
     (message,) = said(n, **declared)
-    assert message.startswith("the answers of this guard will say next to nothing: ")
-    assert "or one final check (final_check). `thresholdout plan` says by how much" in message
-    assert ("scores that were seen before (prior_queries=) count" in message) == ("prior_queries" in declared)
+    assert message.startswith("The intervals of this guard will be useless: ")
+    assert "or one final check (final_check). `thresholdout plan` computes by how much" in message
+    assert ("scores that were seen before (prior_queries=)" in message) == ("prior_queries" in declared)
 
 
 @for_each(("n", "declared"), NOT_NARROW, ids=str)
 def test_intervals_that_tell_few_models_apart_are_said_to_be_wide(n: int, declared: dict[str, Any]) -> None:
     (message,) = said(n, **declared)
-    assert message.startswith("the answers of this guard will be wide: about ± 0.")
+    assert message.startswith("The intervals of this guard will be wide: about ± 0.")
 
 
 @for_each(("n", "declared"), FEW, ids=str)
 def test_fewer_than_300_records_are_said_whatever_the_width(n: int, declared: dict[str, Any]) -> None:
     (message,) = said(n, **declared)
-    assert message.startswith("the answers of this guard will be wide: about ± 0.0")
+    assert message.startswith("The intervals of this guard will be wide: about ± 0.0")
 
 
 @for_each(("n", "declared"), NARROW, ids=str)
@@ -183,7 +183,7 @@ OWNERS = np.arange(2 * N) // 4
 )  # fmt: skip
 def test_a_column_of_patients_without_groups_is_said_once(name: str) -> None:
     (message,) = mistakes(lambda: guard_of(table(**{name: OWNERS})))
-    assert f"the column {name!r} has 250 different values in 1,000 training records" in message
+    assert f"The column {name!r} has 250 different values in 1,000 training records" in message
     assert f"groups={name!r}" in message
     ledger = MemoryLedger()
     assert mistakes(lambda: guard_of(table(**{name: OWNERS}), groups=name, ledger=ledger)) == []
@@ -201,7 +201,7 @@ def test_owners_of_one_training_record_each_may_be_in_the_holdout_too(name: str)
     both, others = (table(**{name: np.r_[holdout, np.arange(N)]}) for holdout in (np.arange(N), np.arange(N, 2 * N)))
     (message,) = mistakes(lambda: guard_of(both))
     assert mistakes(lambda: guard_of(others)) == [message]
-    assert f"the column {name!r} has another value in each training record" in message
+    assert f"The column {name!r} has a different value in each training record" in message
     assert mistakes(lambda: guard_of(both, dependence=Independent(N))) == []
     # The advice is a call that refuses owners of both parts, and takes others.
     with pytest.raises(InputError, match="training"):
@@ -221,7 +221,7 @@ def test_an_index_of_patients_is_a_column_too() -> None:
 def test_dates_without_an_order_are_said() -> None:
     frame = table(day=np.roll(pd.date_range("2020-01-01", periods=2 * N), N))
     (message,) = mistakes(lambda: guard_of(frame))
-    assert "the column 'day' has dates, and no order is declared" in message
+    assert "The column 'day' has dates, and no order is declared" in message
     assert mistakes(lambda: guard_of(frame, dependence=TimeOrder("day", window=pd.Timedelta(days=3)))) == []
 
 
@@ -244,13 +244,13 @@ def test_a_model_that_was_fitted_to_the_holdout_is_said() -> None:
     guard, fooled, honest = refitted()
     assert mistakes(lambda: guard.score(honest)) == []
     (message,) = mistakes(lambda: guard.score(fooled))
-    assert "was the model fitted to records of the holdout" in message
+    assert "Was the model fitted to records of the holdout" in message
     (message,) = mistakes(lambda: guard.compare(fooled, honest))
-    assert "was the model fitted to records of the holdout" in message
+    assert "Was the model fitted to records of the holdout" in message
     (message,) = mistakes(lambda: guard.score(fooled, "zero_one_loss"))
-    assert "was the model fitted to records of the holdout" in message
+    assert "Was the model fitted to records of the holdout" in message
     (message,) = mistakes(lambda: guard.final_check(fooled))
-    assert "was the model fitted to records of the holdout" in message
+    assert "Was the model fitted to records of the holdout" in message
 
 
 def test_features_in_another_order_are_said() -> None:
@@ -311,7 +311,7 @@ def test_a_gate_says_that_a_verdict_was_not_to_be_expected() -> None:
     outcome, said = proposed(fooled)
     assert outcome == "keep"
     (message,) = said
-    assert "was the model fitted to records of the holdout" in message
+    assert "Was the model fitted to records of the holdout" in message
     assert proposed(clone(forest).fit(X[N:], y[N:])) == ("reject", [])
     assert proposed(fooled, cv="training")[1] == []  # its training value is no news
     dull = DummyClassifier(strategy="constant", constant=0).fit(X[N:], y[N:])
@@ -357,9 +357,9 @@ def test_labels_before_features_are_refused_in_other_forms(kind: str) -> None:
         "column of text": (OUTCOMES[y][:, None], X),
         "one feature": (y, X[:, :1]),
     }
-    with pytest.raises(InputError, match=r"holdout must be the features first: \(X, y\)"):
+    with pytest.raises(InputError, match=r"holdout must be a pair \(X, y\), with the features first"):
         Thresholdout(pair[kind])
-    with pytest.raises(InputError, match=r"train must be .*; got a pair of one column"):
+    with pytest.raises(InputError, match=r"train must be .*; got a column"):
         Thresholdout((X, y), train=pair[kind])
     assert Thresholdout(pair[kind][::-1]).n == 20
 
@@ -374,11 +374,11 @@ def test_features_that_look_a_little_like_labels_are_taken() -> None:
 
 def test_a_table_for_labels_and_two_arguments_are_refused() -> None:
     X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
-    with pytest.raises(InputError, match=r"holdout must be the features first: \(X, y\)"):
+    with pytest.raises(InputError, match=r"holdout must be a pair \(X, y\), with the features first"):
         Thresholdout((y, X))
-    with pytest.raises(InputError, match=r"train must be .*; got a pair of one column"):
+    with pytest.raises(InputError, match=r"train must be .*; got a column"):
         Thresholdout((X, y), train=(y, X))
-    with pytest.raises(InputTypeError, match=r"a pair: Thresholdout\(\(X, y\), train="):
+    with pytest.raises(InputTypeError, match=r"Write Thresholdout\(\(X, y\), train="):
         Thresholdout(X, y)  # type: ignore[call-arg]
     assert next(iter(inspect.signature(Thresholdout).parameters)) == "holdout"
 
@@ -479,7 +479,7 @@ def test_errors_of_python_name_the_guard() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:guard.scorer\\(\\) was given training records:UserWarning")
+@pytest.mark.filterwarnings("ignore:The scorer got training records:UserWarning")
 @for_each("search", ["RFECV", "RFECV with folds", "sequential"])
 def test_searches_over_columns_are_told_what_to_do(search: str) -> None:
     guard = Thresholdout((SIGN[300:], LABELS[300:]), train=(SIGN[:300], LABELS[:300]))

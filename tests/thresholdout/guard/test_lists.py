@@ -89,7 +89,7 @@ def test_refuses_empty_lists_and_lists_of_other_lengths() -> None:
     guard = Thresholdout(np.arange(float(N)))
     with pytest.raises(InputError, match=r"queries must be .*; got an empty list"):
         guard.ask_all([])
-    with pytest.raises(InputError, match=r"names must be .*; got 1 of them"):
+    with pytest.raises(InputError, match=r"names must be .*; got a list of 1"):
         guard.ask_all([(0.5, right(1)), (0.5, right(2))], names=["a"])
     with pytest.raises(InputError, match=r"mechanism must be 'claims' for a list of queries; got a ladder"):
         Thresholdout(np.arange(1e4), queries=5, mechanism="ladder").ask_all([(0.5, np.arange(1e4) < 9)])
@@ -310,7 +310,7 @@ def test_the_best_is_told_once_for_the_same_keys_and_costs_one_answer() -> None:
     ("queries", "changes", "seen"),
     [
         ({"a": (0.5, right(2))}, {}, "queries must be .*; got a dict"),
-        ([0.5], {}, "queries must be .*; got something else than pairs"),
+        ([0.5], {}, "queries must be .*; got a list of other items"),
         ([(0.5, right(2))], {"names": "x"}, "names must be .*; got a str"),
         ([(0.5, right(2))], {"keys": {"a": 1}}, "keys must be .*; got a dict"),
         ([(0.5, right(2))], {"reserve": 0.9999999}, "reserve must be .*; got 0.9999999"),

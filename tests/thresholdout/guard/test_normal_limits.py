@@ -196,9 +196,9 @@ class TestRefusals:
     def test_other_releases(self) -> None:
         guard = made()
         for void in (False, True):
-            with pytest.raises(InputError, match="a release beside normal limits"):
+            with pytest.raises(InputError, match="empty for a guard with normal limits"):
                 guard.releases.record(BlackBox(0.01), void=void)
-        with pytest.raises(InputError, match="a release beside normal limits"):
+        with pytest.raises(InputError, match="empty for a guard with normal limits"):
             guard.releases.preview(BlackBox(0.01))
         assert len(guard.releases) == 0
 

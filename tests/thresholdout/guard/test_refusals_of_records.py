@@ -96,6 +96,6 @@ def test_a_guard_of_folds_knows_all_its_records_and_no_part_of_them() -> None:
 def test_what_a_refusal_names_works() -> None:
     """Other records that are to be fitted belong into the training part; what changes records into a pipeline."""
     more = np.vstack([X_TRAIN, X_TRAIN[:50] + 1.0]), np.r_[Y_TRAIN, Y_TRAIN[:50]]
-    with pytest.raises(InputError, match=r"belongs into Thresholdout\(..., train=\(X, y\)\)"):
+    with pytest.raises(InputError, match=r"belong into Thresholdout\(..., train=\(X, y\)\)"):
         GuardedSearchCV(SEARCH, make()).fit(*more)
     assert GuardedSearchCV(SEARCH, make(train=more)).fit(*more).n_queries_ == 1

@@ -68,7 +68,7 @@ def test_small_classes_and_few_records() -> None:
     assert len(TrainingFolds().splits(None, X[:6], np.array(list("aabbcc")), classifier=True)) == 2
     assert len(TrainingFolds().splits(None, X[:6], np.array(list("abcdef")), classifier=True)) == 5
     assert len(TrainingFolds().splits(None, X[:2], Y[:2], classifier=False)) == 2
-    with pytest.raises(InputError, match="cv must be from 2 folds to as many; or cv='training', or train_values="):
+    with pytest.raises(InputError, match="cv must be a number of folds from 2 to the number of"):
         TrainingFolds().splits(None, X[:1], Y[:1], classifier=False)
     with pytest.raises(InputError, match="41 folds of 40"):
         TrainingFolds().splits(41, X, Y, classifier=False)
@@ -92,8 +92,8 @@ def test_any_splitter_and_any_pairs() -> None:
         ([], "no folds"),
         ([([0, 1], [1, 2])], "tests records which it fits"),
         ([([0, 1], [])], "without records|pairs"),
-        ([([0, 1], [40])], "positions that there are not"),
-        ([([0, 1], [-1])], "positions that there are not"),
+        ([([0, 1], [40])], "other positions"),
+        ([([0, 1], [-1])], "other positions"),
         ([([0.5], [1.0])], "pairs"),
         ([(0, 1, 2)], "pairs"),
         ([None], "pairs"),

@@ -255,7 +255,7 @@ class TestModelsThatCannotBeFittedAgain:
     )
     def test_one_sentence_says_what_to_give(self, model: Any) -> None:
         guard = make()
-        expected = r"estimator must be train_values= \(its cross-validated score, or .*\), or cv='training'"
+        expected = r"estimator must be an estimator that every fold can fit; .* Pass train_values=.*cv='training'"
         asks = (guard.score, guard.final_check, lambda one: guard.compare(one, one), lambda one: guard.score_all([one]))
         for ask in asks:
             with pytest.raises(InputError, match=expected):
@@ -271,7 +271,7 @@ class TestModelsThatCannotBeFittedAgain:
         guard.final_check(model, train_values=0.75)
         assert told(guard) == 0.75
 
-    @pytest.mark.filterwarnings("ignore:a query cannot be known by its content")
+    @pytest.mark.filterwarnings("ignore:a query cannot be identified by its content")
     def test_searches_that_ask_a_guard_are_not_asked_again_in_each_fold(self) -> None:
         guard = make()
         search = GridSearchCV(nearest(), {"n_neighbors": [1, 3]}, scoring=guard.scorer(), cv=guard.split()).fit(*TRAIN)
@@ -292,7 +292,7 @@ class TestModelsThatCannotBeFittedAgain:
         for values in (np.ones(N - 1), np.full(N, 2.0), "high", np.ones((N, 2))):
             with pytest.raises((InputError, InputTypeError), match="train_values"):
                 guard.score(model, train_values=values)
-        with pytest.raises(InputError, match=r"cv must be nothing beside train_values.*; got 5"):
+        with pytest.raises(InputError, match=r"cv must be None beside train_values=; got 5"):
             guard.score(model, cv=5, train_values=0.5)
         with pytest.raises(InputTypeError, match="train_values must be the f1 of the training part; got an ndarray"):
             guard.score(model, "f1", train_values=np.ones(N))
@@ -342,7 +342,7 @@ class TestScorers:
     def test_one_without_the_guards_split_asks_nothing_and_says_so_once(self) -> None:
         guard = make()
         search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 3]}, scoring=guard.scorer(), cv=3)
-        with pytest.warns(UserWarning, match=r"asks the guard nothing .* pass cv=guard.split\(\)") as caught:
+        with pytest.warns(UserWarning, match=r"does not ask the guard .* Pass cv=guard.split\(\)") as caught:
             search.fit(*TRAIN)
         assert len(caught) == 1
         assert guard.history.empty

@@ -122,8 +122,8 @@ MEETS_A_MODEL_TWICE = {"random", "mapping", "both", "scored-by-the-inner-search"
 @pytest.mark.slow
 @pytest.mark.parametrize("name", corners(SEARCHES, *range(0, len(SEARCHES), 10)))
 @pytest.mark.filterwarnings("ignore:The total space of parameters")
-@pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records")
-@pytest.mark.filterwarnings("ignore:a query cannot be known by its content. it holds a guard")
+@pytest.mark.filterwarnings("ignore:The scorer got training records")
+@pytest.mark.filterwarnings("ignore:a query cannot be identified by its content. it holds a guard")
 def test_as_many_as_fitting_asks(name: str) -> None:
     guard = make(queries=200, mechanism=Claims(holdout_answers=100))
     search = SEARCHES[name](guard)

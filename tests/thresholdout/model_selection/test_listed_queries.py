@@ -212,7 +212,7 @@ def test_known_training_values_take_the_place_of_cross_validation() -> None:
     assert guard.history["train"].tolist() == [0.2, 1.0]
     assert (first.value, second.value) == pytest.approx(holdout_scores([1, 5]))
     for values, seen in (
-        ([0.2], "train_values must be .*; got 1 of them"),
+        ([0.2], "train_values must be .*; got 1 values"),
         (0.2, "train_values must be .*; got a float"),
     ):
         with pytest.raises(InputError, match=seen):

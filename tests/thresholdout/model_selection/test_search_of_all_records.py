@@ -83,7 +83,7 @@ class TestHeldOutByItself:
         search = GridSearchCV(make_pipeline(OneHotEncoder(), tree()), {"decisiontreeclassifier__max_depth": [1]}, cv=2)
         ledger = str(tmp_path / "guard.db")
         guarded = GuardedSearchCV(search, random_state=0, ledger=ledger)
-        with pytest.raises(InputError, match="it failed on the holdout") as caught:
+        with pytest.raises(InputError, match="failed on the holdout") as caught:
             guarded.fit(rows, labels)
         assert "patient" not in "".join(traceback.format_exception(caught.value))
         with open_ledger(ledger) as opened:

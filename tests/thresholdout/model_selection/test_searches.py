@@ -177,7 +177,7 @@ def test_nested_with_the_guard_inside(backend: str, n_jobs: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:a query cannot be known by its content")
+@pytest.mark.filterwarnings("ignore:a query cannot be identified by its content")
 @BY_BACKEND
 def test_nested_with_the_guard_on_both_sides(backend: str, n_jobs: int) -> None:
     guard = make()

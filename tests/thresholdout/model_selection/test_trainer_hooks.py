@@ -25,7 +25,7 @@ from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeErro
 from thresholdout.model_selection import GuardedStopping, keras_callback, lightning_callback
 from thresholdout.scoring.metrics import squared_error
 
-pytestmark = pytest.mark.filterwarnings("ignore:a query cannot be known by its content")  # pytest rewrites asserts
+pytestmark = pytest.mark.filterwarnings("ignore:a query cannot be identified by its content")  # pytest rewrites asserts
 
 X, Y = load_digits(return_X_y=True)
 X = X / 16.0

@@ -201,7 +201,7 @@ def test_what_a_guard_refuses_it_refuses_elsewhere() -> None:
     for asked in (here, RemoteGuard(reference_of(here))):
         with pytest.raises(InputError, match=r"key must be .*; got an empty string"):
             asked.final_check(model(), key="", cv="training")
-        with pytest.raises(InputError, match=r"keys must be 1.*; got 0 of them"):
+        with pytest.raises(InputError, match=r"keys must be a list of 1.*; got a list of 0"):
             asked.score_all([model()], keys=[], cv="training")
         with pytest.raises(AttributeError, match="no attribute 'nothing'"):
             _ = asked.nothing
@@ -210,7 +210,7 @@ def test_what_a_guard_refuses_it_refuses_elsewhere() -> None:
 
 def test_what_cannot_be_sent_is_refused_with_its_reason() -> None:
     there = RemoteGuard(reference_of(guard()))
-    with pytest.raises(InputTypeError, match=r"^ask_all must be what can be pickled, such as a list"):
+    with pytest.raises(InputTypeError, match=r"^ask_all must be called with arguments that pickle can write"):
         there.ask_all(pair for pair in [(0.5, np.ones(100))])
     with pytest.raises(InputTypeError, match=r"^queries must be a list; got an ndarray"):
         there.ask_all(np.ones((1, 2)))

@@ -189,9 +189,9 @@ def test_only_what_is_served_is_reached(reference: Reference) -> None:
     for name in ("_records", "_ledger", "_holdout", "__class__", "_mechanism"):
         with pytest.raises(SharingError, match="is not served here"):
             reference.call(name)
-    with pytest.raises(SharingError, match="a process that is gone"):
+    with pytest.raises(SharingError, match="process has ended"):
         Reference(reference.address, reference.authkey, "0" * 32, reference.owner).call("history")
-    with pytest.raises(SharingError, match="cannot be read in the process that holds the guard"):
+    with pytest.raises(SharingError, match="The process that holds the guard cannot read"):
         reference.call("ask", Unreadable())
 
 

@@ -157,7 +157,7 @@ def test_nothing_of_the_holdout_is_in_a_pickle() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records before anything was asked:UserWarning")
+@pytest.mark.filterwarnings("ignore:The scorer got training records:UserWarning")
 def test_what_is_sent_for_a_decision_is_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a query takes the estimator only: no request holds records, no reply per-record values of the holdout."""
     guard = make()
@@ -448,7 +448,7 @@ def test_exceptions_come_back_as_themselves() -> None:
         in_child(lambda: guard.ask(refused_unreadably))
     unread = in_child(lambda: caught_in(lambda: guard.ask(unreadable)))
     assert isinstance(unread, InputError)
-    assert "a function that ends in ValueError on the training part" in str(unread)
+    assert "a function that raises ValueError on the training part" in str(unread)
     failed = in_child(lambda: str(getattr(caught_in(lambda: guard.ask(fails)), "__cause__", None)))
     assert failed == "on the training part"
     with pytest.raises(SharingError, match="belongs to the process that made it"):
