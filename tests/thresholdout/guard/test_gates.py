@@ -377,7 +377,7 @@ def test_a_gate_that_certifies_each_has_no_last_look() -> None:
 def test_other_mechanisms_refuse_and_what_they_name_works(settings: dict[str, Any]) -> None:
     right = columns([0.06])
     guard = guarded(right, **settings)
-    with pytest.raises(InputError, match=r"mechanism='claims'.*score\(candidate\)"):
+    with pytest.raises(InputError, match=r"'claims' for a gate.*score\(candidate\)"):
         guard.gate(Told(0))
     assert len(guard.history) == 0
     low, high = guard.score(Told(1), cv="training").interval
