@@ -85,7 +85,7 @@ class GridSum:
             else:
                 found |= {"least": value.min(), "most": value.max()}
             if self.squares:
-                high, low = self._column("high"), unit - self._column("high")
+                high, low = self._column("high"), self._column("low")
                 found |= {"high": (high * high).sum(), "mixed": (high * low).sum(), "low": (low * low).sum()}
         return {self._name(name): one for name, one in found.items()}
 
@@ -175,6 +175,7 @@ class GridSum:
             layers.append({"ones": self._column("unit") == 1.0})
         if self.squares:
             layers.append({"high": to_grid(self._column("unit"), bits - half_bits(bits))})
+            layers.append({"low": self._column("unit") - self._column("high")})  # computed once for two sums
         return layers
 
     def _name(self, name: str) -> str:
