@@ -120,14 +120,28 @@ def cell(text: str) -> str:
     return re.sub(r"([|*_<`\[\]])", r"\\\1", text)
 
 
+INTRODUCTION = """# Errors
+
+```python
+>>> from thresholdout import InputError, plan
+>>> try:
+...     plan(1000, queries=0)
+... except InputError as error:
+...     print(error.argument, error.seen)
+...     print(error)
+queries 0
+queries must be an integer of at least 1; got 0.
+
+```
+
+An error about an argument is an `InputError`, and also a `ValueError` or a `TypeError`. Its attributes are `argument`,
+`seen`, `expected` and `advice`. No budget, noise or file is touched before the check. The tables below have the messages of
+likely mistakes; [the reference](reference.md) lists the other errors."""
+
+
 def page() -> str:
     """Return the page as it has to be."""
-    lines = [
-        "# Errors",
-        "",
-        "Messages of likely mistakes. Each names the argument, the value that was seen, and the value to pass.",
-    ]
-    lines += ["No budget, noise or file is touched before the check."]
+    lines = INTRODUCTION.splitlines()
     for title, found in messages():
         lines += ["", f"## {title}", "", "| mistake | message |", "|---|---|"]
         lines += [f"| {name} | {cell(said)} |" for name, said in found.items()]
