@@ -135,7 +135,7 @@ queries must be an integer of at least 1; got 0.
 ```
 
 An error about an argument is an `InputError`, and also a `ValueError` or a `TypeError`. Its attributes are `argument`,
-`seen`, `expected` and `advice`. No budget, noise or file is touched before the check. The tables below have the messages of
+`seen`, `expected` and `advice`. No budget, noise or file is touched before the check. The tables have the messages of
 likely mistakes; [the reference](reference.md) lists the other errors."""
 
 
