@@ -102,8 +102,8 @@ def autoregression_limit(values: Any, units: Any = None, failure: float = 0.01, 
 class _Spectrum:
     """Cosine coefficients of all units' values, without the means: from the second value on, and one step earlier."""
 
-    later: FloatArray  # shape (N,): of ``y_t`` and of ``y_{t-1}``
-    earlier: FloatArray  # shape (N,): of ``y_t`` and of ``y_{t-1}``
+    later: FloatArray  # shape (N,): of ``y_t``
+    earlier: FloatArray  # shape (N,): of ``y_{t-1}``
     frequencies: FloatArray  # shape (N,): from 0 to pi
     starts: float  # sum of the squares of the units' first values about their mean, where the mean is common
     start_count: int  # number of independent squares in `starts`; 0 where the first values are not used
@@ -191,11 +191,11 @@ def _weights(angles: FloatArray, distance: float, share: float, count: int) -> t
 class _Test:
     """A weighted mean of squares of ``a + x b`` over all coefficients, x the distance from a unit root."""
 
-    weights: FloatArray  # shape (k,): different weights, and how many coefficients have them
-    counts: FloatArray  # shape (k,): different weights, and how many coefficients have them
-    squares: FloatArray  # shape (k,): sums of ``a^2``, ``a b`` and ``b^2`` over the coefficients of each weight
-    products: FloatArray  # shape (k,): sums of ``a^2``, ``a b`` and ``b^2`` over the coefficients of each weight
-    others: FloatArray  # shape (k,): sums of ``a^2``, ``a b`` and ``b^2`` over the coefficients of each weight
+    weights: FloatArray  # shape (k,): distinct weights
+    counts: FloatArray  # shape (k,): number of coefficients of each weight
+    squares: FloatArray  # shape (k,): sums of ``a^2`` over the coefficients of each weight
+    products: FloatArray  # shape (k,): sums of ``a b``
+    others: FloatArray  # shape (k,): sums of ``b^2``
 
     @classmethod
     def of(cls, weights: FloatArray, first: FloatArray, second: FloatArray) -> _Test:

@@ -26,12 +26,10 @@ class BudgetInterval:
 
     budget: float  # of the fitted model
     inflation: float  # of the fitted model
-    # shape (draws,): of the models fitted to data drawn from it; epsilon / n and n where a model leaves no more or
-    # could not be fitted, since these hold for all n records as one group
+    # shape (draws,): of the refitted models; epsilon / n and n where no model could be fitted or it leaves no more,
+    # which hold for all n records as one group
     budgets: FloatArray
-    # shape (draws,): of the models fitted to data drawn from it; epsilon / n and n where a model leaves no more or
-    # could not be fitted, since these hold for all n records as one group
-    inflations: FloatArray
+    inflations: FloatArray  # shape (draws,): the same for the variance inflation
     epsilon: float  # target for the leakage, nats
     confidence: float  # level of the intervals
 

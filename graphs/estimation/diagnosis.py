@@ -55,7 +55,7 @@ class Diagnosis:
 
     n: int  # number of records
     tests: tuple[PermutationTest, ...]  # one for each structure that was given
-    adjusted: FloatArray  # their p-values, adjusted for several tests [Holm 1979]
+    adjusted: FloatArray  # p-values of the tests, adjusted for several [Holm 1979]
     candidates: tuple[Candidate, ...]  # models that were fitted, independence first
     # recommended: of the structures whose test is significant, the model with the widest answers
     model: DependenceModel

@@ -92,8 +92,8 @@ class _Contrasts:
     values: FloatArray  # shape (n-1,): contrasts of the values
     basis: FloatArray  # shape (n, n-1): orthonormal, orthogonal to the vector of ones
     distances: FloatArray  # shape (n, n): of the records
-    nearest: float  # the smallest and the largest positive distance
-    farthest: float  # the smallest and the largest positive distance
+    nearest: float  # smallest positive distance
+    farthest: float  # largest distance
 
     @classmethod
     def of(cls, values: FloatArray, places: FloatArray) -> _Contrasts:

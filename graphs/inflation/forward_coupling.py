@@ -27,8 +27,8 @@ class ForwardCoupling:
     """A directed network with bounds on the total variation by which a parent moves its child's law."""
 
     order: IntArray  # shape (m,): nodes, parents before children
-    parents: IntArray  # shape (E,): ends of each edge
-    children: IntArray  # shape (E,): ends of each edge
+    parents: IntArray  # shape (E,): start of each edge
+    children: IntArray  # shape (E,): end of each edge
     # shape (E,): largest total variation distance between two laws of the child whose parents differ in this one
     # alone
     shares: FloatArray

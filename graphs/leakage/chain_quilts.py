@@ -31,8 +31,8 @@ class QuiltTable:
     """Influences of a record on the quilts around it, the same for every record."""
 
     lengths: IntArray  # shape (J,): distances a and b, increasing from 1
-    left: FloatArray  # shape (J,): influence on the quilts with one end, at each distance
-    right: FloatArray  # shape (J,): influence on the quilts with one end, at each distance
+    left: FloatArray  # shape (J,): influence on the quilt with a left end only, at each distance
+    right: FloatArray  # shape (J,): influence on the quilt with a right end only
     both: FloatArray  # shape (J, J): influence on the quilts with two ends, left distance first
 
     @classmethod

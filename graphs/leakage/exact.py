@@ -169,7 +169,7 @@ def _solve(
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
         if result.status != 0 or result.x is None:
-            raise ArithmeticError(f"the linear program was not solved: {result.message}")
+            raise ArithmeticError(f"The linear program was not solved: {result.message}")
         # the programs of a block are independent, so the joint optimum is the optimum of each
         optimum = (gain.reshape(len(block), size) * result.x.reshape(len(block), size)).sum(axis=1)
         found.extend(float(value) for value in np.log(optimum))

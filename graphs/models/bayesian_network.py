@@ -184,11 +184,9 @@ class BayesianNetwork(FactorGraph):
         for name, (above, table) in tables.items():
             shape = (*(sizes[parent] for parent in above), sizes[name])
             if table.shape != shape:
-                raise ArgumentError(
-                    "cpds",
-                    f"a table of shape {table.shape} for {name!r}",
-                    f"tables with axes for the parents {list(above)!r}, then the node: here of shape {shape}",
-                )
+                seen = f"a table of shape {table.shape} for {name!r}"
+                advice = f"Its axes are those of the parents {list(above)!r}, then the node."
+                raise ArgumentError("cpds", seen, f"tables of shape {shape} for {name!r}", advice)
         factors = [((*above, name), table) for name, (above, table) in tables.items()]
         super().__init__(sizes, factors, latent=latent)
         place = self._place

@@ -49,13 +49,12 @@ class Plan:
 class Diagnostics:
     """Agreement of several Gibbs samplers on the total log-weight of their states."""
 
-    # split R-hat: the spread of all chains over that within half chains; near 1 when they agree, above 1.01 the burn-
-    # in is too short
+    # split R-hat: the spread of all chains over that within half chains; above 1.01 the burn-in is too short
     r_hat: float
     # number of independent draws that estimate the mean log-weight as well as all chains together
     effective_draws: float
-    sweeps: int  # recorded sweeps of each chain (after as many unrecorded ones), and number of chains
-    chains: int  # recorded sweeps of each chain (after as many unrecorded ones), and number of chains
+    sweeps: int  # recorded sweeps of each chain, after as many unrecorded ones
+    chains: int  # number of chains
 
 
 class FieldSampler:

@@ -40,7 +40,7 @@ class Interactions:
     sizes: IntArray  # shape (m,): number of states of each node, at most s
     # shape (K, s, s): the given logarithms, or the given weights (0 for states that a node does not have)
     given: FloatArray
-    node_given: FloatArray  # shape (M, s): likewise
+    node_given: FloatArray  # shape (M, s): the same for nodes
     exact: bool  # whether logarithms were given, so that the weights are rounded, or the other way round
 
     @cached_property

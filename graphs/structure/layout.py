@@ -62,7 +62,7 @@ class Layout:
     def edge_attribute(self, argument: str, name: str) -> list[Any]:
         """Return an attribute of all edges."""
         if self.graph is None:
-            raise ArgumentError(argument, repr(name), "numbers: a graph given as arrays has no attributes")
+            raise ArgumentError(argument, repr(name), "numbers", "A graph given as arrays has no attributes.")
         found = [data.get(name) for _, _, data in self.graph.edges(data=True)]
         if any(value is None for value in found):
             where = list(self.graph.edges())[[value is None for value in found].index(True)]
@@ -73,7 +73,7 @@ class Layout:
     def node_attribute(self, argument: str, name: str) -> list[Any]:
         """Return an attribute of all nodes."""
         if self.graph is None:
-            raise ArgumentError(argument, repr(name), "numbers: a graph given as arrays has no attributes")
+            raise ArgumentError(argument, repr(name), "numbers", "A graph given as arrays has no attributes.")
         found = [data.get(name) for _, data in self.graph.nodes(data=True)]
         if any(value is None for value in found):
             where = self.labels[[value is None for value in found].index(True)]

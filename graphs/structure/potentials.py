@@ -33,7 +33,7 @@ class Potentials:
     """
 
     sizes: tuple[int, ...]  # number of possible states of each node
-    states: tuple[IntArray, ...]  # their original numbers
+    states: tuple[IntArray, ...]  # original numbers of the possible states
     # factors over two or more nodes of two or more states, or over one such node; different sets of members
     tables: tuple[Table, ...]
     records: IntArray  # shape (n,): node of each record; the other nodes are latent

@@ -25,7 +25,7 @@ class RevealedBlocks:
     """How many records change with each block."""
 
     changes: tuple[int, ...]  # the different numbers of records that change, the block among them, increasing
-    counts: tuple[int, ...]  # how many blocks there are of each
+    counts: tuple[int, ...]  # number of blocks for each entry of `changes`
     missed: float = 0.0  # bound on the probability, for each block, that more records change
 
     @property
