@@ -319,7 +319,7 @@ def _aligned(values: Any, groups: Any, order: Any, names: list[Any] | None) -> t
     expected = "one value for each record"
     given = [("values", values), ("groups", groups), ("order", None if order is True else order)]
     for argument, column in given if names is None else []:
-        if column is not None:  # no graph says in which order the keys of a mapping are
+        if column is not None:  # without a graph the keys of a mapping have no order
             refuse_unordered(argument, column, expected)
     columns = [read("values", values, expected)]
     if len(columns[0].items) < 3:

@@ -215,7 +215,7 @@ class Kernels:
         """Return ln P^m and a bound on the error of a difference of two entries.
 
         Products of non-negative matrices have small relative errors entry by entry: (k + 2) units for each factor.
-        Where an entry that the pattern of zeros says is positive has underflowed, the logarithms are missing (nan).
+        Where an entry that is positive by the pattern of zeros has underflowed, the logarithms are missing (nan).
         """
         kernel, pattern, power = self._last
         rest = m - power

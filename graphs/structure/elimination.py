@@ -21,7 +21,7 @@ from graphs.numerics.arguments import FloatArray
 
 __all__ = ["LARGEST", "SMALLEST", "Table", "eliminate", "elimination_order", "run_order"]
 
-#: Most entries of one table, unless the caller says otherwise.
+#: Default for the most entries of one table (32 MB).
 LARGEST = 2**22
 
 #: Products are formed only where all entries stay above this, far from underflow at 2.2e-308.

@@ -333,7 +333,7 @@ def _possible(sizes: Sequence[int], tables: list[Table]) -> list[BoolArray]:
         if not table.values.all():
             for node in table.members:
                 holders.setdefault(node, []).append(position)
-    # only tables with zeros rule states out; each is looked at again when a member loses a state
+    # only tables with zeros rule states out; each is revisited when a member loses a state
     waiting = sorted({position for positions in holders.values() for position in positions}, reverse=True)
     queued = set(waiting)
     while waiting:
