@@ -238,6 +238,21 @@ class DependencyGraph(DependenceModel):
     def subset(self, records: Sequence[Hashable]) -> DependencyGraph:
         """Return the model of some of the records, in this order, by their labels.
 
+        Parameters
+        ----------
+        records : sequence of labels
+            The records to keep, each once.
+
+        Returns
+        -------
+        DependencyGraph
+            Two records are joined if they are at most `distance` edges apart in the whole graph.
+
+        Raises
+        ------
+        ArgumentError
+            For labels that are no records, or repeat.
+
         Examples
         --------
         >>> import networkx as nx
