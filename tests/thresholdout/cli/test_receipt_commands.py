@@ -97,7 +97,7 @@ def test_keys_that_change(receipt: str) -> None:
     ]
     assert withdrawn == changed[:1]
     assert (
-        "--withdraw:" in run("ledger", "receipt", "keys", "leaderboard.db", "--withdraw", first["kid"], code=2).output
+        "--withdraw must be one of" in run("ledger", "receipt", "keys", "leaderboard.db", "--withdraw", first["kid"], code=2).output
     )
     run("ledger", "receipt", "keys", "leaderboard.db", "--change", "--withdraw", first["kid"], code=2)
     run("ledger", "receipt", "keys", "missing.db", code=4)
