@@ -240,11 +240,11 @@ def test_probabilities_that_do_not_add_up_are_told_as_predictions(tmp_path: Path
         ([0, 1], [0, 1, np.inf], "inf in column 'prediction', row 3"),
         ([0, 1], ["0", "-inf"], "-inf in column 'prediction', row 2"),
         ([0, 1], ["0", "1_0"], "text in column 'prediction', row 2"),
-        ([0, 1], [2, 3], "is a label of the training part"),
+        ([0, 1], [2, 3], "without any of these labels"),
         (["cat", "dog"], [0, 1], "numbers in column 'prediction'"),
         (["01", "1"], [1], "numbers in column 'prediction'"),
-        (["cat", "dog"], ["0", "Dog"], "is a label of the training part"),
-        ([True, False], ["1", "0"], "is a label of the training part"),
+        (["cat", "dog"], ["0", "Dog"], "without any of these labels"),
+        ([True, False], ["1", "0"], "without any of these labels"),
     ],
 )
 def test_predictions_of_another_kind_are_refused(

@@ -336,7 +336,7 @@ def test_keys_and_holdouts_are_looked_after_where_the_database_is(tmp_path: Path
     assert text not in listed
     name = re.search(r"tho_\w+", listed)[0]  # type: ignore[index]
     assert "revoked" in run("admin", "token", "revoke", name, *database)
-    assert "--team is needed" in run("admin", "token", "new", *database, code=2)
+    assert "needs --team" in run("admin", "token", "new", *database, code=2)
     assert "no holdout or API token of this name" in run("admin", "token", "revoke", "nobody", *database, code=4)
     assert "lower-case letters" in run("admin", "token", "new", "--team", "Ann B", *database, code=2)
     assert "400 records, interval by accuracy, open" in said
