@@ -96,9 +96,8 @@ def test_keys_that_change(receipt: str) -> None:
         "keys"
     ]
     assert withdrawn == changed[:1]
-    assert (
-        "--withdraw must be one of" in run("ledger", "receipt", "keys", "leaderboard.db", "--withdraw", first["kid"], code=2).output
-    )
+    withdrawn = ("ledger", "receipt", "keys", "leaderboard.db", "--withdraw", first["kid"])
+    assert "--withdraw must be one of" in run(*withdrawn, code=2).output
     run("ledger", "receipt", "keys", "leaderboard.db", "--change", "--withdraw", first["kid"], code=2)
     run("ledger", "receipt", "keys", "missing.db", code=4)
     assert not Path("missing.db").exists()
