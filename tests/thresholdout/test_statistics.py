@@ -328,10 +328,12 @@ def test_what_a_refused_score_of_regressors_names_can_be_called(name: str, their
     X_train = rng.normal(size=(300, 3))
     y_train = np.exp(2.0 * rng.normal(size=300)) + X_train[:, 0]
     model = LinearRegression()
-    with pytest.raises(InputError, match="no limit") as refused:
+    with pytest.raises(InputError, match="a declared largest error") as refused:
         statistics.get_score(name)
-    call, errors = refused.value.expected.removeprefix("the largest that counts, from the training part: ").split(
-        ", with errors = "
+    call, errors = (
+        refused.value.advice.removeprefix("Take it from the training part: ")
+        .removesuffix(".")
+        .split(", with errors = ")
     )
     known = {"np": np, "thresholdout": thresholdout, "cross_val_predict": cross_val_predict, "model": model,
              "X_train": X_train, "y_train": y_train}  # fmt: skip

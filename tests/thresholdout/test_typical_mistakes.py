@@ -180,8 +180,8 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "bounds that are swapped": (lambda guard: guard.ask(0.8, RIGHT, bounds=(1, 0)), "bounds", "lower < upper"),
     "one bound": (lambda guard: guard.ask(0.8, RIGHT, bounds=1), "bounds", "a pair of numbers (lower, upper)"),
     "a number for a name": (lambda guard: guard.ask(0.8, RIGHT, name=3), "name", "a string"),
-    "predictions for a model": (lambda guard: guard.score(RIGHT), "estimator", "without predict"),
-    "a list for a model": (lambda guard: guard.score([MODEL, MODEL]), "estimator", "without predict"),
+    "predictions for a model": (lambda guard: guard.score(RIGHT), "estimator", "a fitted model with predict"),
+    "a list for a model": (lambda guard: guard.score([MODEL, MODEL]), "estimator", "a fitted model with predict"),
     "a model for a list": (lambda guard: guard.score_all(MODEL), "models", "a list of estimators"),
     "an empty list": (lambda guard: guard.score_all([]), "queries", "at least one query"),
     "a generator of models": (lambda guard: guard.score_all(m for m in [MODEL]), "models", "a list of estimators"),
@@ -190,7 +190,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "the sign of a loss": (
         lambda guard: guard.score(MODEL, "neg_log_loss"),
         "metric",
-        "'log_loss'; scorer() turns the",
+        "metric must be 'log_loss'; got 'neg_log_loss'. scorer() changes the",
     ),
     "a loss without a range": (
         lambda guard: guard.score(MODEL, "neg_mean_squared_error"),
@@ -211,14 +211,14 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "a regressor that is right now and then": (
         lambda guard: guard.score(KNeighborsRegressor().fit(*TRAIN)),
         "estimator",
-        "for a regressor metric=r2(clip=...)",
+        "For a regressor take metric=r2(clip=...)",
     ),
     "a search over regressors without a metric": (
         lambda guard: cross_val_score(
             KNeighborsRegressor(), *TRAIN, scoring=guard.scorer(), cv=guard.split(), error_score="raise"
         ),
         "estimator",
-        "for a regressor metric=r2(clip=...)",
+        "For a regressor take metric=r2(clip=...)",
     ),
     "numbers for names of models": (
         lambda guard: guard.score_all({1: MODEL}),

@@ -1,4 +1,4 @@
-"""What a guard can be asked for: metrics, and statistics that are no means."""
+"""Scores that a guard can answer: metrics, and statistics that are no means."""
 
 import lazy_loader
 

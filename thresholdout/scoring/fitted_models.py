@@ -1,4 +1,4 @@
-"""Whether a fitted model can be applied to records at all: its mistakes in one sentence."""
+"""Checks that a fitted model can be applied to records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_applies", "check_booster", "check_classes", "classifies", "said_plainly"]
 
-_HEAD: Final = 16
+_HEAD: Final = 16  # records that show most failures at no cost
 
 
 def check_applies(estimator: Any, X: Any, y: Any, response: str) -> None:
@@ -28,7 +28,7 @@ def check_applies(estimator: Any, X: Any, y: Any, response: str) -> None:
     >>> from sklearn.linear_model import LogisticRegression
     >>> check_applies(LogisticRegression(), np.ones((4, 2)), np.ones(4), "predict")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: estimator must be a fitted one: model.fit(X_train, y_train) comes first; got ...
+    thresholdout.errors.InputError: estimator must be a fitted model; got a LogisticRegression that is not fitted. ...
     """
     from sklearn.utils import _safe_indexing
 
@@ -39,7 +39,7 @@ def check_applies(estimator: Any, X: Any, y: Any, response: str) -> None:
 
 
 def classifies(metric: Metric | Statistic) -> bool:
-    """Whether a metric takes classes or their probabilities.
+    """Whether a metric needs classes or their probabilities.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def classifies(metric: Metric | Statistic) -> bool:
 
 
 def check_booster(estimator: Any, *, classes: bool) -> None:
-    """Refuse a booster of LightGBM or XGBoost itself where it does not predict as an estimator does."""
+    """Refuse a booster of LightGBM or XGBoost that does not predict as an estimator does."""
     library = type(estimator).__module__.split(".")[0]
     if type(estimator).__name__ != "Booster" or library not in ("lightgbm", "xgboost"):
         return
@@ -65,11 +65,12 @@ def check_booster(estimator: Any, *, classes: bool) -> None:
     values = f"(model.predict({X}) > 0.5) == y" if classes else f"abs(model.predict({X}) - y), bounds=(0, largest)"
     name = {"lightgbm": "lightgbm.LGBM", "xgboost": "xgboost.XGB"}[library] + kind
     seen = f"a Booster of {library}, which {does}"
-    raise InputTypeError("estimator", seen, f"{name}; or values of records: guard.ask(lambda X, y: {values})")
+    advice = f"Or ask for values of records: guard.ask(lambda X, y: {values})."
+    raise InputTypeError("estimator", seen, f"a {name}", advice)
 
 
 def check_classes(estimator: Any, y: Any) -> None:
-    """Refuse a classifier of numbers for labels that are text, and the other way round."""
+    """Refuse a classifier of numbers for labels that are text, and the reverse."""
     classes, labels = getattr(estimator, "classes_", None), np.asarray(y)
     if isinstance(classes, np.ndarray) and {kind_of_labels(classes), kind_of_labels(labels)} == {"numbers", "text"}:
         seen = f"a {type(estimator).__name__} of classes of type {classes.dtype}, for labels of type {labels.dtype}"
@@ -78,36 +79,37 @@ def check_classes(estimator: Any, y: Any) -> None:
 
 @contextmanager
 def said_plainly(estimator: Any, X: Any, response: str) -> Iterator[None]:
-    """Return a context in which what a model raises on training records is an error that says what to do."""
+    """Return a context that turns a model's errors on training records into errors with advice."""
     from sklearn.exceptions import NotFittedError
 
     name = type(estimator).__name__
     if isinstance(estimator, type):
         seen = f"the class {estimator.__name__}"
-        raise InputTypeError("estimator", seen, f"a fitted model: {estimator.__name__}().fit(X_train, y_train)")
+        advice = f"Call {estimator.__name__}().fit(X_train, y_train)."
+        raise InputTypeError("estimator", seen, "a fitted model", advice)
     try:
         yield
     except ThresholdoutError:
         raise
     except NotFittedError as error:
-        expected = "a fitted one: model.fit(X_train, y_train) comes first"
-        raise InputError("estimator", f"a {name} that is not fitted", expected) from error
+        advice = "Call model.fit(X_train, y_train) first."
+        raise InputError("estimator", f"a {name} that is not fitted", "a fitted model", advice) from error
     except Exception as error:
-        raise InputError("estimator", _why(estimator, X, name, response, error), _expected(X)) from error
+        raise InputError("estimator", _why(estimator, X, name, response, error), *_expected(X)) from error
 
 
 def _why(estimator: Any, X: Any, name: str, response: str, error: Exception) -> str:
-    """Say in which way a model and records do not go together."""
+    """Return how a model and records do not fit."""
     columns, known = getattr(X, "columns", None), getattr(estimator, "feature_names_in_", None)
     if columns is not None and known is not None:
         lacking = [str(column) for column in known if column not in set(columns)]
         more = [str(column) for column in columns if column not in set(known)]
         if lacking or more:
             said = [f"{what} {_few(names)}" for what, names in (("lack", lacking), ("have", more)) if names]
-            return f"a {name} of {len(known)} columns; the training records {' and '.join(said)}"
+            return f"a {name} of {len(known)} columns, while the training records {' and '.join(said)}"
     wanted, there = getattr(estimator, "n_features_in_", None), tuple(getattr(X, "shape", (0,)))[1:]
     if wanted is not None and len(there) == 1 and there[0] != wanted:
-        return f"a {name} that was fitted to {wanted} features; the training records have {there[0]}"
+        return f"a {name} that was fitted to {wanted} features, while the training records have {there[0]}"
     if len(there) == 0 and hasattr(X, "shape"):
         return f"a {name} for training records of shape {X.shape}"
     return f"a {name} whose {response} ends in {type(error).__name__} on training records"
@@ -118,7 +120,7 @@ def _few(names: list[str]) -> str:
     return ", ".join(repr(name) for name in names[:3]) + more
 
 
-def _expected(X: Any) -> str:
+def _expected(X: Any) -> tuple[str, str]:
     if hasattr(X, "shape") and len(X.shape) == 1:
-        return "a table X with a row per record, in the order (X, y) in both parts"
-    return "a model for the guard's records as they are; what prepares them belongs into a pipeline with it"
+        return "a model for the guard's records", "Pass (X, y) in both parts, with a row of X per record."
+    return "a model for the guard's records", "Any preparation of records belongs into a pipeline with it."

@@ -1,7 +1,7 @@
-"""Metrics that are means over records, as the values of which they are means.
+"""Metrics that are means over records, as functions that return the values.
 
-Only such metrics have the sensitivity 1/n that a guard's noise is computed from. A metric with an unbounded range is
-clipped at a stated value: what is then guarded, and certified, is the clipped metric.
+Only such metrics have the sensitivity 1/n from which a guard's noise is computed. A metric with an unbounded range is
+clipped at a stated value, and guarantees hold for the clipped metric.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ class Metric:
     Attributes
     ----------
     name : str
-        What it is called.
+        Name of the metric.
     response : {"predict", "predict_proba"}
-        The method of an estimator whose output it takes.
+        The method of an estimator whose output is evaluated.
     values : callable
-        ``values(y, output, classes)``: the values, shape (n,), from the true labels, the estimator's output and its
+        ``values(y, output, classes)``: the values, shape (n,), from the labels, the estimator's output and its
         ``classes_`` (``None`` for regressors).
     bounds : tuple of float
         The range of the values.
     greater_is_better : bool
         Whether a search should maximise it.
     reads_classes : bool, default=True
-        Whether `values` depends on ``classes``, but for what it refuses. Where truths are given the features, models
-        with other ``classes_`` are compared on all records then, however alike their outputs are.
+        Whether `values` depends on ``classes``, apart from refusals. If features are fixed, models with different
+        ``classes_`` are then compared on all records, even if their outputs are equal.
     ends : bool, default=False
-        Whether every value is an end of the range, whatever the records and the outputs are.
+        Whether every value is an end of the range, for all records and outputs.
     """
 
     name: str
@@ -87,23 +87,22 @@ class Metric:
         return self.values(np.asarray(y), output, getattr(estimator, "classes_", None))
 
     def response_of(self, estimator: Any) -> str:
-        """Return the method of an estimator that is used."""
+        """Return the name of the estimator's method whose output is evaluated."""
         if not hasattr(estimator, self.response):
-            expected = (
-                f"a fitted model with {self.response}; a list of models is for score_all, values of records for ask"
-            )
             check_booster(estimator, classes=self.response != "predict")
-            raise InputTypeError("estimator", f"{type(estimator).__name__} without {self.response}", expected)
+            advice = "A list of models is for score_all, values of records for ask."
+            seen = f"a {type(estimator).__name__} without it"
+            raise InputTypeError("estimator", seen, f"a fitted model with {self.response}", advice)
         return self.response
 
     def of_predictions(self, found: OutOfFold, X: Any, y: Any) -> NDArray[Any]:
-        """Return the values of out-of-fold predictions, one for each time that a record was tested."""
+        """Return the values of out-of-fold predictions, one for each test of a record."""
         labels = np.asarray(y)
         return self.values(labels[found.tested], found.output, found.classes)
 
 
 def remembered(make: Callable[Given, Score]) -> Callable[Given, Score]:
-    """Let what a function makes be pickled, as the call that makes it again."""
+    """Make a function's results picklable, as the call that makes them."""
 
     @functools.wraps(make)
     def made(*given: Given.args, **named: Given.kwargs) -> Score:
@@ -115,14 +114,14 @@ def remembered(make: Callable[Given, Score]) -> Callable[Given, Score]:
 
 
 def made_again(score: object) -> tuple[Any, tuple[()]] | None:
-    """Return how a pickle makes a score again, if a function of this package has made it."""
+    """Return the call by which a pickle makes a score, for scores of this package's functions."""
     call = vars(score).get("_made")
     return None if call is None else (call, ())
 
 
 @remembered
 def accuracy() -> Metric:
-    """Share of records whose predicted label is the true one.
+    """Return the accuracy: share of records whose predicted label is correct.
 
     Examples
     --------
@@ -136,7 +135,7 @@ def accuracy() -> Metric:
 
 @remembered
 def zero_one_loss() -> Metric:
-    """Share of records whose predicted label is wrong."""
+    """Return the zero-one loss: share of records whose predicted label is wrong."""
     return Metric(
         "zero_one_loss",
         "predict",
@@ -150,7 +149,7 @@ def zero_one_loss() -> Metric:
 
 @remembered
 def top_k_accuracy(k: int = 2) -> Metric:
-    """Share of records whose class is among the k most probable ones.
+    """Return the top-k accuracy: share of records whose class is among the k most probable ones.
 
     Parameters
     ----------
@@ -164,7 +163,7 @@ def top_k_accuracy(k: int = 2) -> Metric:
     array([ True, False])
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InputError("k", repr(k), "a whole number of at least 1")
+        raise InputError("k", repr(k), "an integer of at least 1")
 
     def values(y: NDArray[Any], output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
         probability = _probabilities(output, y)
@@ -177,7 +176,7 @@ def top_k_accuracy(k: int = 2) -> Metric:
 
 @remembered
 def brier_score() -> Metric:
-    """Half the squared distance between predicted probabilities and the true class, in [0, 1].
+    """Return the Brier score: half the squared distance of predicted probabilities from the class, in [0, 1].
 
     For two classes this is the usual Brier score, the squared error of the predicted probability.
 
@@ -190,7 +189,7 @@ def brier_score() -> Metric:
     def values(y: NDArray[Any], output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
         probability = _probabilities(output, y)
         hot = y[:, None] == _classes(classes, probability)[None, :]
-        unseen = ~hot.any(axis=1)  # a class the estimator has never seen counts as one more column
+        unseen = ~hot.any(axis=1)  # an unknown class is one more column of zeros
         scores: NDArray[np.float64] = np.clip((((probability - hot) ** 2).sum(axis=1) + unseen) / 2, 0.0, 1.0)
         return scores
 
@@ -199,7 +198,7 @@ def brier_score() -> Metric:
 
 @remembered
 def log_loss(clip: float = 5.0) -> Metric:
-    """Negative log probability of the true class, at most ``clip`` for each record.
+    """Return the log loss: negative log probability of the label's class, at most ``clip`` for each record.
 
     Parameters
     ----------
@@ -225,7 +224,7 @@ def log_loss(clip: float = 5.0) -> Metric:
 
 @remembered
 def squared_error(clip: float) -> Metric:
-    """Squared error of each record, at most ``clip``.
+    """Return the squared error of each record, at most ``clip``.
 
     Parameters
     ----------
@@ -250,7 +249,12 @@ def squared_error(clip: float) -> Metric:
 
 @remembered
 def absolute_error(clip: float) -> Metric:
-    """Absolute error of each record, at most ``clip`` (in units of the target).
+    """Return the absolute error of each record, at most ``clip``.
+
+    Parameters
+    ----------
+    clip : float
+        Largest value of one record, in units of the target.
 
     Examples
     --------
@@ -281,7 +285,7 @@ _RANGES: Final[dict[str, str]] = {
     "root_mean_squared_error": "statistics.root_mean_squared_error(clip=errors.max())",
     "median_absolute_error": "statistics.median_absolute_error(clip=errors.max())",
 }
-"""Scores of regressors have no range of their own: the largest error that counts has to be declared."""
+"""Scores of regressors without a range of their own, and calls that declare the largest error that counts."""
 
 _ALIASES: Final[dict[str, str]] = {
     "r2_score": "r2",
@@ -293,7 +297,7 @@ _ALIASES: Final[dict[str, str]] = {
 }
 
 METRIC_NAMES = tuple(_BY_NAME)
-"""Metrics that need no clip, by their names."""
+"""Names of the metrics without a clip."""
 
 
 def get_metric(metric: str | Metric) -> Metric:
@@ -322,15 +326,15 @@ def get_metric(metric: str | Metric) -> Metric:
         raise unlimited
     plain = metric.removeprefix("neg_")
     if plain in _BY_NAME:
-        raise InputError("metric", repr(metric), f"{plain!r}; scorer() turns the sign of a loss by itself")
+        raise InputError("metric", repr(metric), f"{plain!r}", "scorer() changes the sign of a loss by itself.")
     names = ", ".join(map(repr, sorted(_BY_NAME)))
     clipped = "metrics.absolute_error(clip=...) or metrics.squared_error(clip=...)"
-    other = "a name from thresholdout.scoring.statistics, or per-record values given to ask()"
-    raise InputError("metric", repr(metric), f"{names}, {clipped}; {other}")
+    other = "thresholdout.scoring.statistics has further names, and ask() takes per-record values."
+    raise InputError("metric", repr(metric), f"{names}, {clipped}", other)
 
 
 def needed_range(argument: str, seen: str, name: str) -> InputError | None:
-    """Return the refusal of a score of regressors without a range, with the call that declares one; else ``None``.
+    """Return the refusal of a regressor's score without a range, with the call that declares one; else ``None``.
 
     Examples
     --------
@@ -338,31 +342,32 @@ def needed_range(argument: str, seen: str, name: str) -> InputError | None:
     True
     >>> raise needed_range("metric", "'mae'", "mae")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: metric must be the largest that counts, from the training part: ...
+    thresholdout.errors.InputError: metric must be a score with a declared largest error; got 'mae'. ...
     """
     plain = name.removeprefix("neg_")
     call = _RANGES.get(_ALIASES.get(plain, plain))
     if call is None:
         return None
     errors = "errors = np.abs(y_train - cross_val_predict(model, X_train, y_train))"
-    expected = f"the largest that counts, from the training part: thresholdout.scoring.{call}, with {errors}"
-    return InputError(argument, f"{seen}, whose errors have no limit", expected)
+    advice = f"Take it from the training part: thresholdout.scoring.{call}, with {errors}."
+    return InputError(argument, seen, "a score with a declared largest error", advice)
 
 
 def _labels(output: NDArray[Any], y: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
-    """Check that there is one predicted label per record, and that labels are what is predicted.
+    """Check that there is one predicted label per record, of the kind of the labels.
 
-    On few records no prediction may be right, so the estimator's classes count as well.
+    On few records no prediction may be correct, so the estimator's classes count as well.
     """
     _same_shape(output, y)
     if (output.dtype.kind in "biuf") != (y.dtype.kind in "biuf"):
         kinds = f"predictions of type {output.dtype} for labels of type {y.dtype}"
-        raise InputTypeError("estimator", kinds, "predictions of the labels' type")
-    instead = "a classifier of these labels; for a regressor metric=r2(clip=...) of thresholdout.scoring.statistics"
+        raise InputTypeError("estimator", kinds, "a model with predictions of the labels' type")
+    advice = "For a regressor take metric=r2(clip=...) of thresholdout.scoring.statistics."
     if not np.isin(output if classes is None else classes, np.unique(y)).any():
-        raise InputError("estimator", "predictions that are never one of the labels", instead)
+        seen = "predictions that are never one of the labels"
+        raise InputError("estimator", seen, "a classifier of these labels", advice)
     if classes is None and _fractions(output) and not _fractions(y):
-        raise InputError("estimator", "predictions between the labels", instead)
+        raise InputError("estimator", "predictions between the labels", "a classifier of these labels", advice)
     return output
 
 
@@ -372,30 +377,35 @@ def _fractions(numbers: NDArray[Any]) -> bool:
 
 def _same_shape(output: NDArray[Any], y: NDArray[Any]) -> None:
     if output.shape != y.shape:
-        raise InputError("estimator", f"predictions of shape {output.shape}", f"shape {y.shape}, as the labels")
+        expected = f"a model with predictions of the labels' shape, {y.shape}"
+        raise InputError("estimator", f"predictions of shape {output.shape}", expected)
 
 
 def _residual(y: NDArray[Any], output: NDArray[Any]) -> NDArray[np.float64]:
     _same_shape(output, y)
     if output.dtype.kind not in "biuf" or y.dtype.kind not in "biuf":
-        raise InputTypeError("estimator", f"predictions {output.dtype}, labels {y.dtype}", "numbers for both")
+        seen = f"predictions of type {output.dtype} and labels of type {y.dtype}"
+        raise InputTypeError("estimator", seen, "a model with numbers as predictions and labels")
     residual: NDArray[np.float64] = y.astype(np.float64) - output.astype(np.float64)
     if not np.isfinite(residual).all():
-        raise InputError("estimator", "predictions or labels that are not finite", "finite numbers")
+        raise InputError("estimator", "predictions or labels that are not finite", "a model with finite predictions")
     return residual
 
 
 def _probabilities(output: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     """Check predicted probabilities: one row per record, in [0, 1], summing to 1."""
     if output.ndim != 2 or output.shape[0] != y.shape[0]:
-        raise InputError("estimator", f"probabilities of shape {output.shape}", f"({y.shape[0]}, number of classes)")
+        expected = f"a model with probabilities of shape ({y.shape[0]}, number of classes)"
+        raise InputError("estimator", f"probabilities of shape {output.shape}", expected)
     probability: NDArray[np.float64] = output.astype(np.float64)
     if not ((probability >= 0).all() and np.allclose(probability.sum(axis=1), 1.0, atol=1e-5)):
-        raise InputError("estimator", "probabilities that are negative or do not sum to 1", "rows summing to 1")
+        seen = "probabilities that are negative or do not sum to 1"
+        raise InputError("estimator", seen, "a model with probabilities that sum to 1 for each record")
     return probability
 
 
 def _classes(classes: NDArray[Any] | None, probability: NDArray[np.float64]) -> NDArray[Any]:
     if classes is None or len(classes) != probability.shape[1]:
-        raise InputError("estimator", "no classes_ that match predict_proba", "one class per column")
+        seen = "one whose classes_ do not match predict_proba"
+        raise InputError("estimator", seen, "a model with one class per column of probabilities")
     return np.asarray(classes)

@@ -1,4 +1,4 @@
-"""What clones of an estimator say about records that they were not fitted to."""
+"""Out-of-fold predictions of an estimator's clones."""
 
 from __future__ import annotations
 
@@ -16,25 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["OutOfFold", "out_of_fold"]
 
-_LONGEST: Final = 160
-_INSTEAD: Final = (
-    "a model that can be fitted again to a part of the training records; or train_values=, or cv='training'"
-)
+_LONGEST: Final = 160  # characters of an estimator's own message
+_INSTEAD: Final = "Or pass train_values=, or cv='training'."
 
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
-    """Predictions of an estimator's clones, one for each time that a record was tested.
+    """Predictions of an estimator's clones, one for each test of a record.
 
-    Attributes
-    ----------
-    output : ndarray of shape (m,) or (m, n_classes)
-        What the clones said.
-    classes : ndarray or None
-        Classes of the columns; ``None`` for numbers.
-    tested : ndarray of shape (m,)
-        Which records they are, in rising order: a record that was tested twice is there twice, one that never was is
-        not.
+    ``classes`` are those of the columns, ``None`` for numbers. ``tested`` has the records in rising order, with
+    repetitions.
     """
 
     output: NDArray[Any]
@@ -45,7 +36,7 @@ class OutOfFold:
 def out_of_fold(
     estimator: Any, X: Any, y: Any, splits: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]], response: str
 ) -> OutOfFold:
-    """Fit a clone for each fold, and apply it to the records that the fold tests.
+    """Fit a clone for each fold, and apply it to the fold's test records.
 
     Examples
     --------
@@ -66,8 +57,10 @@ def out_of_fold(
             output = np.asarray(getattr(model, response)(_safe_indexing(X, test)))
         except Exception as error:
             first = (str(error).strip() or " ").splitlines()[0][:_LONGEST]
-            what = f"{type(estimator).__name__}, of which fit {number} of {len(splits)}, to {fit.size} records, ends in"
-            raise InputError("estimator", f"a {what} {type(error).__name__}: {first}", _INSTEAD) from error
+            what = f"{type(estimator).__name__} whose fit {number} of {len(splits)}, to {fit.size} records, raises"
+            seen = f"a {what} {type(error).__name__}: {first.rstrip('.')}"
+            expected = "a model that can be fitted to a part of the training records"
+            raise InputError("estimator", seen, expected, _INSTEAD) from error
         own = getattr(model, "classes_", None)
         if own is not None and isinstance(own, np.ndarray):
             known = classes
@@ -76,16 +69,17 @@ def out_of_fold(
         parts.append(output)
     tested = np.concatenate([test for _, test in splits])
     if any(len(part) != test.size for part, (_, test) in zip(parts, splits, strict=True)):
-        raise InputError("estimator", "more or fewer predictions than records", "one for each record")
+        seen = "more or fewer predictions than records"
+        raise InputError("estimator", seen, "a model with one prediction for each record")
     order = np.argsort(tested, kind="stable")
     return OutOfFold(np.concatenate(parts)[order], known, tested[order])
 
 
 def _filled(output: NDArray[Any], own: NDArray[Any], classes: NDArray[Any], response: str) -> NDArray[Any]:
-    """Return a column for each class; one that a fold's model has not seen is improbable."""
+    """Return a column for each class; a class that a fold's model does not know has the least value."""
     if output.ndim != 2 or output.shape[1] != own.size:
         seen = f"{response} of a model that has seen {own.size} of {classes.size} classes"
-        raise InputError("estimator", seen, "folds that fit all classes; or train_values=, or cv='training'")
+        raise InputError("estimator", seen, "a model that each fold fits to all classes", _INSTEAD)
     least = 0.0 if response == "predict_proba" else float(np.finfo(np.float64).min)
     full = np.full((len(output), classes.size), least)
     full[:, np.searchsorted(classes, own)] = output

@@ -316,7 +316,6 @@ def test_parts_that_share_records_are_refused(engine: Engine, table: pd.DataFram
         ({"dependence": Independent(3)}, "dependence must be .*; got a model of 3 records"),
         ({"mechanism": "ladder"}, "'ladder' for lazy frames"),
         ({"mechanism": "leaderboard"}, "'leaderboard' for lazy frames"),
-        ({"sampling": "fixed_features", "groups": "g"}, "sampling must be .*; got 'fixed_features' for"),
     ],
 )
 def test_what_needs_places_or_single_values_is_refused(

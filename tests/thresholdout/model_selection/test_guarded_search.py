@@ -173,7 +173,7 @@ def test_regressors_by_r2_and_by_a_clipped_loss() -> None:
     search = GridSearchCV(Ridge(), {"alpha": [0.01, 100.0]}, cv=4)
     with pytest.raises(
         InputError,
-        match=r"the largest that counts, from the training part: thresholdout\.scoring\.statistics\.r2\(clip=",
+        match=r"Take it from the training part: thresholdout\.scoring\.statistics\.r2\(clip=",
     ):
         GuardedSearchCV(search, guard).fit(features[:200], target[:200])
     guarded = GuardedSearchCV(search, guard, metric=r2(4.0)).fit(features[:200], target[:200])

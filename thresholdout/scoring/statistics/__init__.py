@@ -1,14 +1,11 @@
 """Statistics of a holdout that are not means over records.
 
-Precision, recall, F1, Jaccard, per class or averaged; balanced accuracy; areas under the curve, also of several
-classes; Matthews' correlation; Cohen's kappa; R2, root mean squared and median error; metrics on slices; and statistics
-of one's own with a declared bounded difference. Guards that make claims answer them, with intervals about a *truth*
-that each says in words (`Statistic.target`, `Answer.estimand`).
+Guards with claims answer them, with intervals about an *estimand* that each describes in words (`Statistic.target`,
+`Answer.estimand`).
 
-A statistic consists of *parts*: ratios of sums over records, areas, or values that no record moves far. The numbers of
-records that count (how many are positive, how many were predicted so) are functions of the holdout; they stay secret,
-and decide nothing that is shown: claims are placed by the training part. PROOFS.md, "Statistics that are not means",
-has the proofs.
+A statistic consists of *parts*: ratios of sums over records, areas, or values that no record moves far. The counts in
+it (of positive records, of positive predictions) are functions of the holdout and secret. Claims are placed by the
+training part, so nothing that is shown depends on them. PROOFS.md, "Statistics that are not means".
 """
 
 from __future__ import annotations
@@ -59,7 +56,7 @@ _SHORT = {"auc": "roc_auc", "acc": "accuracy", "kappa": "cohen_kappa", "mcc": "m
 
 
 def get_statistic(statistic: str | Statistic) -> Statistic:
-    """Return the statistic of that name, or the statistic itself.
+    """Return the statistic of a name, or the given statistic.
 
     Examples
     --------
@@ -67,7 +64,7 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
     (0.0, 1.0)
     >>> get_statistic("r2")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: statistic must be the largest that counts, from the training part: ...
+    thresholdout.errors.InputError: statistic must be a score with a declared largest error; got 'r2'. ...
     """
     if isinstance(statistic, Statistic):
         return statistic
@@ -82,11 +79,11 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
     if unlimited is not None:
         raise unlimited
     names = ", ".join(repr(name) for name in sorted(BY_NAME) if isinstance(BY_NAME[name](), Statistic))
-    raise InputError("statistic", repr(statistic), f"{names}; means are in thresholdout.scoring.metrics")
+    raise InputError("statistic", repr(statistic), f"one of {names}", "Means are in thresholdout.scoring.metrics.")
 
 
 def get_score(score: object) -> Metric | Statistic:
-    """Return the metric or the statistic of that name, or of a scorer object of scikit-learn, or the thing itself.
+    """Return the metric or statistic of a name or of a scikit-learn scorer, or the given one.
 
     Examples
     --------
@@ -106,12 +103,12 @@ def get_score(score: object) -> Metric | Statistic:
 
 
 def _named(score: str) -> Metric | Statistic:
-    """Return the metric of a name; say what to take in place of another score of scikit-learn, or of a misprint."""
+    """Return the metric of a name; suggest another one for a score that is not served, or for a misprint."""
     try:
         return get_metric(score)
     except InputError as error:
         refused = error
-    if "turns the sign" in refused.expected or "no limit" in str(refused.seen):
+    if score.removeprefix("neg_") in METRIC_NAMES or needed_range("metric", repr(score), score) is not None:
         raise refused
     from difflib import get_close_matches
 
@@ -120,4 +117,5 @@ def _named(score: str) -> Metric | Statistic:
     if score in get_scorer_names():
         return from_scorer(get_scorer(score))
     near = get_close_matches(_SHORT.get(score.lower(), score), (*METRIC_NAMES, *BY_NAME), 1, 0.5)
-    raise InputError("metric", repr(score), f"{near[0]!r}? Otherwise {refused.expected}" if near else refused.expected)
+    meant = f"Did you mean {near[0]!r}? " if near else ""
+    raise InputError("metric", repr(score), refused.expected, meant + refused.advice)

@@ -30,27 +30,27 @@ __all__ = ["cohen_kappa"]
 
 Weights = Literal["linear", "quadratic"]
 
-_AT_ONCE: Final = 1 << 22  # pairs of kinds of records that are in memory at a time
-_USUAL: Final = 0.5  # of a coin's variance
-_ALIKE: Final = 0.5  # correlation that is expected inside of groups
+_AT_ONCE: Final = 1 << 22  # pairs of kinds of records in memory at a time
+_USUAL: Final = 0.5  # least variance that is expected, as a share of a coin's
+_ALIKE: Final = 0.5  # expected correlation inside groups; it places claims and is no assumption
 
 
 @remembered
 def cohen_kappa(weights: Weights | None = None) -> Statistic:
-    """Cohen's kappa of labels and predictions: agreement beyond chance, for any number of classes.
+    """Return Cohen's kappa: agreement of labels and predictions beyond chance, for any number of classes.
 
     Parameters
     ----------
     weights : {"linear", "quadratic"}, optional
-        Count a disagreement by the distance of the two classes in their order, or by its square. The classes are those
-        of the training part and the estimator. Left out, all disagreements count alike.
+        Weight a disagreement by the distance of the two classes in their order, or by its square. The classes are those
+        of the training part and the estimator. By default all disagreements have the same weight.
 
     Notes
     -----
-    The interval is about ``1 - D/E``. D is the expected disagreement of a record's label and its prediction, E that of
-    a label and the prediction of another record. For independent records of one law (``sampling="iid"``) these are the
-    population's, and bets on all pairs of records test them. For other independent records and groups both are given
-    the labels of the holdout.
+    The estimand is ``1 - D/E``. D is the expected disagreement of a record's label and its prediction, E that of a
+    label and the prediction of another record. For independent, identically distributed records (``sampling="iid"``)
+    these are the population's, and bets on all pairs of records test them. For other independent records and groups
+    both are given the labels of the holdout.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def cohen_kappa(weights: Weights | None = None) -> Statistic:
 
 
 class _Table(NamedTuple):
-    """Classes of labels and predictions by their numbers, and how much each two classes disagree."""
+    """Classes of labels and predictions as numbers, and the disagreement of each pair of classes."""
 
     truth: NDArray[np.int64]
     said: NDArray[np.int64]
@@ -98,7 +98,7 @@ class _Table(NamedTuple):
         return found
 
     def pairs(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-        """Return disagreements of pairs of records, of their own and crossed, and how many pairs have them."""
+        """Return disagreements of pairs of records, own and crossed, and the number of pairs with each."""
         classes = len(self.weights)
         if np.array_equal(self.weights, 1.0 - np.eye(classes)):
             return self._plain_pairs()
@@ -116,7 +116,7 @@ class _Table(NamedTuple):
         return _distinct(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
     def _plain_pairs(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-        """Return the same from counts of classes, where all disagreements count alike."""
+        """Return the same from counts of classes, if all disagreements have the same weight."""
         classes = len(self.weights)
         wrong = np.bincount(self.truth * classes + self.said, minlength=classes**2).reshape(classes, classes)
         right = np.diagonal(wrong).copy()
@@ -124,7 +124,7 @@ class _Table(NamedTuple):
         labels, said = wrong.sum(axis=1), wrong.sum(axis=0)
         rights, wrongs = int(right.sum()), int(labels.sum())
         alike, met = int(np.sum(right * (right - 1))) // 2, int(np.sum(right * (labels + said)))
-        swapped = int(np.sum(wrong * wrong.T)) // 2  # each has the label that the other is predicted to have
+        swapped = int(np.sum(wrong * wrong.T)) // 2  # each has the label that is predicted for the other
         once = int(np.sum(labels * said)) - 2 * swapped
         times = [alike, rights * (rights - 1) // 2 - alike, met, rights * wrongs - met, swapped, once]
         times.append(wrongs * (wrongs - 1) // 2 - swapped - once)
@@ -135,7 +135,7 @@ class _Table(NamedTuple):
 def _distinct(
     own: NDArray[np.float64], crossed: NDArray[np.float64], times: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Return each two disagreements once, with the sum of their times; none that no pair has."""
+    """Return each two disagreements once, with the sum of their numbers of pairs."""
     both, place = np.unique((own + 1j * crossed)[times > 0], return_inverse=True)
     return both.real, both.imag, np.bincount(place, times[times > 0], both.size).astype(np.int64)
 
@@ -148,7 +148,7 @@ class _Agreement(StatisticPart):
     one_law: bool = True
 
     def estimate(self, judged: Judged) -> PartEstimate:
-        """Return the position, its variance by its linear part, and squares of records and of pairs."""
+        """Return the position, the variance of its linear part, and squares of records and of pairs."""
         table = self._table(judged)
         n, d, b = judged.y.size, table.observed(), table.of_predictions()
         value, chance = _position(d, b)
@@ -196,7 +196,7 @@ class _Agreement(StatisticPart):
         return AgreementEvidence(value, of_d, of_b, float(np.bincount(groups).max()))
 
     def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> ExpectedAgreement:
-        """Return what is expected of pairs, records or groups."""
+        """Return the expected evidence of pairs, records or groups."""
         if one_law and singles(model):
             return ExpectedAgreement(max(1, model.n // 2), found.share, *found.pairs, 1.0)
         groups = groups_of(model)
@@ -209,7 +209,7 @@ class _Agreement(StatisticPart):
         )
 
     def refusal(self, model: DependenceModel) -> str | None:
-        """Given the labels records are independent for groups only."""
+        """Refuse models without groups: given the labels, only records of different groups are independent."""
         return "independent records or Groups" if groups_of(model) is None else None
 
     def _table(self, judged: Judged) -> _Table:

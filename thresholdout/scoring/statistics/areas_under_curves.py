@@ -1,4 +1,4 @@
-"""Areas under the receiver operating characteristic: for two classes, and means over classes or pairs of them."""
+"""Areas under the receiver operating characteristic, for two classes, and means over classes or pairs of them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _Chosen = tuple["NDArray[np.float64]", "NDArray[np.bool_]", "NDArray[np.bool_]"]
 
 @remembered
 def roc_auc() -> Statistic:
-    """Area under the receiver operating characteristic: how often a positive record scores above a negative one.
+    """Return the area under the ROC curve: the probability that a positive record scores above a negative one.
 
     Ties count half. The positive class is the larger label.
 
     Notes
     -----
-    With a positive and b negative records it is as concentrated as a mean of min(a, b) independent records, also in
-    the sense of relative entropy [H63, section 5b]; the numbers stay secret.
+    With a positive and b negative records it is as concentrated as a mean of min(a, b) independent records, also in the
+    sense of relative entropy [H63, section 5b]; the numbers stay secret.
 
     References
     ----------
@@ -69,7 +69,7 @@ def roc_auc() -> Statistic:
 
 @remembered
 def roc_auc_ovr() -> Statistic:
-    """Mean over the classes of the area under the curve of each class's probability, against all other records.
+    """Return the mean over the classes of the area under the curve of each class's probability, against all others.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def roc_auc_ovr() -> Statistic:
 
 @remembered
 def roc_auc_ovo() -> Statistic:
-    """Mean over ordered pairs of classes of the area under the curve of the first one's probability, on both.
+    """Return the mean over ordered pairs of classes of the area under the curve of the first one's probability.
 
     Examples
     --------

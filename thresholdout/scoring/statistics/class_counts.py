@@ -25,9 +25,9 @@ __all__ = ["ClassCounts", "ClassMean", "ClassRatio"]
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """How many records there are, are of a class, are predicted to be of it, and are both.
+    """Numbers of records, of records of a class, of predictions of it, and of both. Secret for a holdout.
 
-    Of a holdout it is secret: the representation shows the number of records.
+    The representation shows the number of records only.
 
     Examples
     --------
@@ -43,34 +43,26 @@ class ClassCounts:
 
 @dataclass(frozen=True)
 class ClassRatio(Ratio):
-    """A ratio whose terms are a function of whether a record is of a class, and of whether it is predicted to be.
-
-    Attributes
-    ----------
-    label : label
-        The class.
-    of_cells : callable
-        From both, as arrays of booleans, to numerators and denominators.
-    """
+    """A ratio whose terms are a function of whether a record is of a class, and of whether that is predicted."""
 
     label: Any = None
     of_cells: Callable[[Any, Any], tuple[NDArray[Any], NDArray[Any]]] = field(kw_only=True)
 
     @property
     def counted(self) -> tuple[Any, ...]:
-        """The classes that are counted."""
+        """The classes with counts."""
         return (self.label,)
 
     def estimate_of_counts(self, counts: Mapping[Any, ClassCounts]) -> PartEstimate:
-        """Return what counts say, as of records in memory."""
+        """Return the estimate from counts, equal to that from records."""
         return self.estimate_of(self.tally(counts[self.label]))
 
     def evidence_of_counts(self, counts: Mapping[Any, ClassCounts], model: DependenceModel, one_law: bool) -> Evidence:
-        """Return what counts of a holdout say. Secret."""
+        """Return the evidence from a holdout's counts. Secret."""
         return self.evidence_of(self.tally(counts[self.label]), model, one_law)
 
     def tally(self, found: ClassCounts) -> Tally:
-        """Return how many records win, and how many lose.
+        """Return the numbers of records that win, and that lose.
 
         Examples
         --------
@@ -88,30 +80,24 @@ class ClassRatio(Ratio):
 
 @dataclass(frozen=True)
 class ClassMean(Ratio):
-    """The mean over classes of the share of their records that is predicted rightly.
-
-    Attributes
-    ----------
-    labels : tuple of label
-        The classes.
-    """
+    """The mean over classes of the share of their records with a correct prediction."""
 
     labels: tuple[Any, ...] = field(kw_only=True)
 
     @property
     def counted(self) -> tuple[Any, ...]:
-        """The classes that are counted."""
+        """The classes with counts."""
         return self.labels
 
     def estimate_of_counts(self, counts: Mapping[Any, ClassCounts]) -> PartEstimate:
-        """Return what counts say, as of records in memory, but for the order of additions."""
+        """Return the estimate from counts, equal to that from records except for the order of additions."""
         a, b, times = self.cells(counts)
         total = float(np.sum(b * times))
         value = min(1.0, float(np.sum(a * times)) / total)
         return ratio_estimate(value, moments_of(a - value * b, times), total, float(b.max()), int(times.sum()))
 
     def evidence_of_counts(self, counts: Mapping[Any, ClassCounts], model: DependenceModel, one_law: bool) -> Evidence:
-        """Return what counts of a holdout of independent records say; others are refused before. Secret."""
+        """Return the evidence from counts of independent records; others are refused before. Secret."""
         a, b, times = self.cells(counts)
         return Bets(a, b, (float(b.max()), float(b.max())), times)
 
@@ -137,7 +123,7 @@ class ClassMean(Ratio):
     def cells(
         self, counts: Mapping[Any, ClassCounts]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-        """Return the numerators and denominators that occur, and how many records have each of them.
+        """Return the different numerators and denominators, and the number of records with each.
 
         Examples
         --------

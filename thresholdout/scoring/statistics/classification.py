@@ -1,4 +1,4 @@
-"""Statistics of classifiers: shares among the records that count, and functions of several of them."""
+"""Statistics of classifiers: shares of the counted records, and functions of several of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["balanced_accuracy", "f1", "fbeta", "jaccard", "matthews_corrcoef", "
 
 Average = Literal["binary", "macro"]
 _Terms = Callable[[Any, Any], "tuple[NDArray[Any], NDArray[Any]]"]
-"""From whether records are of a class, and whether they are predicted to be, to numerators and denominators."""
+"""Maps whether records are of a class, and whether that is predicted, to numerators and denominators."""
 
 _SAID: Final = ("predict",)
 _AN_EXAMPLE: Final = "thresholdout.scoring.statistics.f1(positive=...)"
@@ -31,21 +31,21 @@ _AN_EXAMPLE: Final = "thresholdout.scoring.statistics.f1(positive=...)"
 
 @remembered
 def precision(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
-    """Share of the records predicted to be of the positive class that are of it.
+    """Return the precision: share of the positive predictions that are correct.
 
     Parameters
     ----------
     positive : label, optional
-        The positive class, among any number of classes. Left out it is 1 of labels 0 and 1 or -1 and 1, and True of
-        False and True; for other labels it has to be named, as in scikit-learn.
+        The positive class, among any number of classes. The default is 1 of labels 0 and 1 or -1 and 1, and True of
+        False and True; for other labels it must be named, as in scikit-learn.
     average : {"binary", "macro"}, default="binary"
         "macro" for the mean over all classes.
 
     Notes
     -----
-    Independent records that are declared to have one law (``sampling="iid"``) have exact binomial limits. Others have
-    bets: a stated interval is 21 to 36 % wider then, 12 to 20 % wider in a list of 20 and 9 to 16 % wider in a list of
-    100; an answer of a search of 100 queries is 6 to 11 % wider (``python -m benchmarks.statistics_price``).
+    Records that are declared independent and identically distributed (``sampling="iid"``) have exact binomial limits.
+    Others have bets, with intervals 21 to 36 % wider for a single interval, 12 to 20 % in a list of 20, 9 to 16 % in a
+    list of 100, and 6 to 11 % for an answer of a search of 100 queries (``python -m benchmarks.statistics_price``).
 
     Examples
     --------
@@ -59,7 +59,7 @@ def precision(positive: Any | None = None, *, average: Average = "binary") -> St
 
 @remembered
 def recall(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
-    """Share of the records of the positive class that are predicted to be of it.
+    """Return the recall: share of the records of the positive class that are predicted so.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def recall(positive: Any | None = None, *, average: Average = "binary") -> Stati
 
     Notes
     -----
-    Without one law intervals are as much wider as those of `precision`.
+    Without ``sampling="iid"`` intervals are wider by as much as those of `precision`.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def recall(positive: Any | None = None, *, average: Average = "binary") -> Stati
 
 @remembered
 def f1(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
-    """F1 score: ``2 TP / (positive records + positive predictions)``.
+    """Return the F1 score: ``2 TP / (positive records + positive predictions)``.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ def f1(positive: Any | None = None, *, average: Average = "binary") -> Statistic
 
     Notes
     -----
-    Certified is the same quotient of the expected counts: not the expectation of the quotient, which nobody asks for.
-    Without one law intervals are as much wider as those of `precision`.
+    The estimand is the quotient of the expected counts, not the expectation of the quotient. Without ``sampling="iid"``
+    intervals are wider by as much as those of `precision`.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def f1(positive: Any | None = None, *, average: Average = "binary") -> Statistic
 
 @remembered
 def jaccard(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
-    """Jaccard score: true positives among the records that are positive or predicted so.
+    """Return the Jaccard score: share of true positives among the records that are positive or predicted so.
 
     Parameters
     ----------
@@ -159,12 +159,12 @@ def fbeta(beta: float, positive: Any | None = None) -> Statistic:
 
 @remembered
 def matthews_corrcoef() -> Statistic:
-    """Matthews' correlation of labels and predictions, for two classes.
+    """Return Matthews' correlation of labels and predictions, for two classes.
 
     Notes
     -----
     With precision P and recall R of the positive class, p and r of the other one, it is ``sqrt(P R p r) - sqrt((1-P)
-    (1-R) (1-p) (1-r))``: it rises with each of them, and all four are claimed together.
+    (1-R) (1-p) (1-r))``. It rises with each of them, and all four are claimed together.
 
     Examples
     --------
@@ -196,11 +196,11 @@ def matthews_corrcoef() -> Statistic:
 
 @remembered
 def balanced_accuracy() -> Statistic:
-    """Mean over the classes of the share of their records that is predicted rightly.
+    """Return the balanced accuracy: mean over the classes of the share of their records with a correct prediction.
 
     Notes
     -----
-    Given the labels a weighted mean: records of class c have the weight 1/(C n_c). The classes are those of the
+    Given the labels it is a weighted mean: records of class c have the weight 1/(C n_c). The classes are those of the
     training part and the estimator.
 
     Examples

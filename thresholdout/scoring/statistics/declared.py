@@ -1,4 +1,4 @@
-"""Statistics of one's own, with a declared bound on what one record can change."""
+"""User-defined statistics, with a declared bound on the effect of one record."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def bounded_difference(
     greater_is_better: bool = True,
     response: str = "predict",
 ) -> Statistic:
-    """Return a statistic of one's own, about whose truth nothing is known but how far one record can move it.
+    """Return a user-defined statistic with a declared bound on the effect of one record.
 
     Parameters
     ----------
     name : str
-        What it is called.
+        Name of the statistic.
     function : callable
         ``function(y, output)``, from labels and predictions to a number in the bounds.
     difference : float
-        n times the largest change of the value when one of n records, with its label and prediction, is replaced by
-        another: 1 for a mean of values in [0, 1]. It is declared, and nobody checks it.
+        n times the largest change of the value when one of n records, with its label and prediction, is replaced: 1 for
+        a mean of values in [0, 1]. It is declared and not checked.
     bounds : tuple of float, default=(0, 1)
-        The range of the value; values outside are cut.
+        The range of the value; values outside are clipped.
     greater_is_better : bool, default=True
         Whether a search should maximise it.
     response : str, default="predict"
@@ -50,8 +50,8 @@ def bounded_difference(
 
     Notes
     -----
-    The truth is the expectation of the value on as many records as the holdout has (McDiarmid's inequality): where the
-    statistic is biased this is not its value for the population.
+    The estimand is the expectation of the value on as many records as the holdout has (McDiarmid's inequality). For a
+    biased statistic this is not its value for the population.
 
     Examples
     --------

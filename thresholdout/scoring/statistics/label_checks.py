@@ -1,4 +1,4 @@
-"""Checks of labels and predictions, with messages that say what to do."""
+"""Checks of labels and predictions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def binary_labels(labels: NDArray[Any] | None) -> tuple[Any, Any]:
 
 
 def shown(label: Any) -> str:
-    """Return a label as messages show it."""
+    """Return a label in the form of messages."""
     return repr(label.item() if isinstance(label, np.generic) else label)
 
 
 def scores(output: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
-    """Return one finite score for each record; of probabilities, that of the second class."""
+    """Return one finite score for each record; of two probabilities, that of the second class."""
     if output.shape != y.shape and output.shape != (y.size, 2):
         expected = f"one for each of {y.size} records, or probabilities of two classes"
         raise InputError("estimator", f"scores of shape {output.shape}", expected)

@@ -1,4 +1,4 @@
-"""What scikit-learn calls a score: names, and scorer objects of `make_scorer` and `get_scorer`."""
+"""Scores of scikit-learn: names, and scorer objects of `make_scorer` and `get_scorer`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BY_NAME: Final[Mapping[str, Callable[[], Metric | Statistic]]] = {
     "roc_auc_ovr": roc_auc_ovr,
     "top_k_accuracy": metrics.top_k_accuracy,
 }
-"""Scores by scikit-learn's names; where every record has one label, micro averages are accuracy, Jaccard's is not."""
+"""Scores by scikit-learn's names. With one label per record, micro averages are accuracy, except Jaccard's."""
 
 _SHARES: Final[Mapping[str, Callable[..., Statistic]]] = {
     "f1_score": f1,
@@ -64,12 +64,12 @@ _PLAIN: Final[Mapping[str, Callable[[], Metric | Statistic]]] = {
 
 
 def is_scorer(score: object) -> bool:
-    """Whether something is a scorer object of scikit-learn."""
+    """Whether an object is a scorer of scikit-learn."""
     return callable(getattr(score, "_score_func", None)) and isinstance(getattr(score, "_kwargs", None), dict)
 
 
 def from_scorer(scorer: Any) -> Metric | Statistic:
-    """Return the metric or statistic that a scorer object of scikit-learn computes.
+    """Return the metric or statistic of a scikit-learn scorer.
 
     Examples
     --------
@@ -83,19 +83,19 @@ def from_scorer(scorer: Any) -> Metric | Statistic:
     name = str(getattr(function, "__name__", function))
     options = {key: value for key, value in scorer._kwargs.items() if value is not None}
     if not str(getattr(function, "__module__", "")).startswith("sklearn.metrics"):
-        seen = f"a scorer of {name!r}, which is no function of scikit-learn"
-        own = "thresholdout.scoring.statistics.bounded_difference(...), or per-record values given to ask()"
-        raise InputError("metric", seen, own)
+        own = "Use thresholdout.scoring.statistics.bounded_difference(...), or ask() with per-record values."
+        raise InputError("metric", f"a scorer of {name!r}", "a scorer of a function of scikit-learn", own)
     if name in _SCORED and getattr(scorer, "_response_method", None) == "predict":
-        seen = f"a scorer of {name!r} with response_method='predict', of predictions as if they were scores"
+        seen = f"a scorer of {name!r} with response_method='predict'"
         raise InputError("metric", seen, f"make_scorer({name}, response_method='predict_proba', ...)")
-    options.pop("zero_division", None)  # a score that does not exist is a query that fails
+    options.pop("zero_division", None)  # an undefined score is a failed query here
     try:
         return _translated(name, options)
     except InputError as error:
         if error.argument == "metric":
             raise
-        raise InputError("metric", f"a scorer of {name!r}: {error}", "a scorer with options that are served") from None
+        seen = f"a scorer of {name!r}"
+        raise InputError("metric", seen, "a scorer with options that are served", str(error)) from None
 
 
 def _translated(name: str, options: dict[str, Any]) -> Metric | Statistic:

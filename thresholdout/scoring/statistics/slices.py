@@ -1,4 +1,4 @@
-"""A metric on some of the records: those of a slice, of which nobody is told how many there are."""
+"""Metrics on a slice of the records, whose size is secret."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["SliceMean", "Where", "sliced"]
 
 Where: TypeAlias = "Callable[[Any], Any] | tuple[Any, Any]"
-"""Which records: a function from features to booleans, or a column and its value."""
+"""Definition of a slice: a function from features to booleans, or a column and its value."""
 
 
 @dataclass(frozen=True)

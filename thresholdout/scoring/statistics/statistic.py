@@ -1,4 +1,4 @@
-"""What a statistic is: parts, and what is made of them."""
+"""Statistics: parts, and functions of their values."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _STEP = 1e-6
 
 
 class Estimate(float):
-    """A statistic's value, with what its parts are and how they vary.
+    """A statistic's value, with the estimates of its parts.
 
     Attributes
     ----------
     parts : tuple of PartEstimate
-        As long as the statistic has parts.
+        One for each part of the statistic.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Estimate(float):
     parts: tuple[PartEstimate, ...]
 
     def __new__(cls, value: float, parts: tuple[PartEstimate, ...] = ()) -> Estimate:
-        """Make a float that remembers its parts."""
+        """Return a float that carries its parts."""
         made = super().__new__(cls, value)
         made.parts = parts
         return made
@@ -60,22 +60,22 @@ class Statistic:
     Attributes
     ----------
     name : str
-        What it is called.
+        Name of the statistic.
     responses : tuple of str
-        Methods of an estimator whose output it takes; the first that there is.
+        Methods of an estimator whose output is evaluated; the first that exists is used.
     parts : callable
-        From the classes of the training part and of the estimator (``None`` for numbers) to the parts.
+        Maps the classes of the training part and of the estimator (``None`` for numbers) to the parts.
     bounds : tuple of float
         Its range.
     greater_is_better : bool
         Whether a search should maximise it.
     target : str
-        The truth that an interval is about, in words.
+        The estimand of an interval, in words.
     combine : callable or None
-        From values of the parts, in [0, 1], to the position in the range; it rises with each of them. ``None`` where
-        there is one part, whose value is that position.
+        Maps the parts' values, in [0, 1], to the position in the range; it rises with each of them. ``None`` if there
+        is one part, whose value is the position.
     classifies : bool
-        Whether it takes classes or their probabilities.
+        Whether it needs classes or their probabilities.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Statistic:
         return float(self.of_output(y, output, classes))
 
     def of_output(self, y: Any, output: Any, classes: Any | None = None, X: Any = None) -> Estimate:
-        """Return the statistic with what its parts are; parameters as in `value`, and the features."""
+        """Return the statistic with the estimates of its parts; parameters as in `value`, and the features."""
         return self._estimate(self._judged(y, output, classes, X))
 
     def of(self, estimator: Any, X: Any, y: Any) -> Estimate:
@@ -114,24 +114,19 @@ class Statistic:
         return self._estimate(self._judged(y, output, getattr(estimator, "classes_", None), X))
 
     def of_predictions(self, found: OutOfFold, X: Any, y: Any) -> Estimate:
-        """Return the statistic of out-of-fold predictions, each for a record that its model was not fitted to.
-
-        Notes
-        -----
-        One value from all records together, not the mean over the folds.
-        """
+        """Return the statistic of all out-of-fold predictions together, not a mean over folds."""
         from sklearn.utils import _safe_indexing
 
         labels = np.asarray(y)[found.tested]
         return self._estimate(self._judged(labels, found.output, found.classes, _safe_indexing(X, found.tested)))
 
     def estimate_at(self, value: float, estimator: Any, X: Any, y: Any) -> Estimate:
-        """Return a training value that is known, with parts by what a fitted estimator says of its training records."""
+        """Return a known training value, with the parts of a fitted estimator on its training records."""
         known = _labels(np.asarray(y), getattr(estimator, "classes_", None)) if self._labelled() else None
         return self.moved(self.of(estimator, X, y), value, known)
 
     def moved(self, estimate: Estimate, value: float, known: NDArray[Any] | None) -> Estimate:
-        """Return an estimate with another value, of which the parts vary no less than is usual there."""
+        """Return an estimate with another value, whose parts vary at least as usual there."""
         found = estimate.parts
         pairs = zip(self.parts(known), found, strict=True)
         if self.combine is None:
@@ -141,7 +136,7 @@ class Statistic:
         return Estimate(value, tuple(parts))
 
     def of_counts(self, counts: Mapping[Any, ClassCounts], known: NDArray[Any]) -> Estimate:
-        """Return the statistic of counts of each class that it needs, with what its parts are; see `counted_parts`.
+        """Return the statistic from counts of its classes, with the estimates of its parts; see `counted_parts`.
 
         Examples
         --------
@@ -154,11 +149,11 @@ class Statistic:
     def evidence_of_counts(
         self, counts: Mapping[Any, ClassCounts], known: NDArray[Any], model: DependenceModel, one_law: bool
     ) -> tuple[Evidence, ...]:
-        """Return what counts of the holdout say of each part; the rest as in `evidence`. Secret."""
+        """Return each part's evidence from the holdout's counts; the rest as in `evidence`. Secret."""
         return tuple(part.evidence_of_counts(counts, model, one_law) for part in self.counted_parts(known))
 
     def counted_parts(self, known: NDArray[Any]) -> tuple[ClassRatio | ClassMean, ...]:
-        """Return the parts, all of which are functions of counts of classes."""
+        """Return the parts, which must all be functions of counts of classes."""
         parts = self.parts(known) if self.classifies else ()
         found = tuple(part for part in parts if isinstance(part, (ClassRatio, ClassMean)))
         if not found or len(found) < len(parts):
@@ -184,7 +179,7 @@ class Statistic:
     def evidence(
         self, estimator: Any, X: Any, y: Any, train_y: Any, model: DependenceModel, one_law: bool
     ) -> tuple[Evidence, ...]:
-        """Return what the holdout says of each part. Secret."""
+        """Return each part's evidence from the holdout. Secret."""
         classes = getattr(estimator, "classes_", None)
         output = getattr(estimator, self.response_of(estimator))(X)
         known = _labels(np.asarray(train_y), classes) if self._labelled() else None
@@ -200,10 +195,7 @@ class Statistic:
         one_law: bool,
         sizes: NDArray[np.int64] | None = None,
     ) -> Layout:
-        """Return what is public: the parts on the training part, and what is expected of the evidence.
-
-        With sizes of groups, the evidence is that of ratios of their sums.
-        """
+        """Return the public layout: the parts on the training part, and the expected evidence."""
         known = _labels(np.asarray(train_y), classes) if self._labelled() else None
         parts = self.parts(known)
         for part in parts:
@@ -220,7 +212,7 @@ class Statistic:
                 expected = part.expected_of_groups(estimate, sizes)
             deviation = math.sqrt(max(estimate.variance, 1e-12) / model.n)
             made.append(Part(estimate.value, deviation, expected, expected.mirrored()))
-        same = one_law and _independent(model)  # in groups labels tell about other records
+        same = one_law and _independent(model)  # in a group, labels depend on other records
         given = any(part.given or (part.one_law and not same) for part in parts)
         return Layout(tuple(made), self.combine, self._variance(found.parts), given)
 
@@ -230,7 +222,7 @@ class Statistic:
         return min(1.0, max(0.0, (value - lower) / (upper - lower)))
 
     def _variance(self, found: tuple[PartEstimate, ...]) -> float:
-        """Return the variance of the statistic, were the parts' deviations all in one direction."""
+        """Return the variance of the statistic if the deviations of all parts have one direction."""
         if self.combine is None:
             return max(found[0].variance, 1e-12)
         values = [min(1.0 - _STEP, max(_STEP, part.value)) for part in found]
@@ -253,14 +245,14 @@ class Statistic:
         return self.combined(tuple(part.estimate(judged) for part in self.parts(judged.labels)))
 
     def combined(self, found: tuple[PartEstimate, ...]) -> Estimate:
-        """Return the statistic of what its parts are."""
+        """Return the statistic from the estimates of its parts."""
         lower, upper = self.bounds
         values = [part.value for part in found]
         unit = values[0] if self.combine is None else min(1.0, max(0.0, self.combine(values)))
         return Estimate(lower + (upper - lower) * unit, found)
 
     def response_of(self, estimator: Any) -> str:
-        """Return the method of an estimator that is used."""
+        """Return the name of the estimator's method whose output is evaluated."""
         for response in self.responses:
             if hasattr(estimator, response):
                 return response
@@ -274,7 +266,7 @@ def _independent(model: DependenceModel) -> bool:
     from graphs import Independent
 
     if isinstance(model, Independent):
-        return True  # without a number for each record
+        return True  # avoids an array with a number for each record
     sizes = model.independent_groups()
     return sizes is not None and int(sizes.max()) == 1
 
@@ -287,7 +279,7 @@ def _column(y: Any) -> NDArray[Any]:
 
 
 def _labels(y: NDArray[Any], classes: Any | None) -> NDArray[Any]:
-    """Return the classes of labels, and those that an estimator knows."""
+    """Return the classes of labels, with those of an estimator."""
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise InputError("y", "labels that are missing or infinite", "a class for each record")
     return np.unique(y) if classes is None else np.union1d(y, np.asarray(classes))

@@ -1,8 +1,8 @@
 """Parts of statistics: ratios of sums over records, and values that no record moves far.
 
-A part has a value in [0, 1], a truth that is fixed by the law of the records (or by it and their labels), and evidence
-against claims about it; see `thresholdout.mechanisms.claims.evidence`. What is public of it, comes from the training
-part.
+A part has a value in [0, 1], an estimand that is fixed by the distribution of the records (or by it and their labels),
+and evidence against claims about it; see `thresholdout.mechanisms.claims.evidence`. Everything public about it comes
+from the training part.
 """
 
 from __future__ import annotations
@@ -58,26 +58,16 @@ __all__ = [
 
 _FEWER: Final = 1.5  # standard deviations by which a number of records is expected to be smaller
 USUAL: Final = 0.5
-"""Of a coin's variance."""
-_ALIKE: Final = 0.5  # correlation that is expected inside of groups
+"""Least variance that is expected, as a share of a coin's."""
+_ALIKE: Final = 0.5  # expected correlation inside groups; it places claims and is no assumption
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Records with labels and what an estimator says of them.
+    """Records with labels and an estimator's output (predictions, scores or probabilities).
 
-    Attributes
-    ----------
-    y : ndarray of shape (n,)
-        True labels.
-    output : ndarray
-        Predictions, scores or probabilities.
-    labels : ndarray or None
-        Classes of the training part and of the estimator, in order; ``None`` for numbers.
-    classes : ndarray or None
-        The estimator's ``classes_``: columns of probabilities.
-    X : object
-        The records' features, for slices.
+    ``labels`` are the classes of the training part and of the estimator, in order, ``None`` for numbers. ``classes``
+    are the estimator's ``classes_``, and ``X`` the features, for slices.
     """
 
     y: NDArray[Any]
@@ -89,32 +79,14 @@ class Judged:
 
 @dataclass(frozen=True)
 class PartEstimate:
-    """What the training part says of a part.
+    """Estimate of a part on the training part.
 
-    Attributes
-    ----------
-    value : float
-        In [0, 1].
-    variance : float
-        Of the value on n records, times n.
-    share : float
-        Mean denominator; of an area, the share of the records that are of the rarer class.
-    counted : float
-        Share of the records that count.
-    squares : float
-        Mean of ``(numerator - value * denominator)^2``.
-    wild : float
-        Standard deviation of these squares; for areas both are of the placements of the rarer class.
-    most : float
-        Largest denominator.
-    records : int
-        Number of training records.
-    misses : float
-        Mean square of one minus the placements of the more frequent class.
-    pairs : tuple of float
-        ``squares`` and ``wild`` of pairs of records, for agreement beyond chance.
-    lost : float
-        By how much cells of values make the evidence of either side smaller.
+    ``value`` is in [0, 1], and ``variance`` n times its variance on n records. ``share`` is the mean denominator, or
+    the share of an area's rarer class; ``counted`` the share of records that count. ``squares`` is the mean of
+    ``(numerator - value * denominator)^2``, and ``wild`` their standard deviation; for areas both are of the rarer
+    class's placements. ``most`` is the largest denominator, and ``records`` the number of training records. ``misses``
+    is the mean square of one minus the placements of the more frequent class. ``pairs`` has ``squares`` and ``wild`` of
+    pairs of records, for agreement beyond chance. ``lost`` is the loss of either side's evidence by cells of values.
     """
 
     value: float
@@ -133,12 +105,8 @@ class PartEstimate:
 class StatisticPart(ABC):
     """One part of a statistic.
 
-    Attributes
-    ----------
-    one_law : bool
-        Whether its truth is given the labels of the holdout unless records are independent and have one law.
-    given : bool
-        Whether its truth is given the labels in any case.
+    Its estimand is given the labels of the holdout if ``given``; with ``one_law`` also unless records are independent
+    and identically distributed.
     """
 
     one_law: bool = False
@@ -150,26 +118,26 @@ class StatisticPart(ABC):
 
     @abstractmethod
     def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> Evidence:
-        """Return what the holdout says of it. Secret."""
+        """Return its evidence from the holdout. Secret."""
 
     @abstractmethod
     def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> Expected:
-        """Return what the training part says about the evidence."""
+        """Return the expected evidence, from the training part."""
 
     def moved(self, found: PartEstimate, value: float) -> PartEstimate:
-        """Return an estimate with another value, and no less variation than is usual there."""
+        """Return an estimate with another value, and at least the usual variation there."""
         return replace(found, value=value, variance=max(found.variance, USUAL * value * (1.0 - value) / found.share))
 
     def refusal(self, model: DependenceModel) -> str | None:
-        """Return for which models something is proved, where it is not for this one."""
+        """Return the models with a proof, if this one has none."""
         return None
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How many records there are, how many of them win, and how many lose; the others do not count.
+    """Numbers of records, and of those that win and that lose; the others do not count. Secret for a holdout.
 
-    Of a holdout it is secret: the representation shows the number of records.
+    The representation shows the number of records only.
     """
 
     n: int
@@ -181,18 +149,10 @@ class Tally:
 class Ratio(StatisticPart):
     """A ratio of sums over the records: of numerators a_i to denominators b_i, ``0 <= a_i <= b_i``.
 
-    Its truth is the ratio of the expected sums, ``sum E a_i / sum E b_i``; for records of one law ``E a / E b``.
-
-    Attributes
-    ----------
-    terms : callable
-        From `Judged` to numerators and denominators, shape (n,).
-    missing : str
-        What there is none of where all denominators are 0.
-    weight : float or None
-        If a record either does not count (0, 0), or wins (weight, weight), or loses (0, 1): the weight of a win.
-    one_law, given : bool
-        Where the terms of a record depend on the labels of others; see `StatisticPart`.
+    Its estimand is the ratio of the expected sums, ``sum E a_i / sum E b_i``; for identically distributed records ``E a
+    / E b``. ``terms`` maps `Judged` to numerators and denominators, shape (n,). ``missing`` names the absent records if
+    all denominators are 0. If every record does not count (0, 0), wins (weight, weight) or loses (0, 1), ``weight`` is
+    the weight of a win.
     """
 
     terms: Callable[[Judged], tuple[NDArray[Any], NDArray[Any]]]
@@ -202,7 +162,7 @@ class Ratio(StatisticPart):
     given: bool = False
 
     def estimate(self, judged: Judged) -> PartEstimate:
-        """Return the ratio, and the variance that its linear part has."""
+        """Return the ratio, and the variance of its linear part."""
         a, b = self._terms(judged)
         if self.weight is not None:
             return self.estimate_of(_tally(a, b))
@@ -211,7 +171,7 @@ class Ratio(StatisticPart):
         return ratio_estimate(value, moments_of(a - value * b), total, float(b.max()), a.size)
 
     def estimate_of(self, tally: Tally) -> PartEstimate:
-        """Return the same of counts, for records that win or lose."""
+        """Return the same from counts, for records that win or lose."""
         assert self.weight is not None
         weight, n, counted = self.weight, tally.n, tally.wins + tally.losses
         self.check_counted(counted)
@@ -228,7 +188,7 @@ class Ratio(StatisticPart):
         return PartEstimate(value, variance, share, counts, max(squares, variance * share**2), wild, most, n)
 
     def moved(self, found: PartEstimate, value: float) -> PartEstimate:
-        """Return an estimate with another value: of shares their own variance there, of others at least half of it."""
+        """Return an estimate with another value: shares with their own variance, others with at least half of it."""
         coin = value * (1.0 - value)
         if self.weight is None:
             squares = max(found.squares, USUAL * coin * found.share**2)
@@ -265,7 +225,7 @@ class Ratio(StatisticPart):
         return WinBets(tally.wins, tally.losses, (self.weight, 1.0))
 
     def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> Expected:
-        """Return how many records will count, or how much their terms will vary."""
+        """Return the expected number of counted records, or the expected variation of their terms."""
         n = model.n
         if self.weight is not None and singles(model):
             return ExpectedCounts(fewer(found.counted, n, found.records), self.weight, one_law)
@@ -286,7 +246,7 @@ class Ratio(StatisticPart):
         )
 
     def refusal(self, model: DependenceModel) -> str | None:
-        """Terms that depend on other records' labels are independent given the labels for groups only."""
+        """Refuse models without groups if terms depend on other records' labels."""
         return "independent records or Groups" if (self.one_law or self.given) and groups_of(model) is None else None
 
     def _terms(self, judged: Judged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -304,21 +264,17 @@ class Ratio(StatisticPart):
 
 @dataclass(frozen=True)
 class MeanShare(Ratio):
-    """A mean over records of squared errors, each a share of the largest that counts; or one minus it.
+    """A mean over records of squared errors, as shares of the largest that counts; or one minus it.
 
-    Attributes
-    ----------
-    most : float
-        The largest squared error that counts.
-    relative : bool
-        Whether `most` is in units of the variance of the labels, and the part is one minus the mean.
+    ``most`` is the largest squared error that counts; if ``relative``, in units of the variance of the labels, and the
+    part is one minus the mean.
     """
 
     most: float = field(kw_only=True)
     relative: bool = field(kw_only=True)
 
     def estimate_of_shares(self, mean: float, moments: tuple[float, float], n: int) -> PartEstimate:
-        """Return what the mean of shares says, and the mean and deviation of squares of their distances from it."""
+        """Return the estimate from the mean of shares, and the moments of their squared distances from it."""
         return ratio_estimate(1.0 - mean if self.relative else mean, moments, float(n), 1.0, n)
 
     def evidence_of_shares(self, moments: Moments, slack: float, model: DependenceModel) -> Evidence:
@@ -336,16 +292,9 @@ class MeanShare(Ratio):
 
 @dataclass(frozen=True)
 class Concentrated(StatisticPart):
-    """A value d above or below its truth with at most ``exp(charge - 2 n d^2/(spread^2 Lambda))``, for every model.
+    """A value with ``ln E exp(u (value - estimand)) <= u^2 spread^2 Lambda / (8 n)`` for every dependence model and u.
 
-    Attributes
-    ----------
-    unit_value : callable
-        From `Judged` to the value, in [0, 1].
-    spread : float
-        1 for a mean of values in [0, 1].
-    charge : float
-        In nats; PROOFS.md, S5.
+    ``unit_value`` maps `Judged` to the value, in [0, 1]; ``spread`` is 1 for a mean of values in [0, 1].
     """
 
     unit_value: Callable[[Judged], float]
@@ -353,7 +302,7 @@ class Concentrated(StatisticPart):
     charge: float = 0.0
 
     def estimate(self, judged: Judged) -> PartEstimate:
-        """Return the value; it is expected to vary as a coin with this mean."""
+        """Return the value, with the variation of a coin with this mean."""
         return self.estimate_of(self.unit_value(judged), judged.y.size)
 
     def estimate_of(self, value: float, n: int, lost: float = 0.0) -> PartEstimate:
@@ -380,7 +329,7 @@ class Concentrated(StatisticPart):
 
 
 def ratio_estimate(value: float, moments: tuple[float, float], total: float, most: float, n: int) -> PartEstimate:
-    """Return what sums of terms say of a ratio; its linear part varies as if one record more were half wrong."""
+    """Return the estimate of a ratio from sums of terms; it varies as if one record more were half wrong."""
     squares, share = max(moments[0], most * most / (2.0 * n)), total / n
     return PartEstimate(value, squares / share**2, share, 1.0, squares, moments[1], most, n)
 
@@ -397,7 +346,7 @@ def dependent(numerator: float, denominator: float, model: DependenceModel) -> D
 
 
 def moments_of(values: NDArray[np.float64], times: NDArray[np.int64] | None = None) -> tuple[float, float]:
-    """Return mean and standard deviation of the squares of values, each of which may occur several times."""
+    """Return mean and standard deviation of the squares of values with multiplicities."""
     squares = values * values
     mean = float(np.average(squares, weights=times))
     return mean, math.sqrt(float(np.average((squares - mean) ** 2, weights=times)))
@@ -413,13 +362,13 @@ def groups_of(model: DependenceModel) -> NDArray[np.int64] | None:
 
 
 def singles(model: DependenceModel) -> bool:
-    """Return whether every record is independent of all others."""
+    """Whether every record is independent of all others."""
     from graphs import Groups, Independent
 
     return isinstance(model, Independent) or (isinstance(model, Groups) and model.effective_records() == model.n)
 
 
 def fewer(share: float, n: int, records: int) -> float:
-    """Return how many of n records a share is, less what it may be by chance."""
+    """Return the number of records of a share, less the deviation that chance may cause."""
     number = n * share
     return max(1.0, number - _FEWER * math.sqrt(number * (1.0 + n / records)))
