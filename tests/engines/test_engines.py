@@ -21,6 +21,7 @@ from thresholdout.data.parts.lazy_part import LazyPart, Wanted
 from thresholdout.data.parts.part_identity import part_identity
 from thresholdout.data.values import record_bits
 from thresholdout.errors import EngineFailed, InputError
+from thresholdout.scoring.statistics import median_absolute_error, sliced
 
 pytestmark = [
     pytest.mark.slow,
@@ -182,8 +183,11 @@ def test_a_guard_has_the_answers_that_polars_has(scan: Scan, table: pl.DataFrame
     for query in (c("good") == c("y"), c("x"), c("x") > 0.5):
         first, second = (guard.ask(query) for guard in guards)
         assert (first.value, first.interval, first.source) == (second.value, second.interval, second.source)
-    first, second = (guard.score("good", "accuracy") for guard in guards)
-    assert (first.value, first.interval) == (second.value, second.interval)
+    positive, middle = sliced("accuracy", ("y", 1)), median_absolute_error(clip=1.0)
+    scores: list[tuple[str, Any]] = [("good", "accuracy"), ("x", "roc_auc"), ("good", positive), ("x", middle)]
+    for column, score in scores:
+        first, second = (guard.score(column, score) for guard in guards)
+        assert (first.value, first.interval) == (second.value, second.interval)
 
 
 def test_an_order_of_texts_is_refused_where_some_may_be_objects(dask: Scan, files: Path) -> None:
