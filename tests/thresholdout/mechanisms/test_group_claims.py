@@ -186,7 +186,7 @@ class TestMechanism:
         assert own.interval[1] - own.interval[0] < other.interval[1] - other.interval[0]
 
     def test_sizes_of_other_records_are_refused(self) -> None:
-        with pytest.raises(Exception, match="those of 1200; got groups of 1000 records"):
+        with pytest.raises(Exception, match="groups of 1200 records in all; got groups of 1000 records"):
             ClaimsMechanism(self.parameters, 1200)
 
 

@@ -70,7 +70,7 @@ class Newcomers:
 
     @classmethod
     def of(cls, numbers: Sequence[float]) -> Newcomers:
-        """Return what `numbers` wrote; the start for no numbers."""
+        """Return the numbers from their form in a state; the start for none."""
         if not numbers:
             return cls()
         wrong, asked, lean, count, *rest = numbers
