@@ -1,4 +1,4 @@
-"""The price of outcomes: at which level a check is made, and what each outcome leaves.
+"""The error budget of checks: the level of each check, and the budget that each outcome leaves.
 
 Proof: PROOFS.md of this package, "A year of checks".
 """
@@ -13,34 +13,12 @@ __all__ = ["Account", "Promise"]
 
 Promise = Literal["year", "each"]
 
-_DOWN: Final = 1e-12  # by which a logarithm is rounded down; its own rounding is 1e-15 a check
+_DOWN: Final = 1e-12  # subtracted from each logarithm, whose rounding error is near 1e-15: levels stay conservative
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What is left of the probability that any outcome of the year is false.
-
-    Parameters
-    ----------
-    checks, surprises : int
-        Planned.
-    claim_expected : bool
-        Whether the outcome that claims something is the expected one. It is not for alarms.
-    promise : {"year", "each"}
-        "each" makes every check at the planned level, whatever earlier outcomes were.
-    log_left : float
-        ln of what is left.
-    done, surprised : int
-        Checks so far, and unexpected outcomes among them.
-
-    Examples
-    --------
-    >>> account = Account(300, 5, False, "year", math.log(0.05))
-    >>> round(math.exp(account.log_level) * 6000, 6)  # 0.05 / 300
-    1.0
-    >>> round(0.05 / math.exp(account.after(claimed=True).log_level))  # 300 times 299
-    89700
-    """
+    """The remaining error budget of a year of checks; `log_left` is its ln."""
 
     checks: int
     surprises: int
@@ -52,12 +30,12 @@ class Account:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the planned checks or surprises are used up."""
+        """Whether the planned checks or unexpected outcomes are used up."""
         return self.done >= self.checks or self.surprised >= self.surprises
 
     @property
     def log_level(self) -> float:
-        """Ln of the level of the next check's claim."""
+        """Ln of the level of the next check."""
         if self.promise == "each":
             return self.log_left - math.log(self.checks) - _DOWN
         if self.claim_expected:
@@ -70,7 +48,7 @@ class Account:
         left = self.log_left
         if self.promise == "year":
             if claimed:
-                left = self.log_level  # the rest was set aside for the other outcome
+                left = self.log_level  # the rest was reserved for the other outcome
             elif self.claim_expected:
                 left = self.log_left + math.log(self._reserve) - _DOWN
             else:
@@ -80,17 +58,17 @@ class Account:
 
     @property
     def _reserve(self) -> float:
-        """The share that an unexpected "nothing" leaves; the product of the others is at least 1/e."""
+        """The share that an unexpected "nothing" leaves; K of the other shares multiply to at least 1/e."""
         return 1.0 / (self.checks + 1.0)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the numbers that a state keeps."""
+        """Return the numbers that a ledger's state keeps."""
         found = asdict(self)
         found["log_left"] = None if math.isinf(self.log_left) else self.log_left
         return found
 
     @classmethod
     def from_dict(cls, kept: dict[str, Any]) -> Account:
-        """Return the account of a state."""
+        """Return the account of a ledger's state."""
         left = kept["log_left"]
         return cls(**{**kept, "log_left": -math.inf if left is None else left})

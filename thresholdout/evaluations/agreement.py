@@ -1,4 +1,4 @@
-"""How far two judges of the same answers agree."""
+"""Agreement of two judges on the same answers."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from thresholdout.limits.binomial import binomial_lower, binomial_upper
 
 __all__ = ["Agreement", "agreement"]
 
-_SAME: Final = 1e-9  # two mapped scores are one
-_TAIL: Final = math.log(0.025)
+_SAME: Final = 1e-9  # scores mapped to [0, 1] are equal up to rounding
+_TAIL: Final = math.log(0.025)  # each side of a 95 % interval
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two judges on the same items.
+    """Agreement of two judges on the same items.
 
     Parameters
     ----------
     items : int
+        Number of items that both judges scored.
     share, low, high : float
-        Items on which both say the same, and a 95 % interval: exact for independent items, normal with clusters.
+        Share of the items with equal scores, and its 95 % interval: exact for independent items, normal with clusters.
     exact : bool
         Whether the interval is exact.
     difference, difference_low, difference_high : float
@@ -54,14 +55,14 @@ class Agreement:
 
 
 def agreement(first: Scores, second: Scores, *, allow_missing: float = 1.0) -> Agreement:
-    """Return how often two judges agree; a verdict is as good as its judge.
+    """Return how often two judges agree.
 
     Parameters
     ----------
     first, second : Scores
         Scores of the same answers by two metrics, on one range.
     allow_missing : float, default=1
-        Percent of items that may be without a score.
+        Percent of items that may lack a score.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Comparing runs: a difference, its interval, and a verdict."""
+"""Comparisons of runs: a difference, its interval, and a verdict."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from thresholdout.evaluations.scores import Scores, samples_each
 __all__ = ["Difference", "Ranking", "Slice", "diff", "rank"]
 
 SCHEMA: Final = "thresholdout.eval.diff/1"
-_POWER: Final = 0.8  # with which the smallest drop is seen
+_POWER: Final = 0.8  # of the test against the smallest drop; the usual choice in the planning of trials
 _IDENTICAL: Final = "identical files"
-_UNSEEN: Final = 3.0  # differing items that zero of them leave plausible: the rule of three
+_UNSEEN: Final = 3.0  # rule of three: 0 differing items among n are compatible with a share of 3/n
 
 Verdict = Literal["worse", "not worse", "unclear"]
 
@@ -37,32 +37,36 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A candidate's run against a baseline's.
+    """Comparison of a candidate's run with a baseline's.
 
     Parameters
     ----------
     base, candidate : str
-        Where the runs come from.
+        Names of the runs.
     metric : str
+        Name of the metric.
     items, clusters : int
-        Number of items in both runs, and of clusters; `clusters` is the number of items where none are declared.
+        Number of items in both runs, and of clusters; `clusters` equals `items` where none are declared.
     clustered : bool
+        Whether clusters are declared.
     samples, errors : tuple
-        Of the base, and of the candidate: samples of an item, and samples without a score.
+        Of the base and of the candidate: samples of an item, and samples without a score.
     difference : float
         Mean of candidate less base, as a fraction of the range.
     low, high : float
         Normal 95 % interval: Student's t on cluster totals, with one degree of freedom less than clusters.
     verdict : {"worse", "not worse", "unclear"}
-        "worse" at the level; "not worse" by more than the margin, at the level; each one-sided.
+        "worse", or "not worse" by more than the margin; each is a one-sided test at the level.
     test : str
-        The test that gave the verdict; both where it is unclear.
+        The test that gave the verdict; both tests where it is unclear.
     margin, level : float
+        As given to `diff`.
     smallest_drop : float or None
         The smallest drop that is called worse with probability .8; None where no drop can be.
     slices : tuple of Slice
+        The same comparison for each slice, corrected for their number.
     assumption : str
-        What is assumed of the metric, for the stated level; empty for nothing.
+        The assumption about the metric that the stated level needs; empty where it needs none.
 
     Examples
     --------
@@ -135,14 +139,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Several candidates against one baseline.
+    """Comparison of several candidates with one baseline.
 
     Parameters
     ----------
     differences : tuple of Difference
         One for each candidate, the best mean first; each at the level divided by their number.
-    ranks : dict
-        For each run, the base among them, its best and worst rank; all hold together with probability 1 - level.
+    ranks : tuple
+        Name, best and worst rank of each run, the base included; all ranks hold at once with probability 1 - level.
 
     Examples
     --------
@@ -179,13 +183,13 @@ def diff(
     base, candidate : Scores
         Two runs of one set, of one metric.
     margin : float, default=0.02
-        A drop of less than this is accepted, as a fraction of the range.
+        A drop below this fraction of the range is accepted.
     level : float, default=0.05
         Probability of a wrong "worse", and of a wrong "not worse", each.
     any_laws : bool, default=False
-        Use bets on cluster totals, which hold for any laws.
+        Use bets on cluster totals, which are valid for any laws.
     allow_missing : float, default=1
-        Percent of items or samples that may be without a score.
+        Percent of items or samples that may lack a score.
 
     Returns
     -------
@@ -194,7 +198,7 @@ def diff(
     Raises
     ------
     EvaluationFileError
-        The runs cannot be compared: other items, too many missing.
+        The runs cannot be compared: they have other items, or lack too many scores.
     InputError
         An argument cannot be used, or the runs have different metrics.
 
@@ -226,9 +230,11 @@ def rank(
     Parameters
     ----------
     base : Scores
+        The baseline's run.
     candidates : sequence of Scores
+        The runs to compare with it.
     margin, level, any_laws, allow_missing
-        As in `diff`; the level is for all candidates together.
+        As in `diff`; the level is for all candidates at once.
 
     Returns
     -------
@@ -244,7 +250,7 @@ def rank(
     """
     _check(margin, level)
     if not candidates:
-        raise InputError("candidates", "none", "at least one run")
+        raise InputError("candidates", "an empty sequence", "at least one run")
     each = level / len(candidates)
     differences = [
         _difference(pair(base, candidate, allow_missing), base, candidate, margin, each, any_laws)
@@ -272,7 +278,7 @@ def _whole(number: float) -> float:
 
 def _check(margin: float, level: float) -> None:
     if not 0.0 < margin < 1.0:
-        raise InputError("margin", margin, "a fraction between 0 and 1, such as 0.02 for two points")
+        raise InputError("margin", margin, "between 0 and 1", "Pass 0.02 for a margin of two points.")
     if not 0.0 < level <= 0.25:
         raise InputError("level", level, "a probability above 0 and at most 0.25")
 
@@ -331,23 +337,25 @@ def interval(pairs: Pairs) -> tuple[float, float]:
 
 
 def smallest_drop(pairs: Pairs, log_level: float, any_laws: bool) -> float | None:
-    """Return the drop that is called worse with probability .8, about; None where the test cannot reach the level."""
+    """Return about the drop that is called worse with probability .8; None where the test cannot reach the level."""
     from scipy.special import ndtri
 
     groups, n = int(pairs.groups.max()) + 1, pairs.differences.size
-    needed = math.ceil(-log_level / math.log(2.0))  # differing clusters, all losses, that reach the level
+    # the sign test of k differing clusters, all of them losses, has the p-value 2^-k
+    needed = math.ceil(-log_level / math.log(2.0))
     if groups < needed:
         return None
     z = _upper(log_level) if not any_laws else math.sqrt(-2.0 * log_level)
     error = pairs.error
     if error == 0.0:
+        # nothing differs: standard error of the sum over _UNSEEN differing clusters of the largest size
         error = math.sqrt(_UNSEEN) / n * float(pairs.sizes.max())
     drop = max((z + float(ndtri(_POWER))) * error, needed / n)
     return drop if drop < 1.0 else None
 
 
 def _upper(log_level: float) -> float:
-    """Return the standard normal quantile that is exceeded with this probability."""
+    """Return the standard normal quantile with this probability above it."""
     from scipy.special import ndtri_exp
 
     return -float(ndtri_exp(log_level))
@@ -366,7 +374,7 @@ def _slices(pairs: Pairs, level: float, any_laws: bool) -> tuple[Slice, ...]:
 
 
 def _holm(log_ps: Sequence[float], level: float, names: Sequence[Any]) -> list[Any]:
-    """Return what Holm's procedure rejects: false rejections of any kind have probability at most the level."""
+    """Return the names that Holm's procedure rejects: any false rejection has probability at most the level."""
     order = sorted(range(len(log_ps)), key=lambda k: log_ps[k])
     rejected = []
     for rank, k in enumerate(order):

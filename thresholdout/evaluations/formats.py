@@ -11,22 +11,12 @@ __all__ = ["as_json", "as_junit", "as_markdown", "as_text", "line", "points"]
 
 
 def points(value: float, signed: bool = True) -> str:
-    """Return a fraction in points, hundredths of the range."""
+    """Return a fraction in points, which are hundredths of the range."""
     return f"{100.0 * value + 0.0:{'+' if signed else ''}.1f}"
 
 
 def line(found: Difference) -> str:
-    """Return the comparison in one line.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from thresholdout.evaluations import diff, read
-    >>> base = pd.DataFrame({"id": range(100), "score": [1] * 80 + [0] * 20})
-    >>> candidate = pd.DataFrame({"id": range(100), "score": [1] * 65 + [0] * 35})
-    >>> line(diff(read(base), read(candidate)))
-    '-15.0 points [-22.1, -7.9], 100 items, 1 sample each: worse'
-    """
+    """Return the comparison in one line: ``-15.0 points [-22.1, -7.9], 100 items, 1 sample each: worse``."""
     clusters = f" in {found.clusters} clusters" if found.clustered else ""
     return (
         f"{points(found.difference)} points [{points(found.low)}, {points(found.high)}], "

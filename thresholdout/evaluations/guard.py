@@ -1,4 +1,4 @@
-"""A guard of an evaluation set: one outcome a check, and a promise for the whole year."""
+"""A guard of an evaluation set: one outcome a check, and a guarantee for the whole year."""
 
 from __future__ import annotations
 
@@ -29,22 +29,24 @@ __all__ = ["Check", "EvaluationGuard", "Mode", "Status"]
 Mode = Literal["alarm", "proof"]
 
 _KIND: Final = "evaluation set"
-_DISCORDANT: Final = 0.1  # share of items that a harmless change is taken to change, to say which outcome is expected
+_DISCORDANT: Final = 0.1  # assumed share of items that a harmless change changes; it affects plans, no guarantee
 _PROMOTED: Final = "promoted"
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The outcome of a check.
+    """Outcome of a check.
 
     Parameters
     ----------
     outcome : {"worse", "not worse", "nothing"}
+        "nothing" claims nothing.
     repeated : bool
-        Whether these scores were checked before, so that nothing was paid.
+        Whether these scores were checked before; a repeated check is free.
     number : int
         Number of the check.
     checks_left, surprises_left : int
+        Planned checks and unexpected outcomes that remain.
 
     Examples
     --------
@@ -59,26 +61,13 @@ class Check:
     surprises_left: int
 
     def passes(self, mode: Mode) -> bool:
-        """Whether a change may be merged: no alarm, or a proof."""
+        """Return whether a change may be merged: no alarm, or a proof."""
         return self.outcome != "worse" if mode == "alarm" else self.outcome == "not worse"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A check or a promotion in the history.
-
-    Parameters
-    ----------
-    number : int
-    outcome, name : str
-        What was told, "promoted" for a promotion; the run.
-    time : float or None
-        POSIX seconds.
-    dev_difference : float
-        Mean difference from the release on the dev part, which everybody may read; 0 where there is none.
-    smallest_drop : float or None
-        The drop that a check at this place saw with power .8; None for proofs, and where no drop could be seen.
-    """
+    """A check or a promotion in the history; `smallest_drop` is None for proofs, and where no drop could be seen."""
 
     number: int
     outcome: str
@@ -95,7 +84,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where a guard of an evaluation set stands; nothing in it is secret.
+    """State of a guard of an evaluation set; nothing in it is secret.
 
     Examples
     --------
@@ -125,7 +114,7 @@ class Status:
 
 
 class EvaluationGuard:
-    """A guard of an evaluation set, kept in a file or a database.
+    """Guard an evaluation set that is kept in a file or a database.
 
     Parameters
     ----------
@@ -134,8 +123,8 @@ class EvaluationGuard:
 
     Notes
     -----
-    The promise: with probability at least .95 no outcome of the year is false, if nobody who makes changes reads gate
-    items or results on them, and the judge stays the same.
+    With probability at least .95 no outcome of the year is false, if nobody who makes changes reads gate items or
+    results on them, and the judge stays the same. Proof: PROOFS.md of this package.
 
     Examples
     --------
@@ -157,7 +146,7 @@ class EvaluationGuard:
         self._ledger = open_ledger(where, must_exist=True)
         found = [each for each in self._ledger.guards() if self._ledger.parameters(each).get("kind") == _KIND]
         if not found:
-            raise LedgerMismatch(self._ledger.location, "it has no evaluation set; begin one by init")
+            raise LedgerMismatch(self._ledger.location, "holds no evaluation set; make one with `eval guard init`")
         self._name = found[-1]
         self._parameters: dict[str, Any] = dict(self._ledger.parameters(self._name))
         self._release = from_kept(self._document("release"))
@@ -179,22 +168,24 @@ class EvaluationGuard:
         any_laws: bool = False,
         expect: Literal["claim", "nothing"] | None = None,
     ) -> Self:
-        """Begin to guard a set, with the released baseline's run.
+        """Guard a set from now on, with the run of the released baseline.
 
         Parameters
         ----------
         where
             As for the class; a new file is made.
         baseline : Scores
+            The released run.
         checks, surprises : int, default=300 and 5
             Planned checks, and planned outcomes other than the expected one.
         mode : {"alarm", "proof"}, default="alarm"
             "alarm" says "worse" or nothing; "proof" says "not worse by the margin" or nothing.
         margin : float, default=0.02
+            A drop below this fraction of the range is accepted.
         dev : float, default=0.2
             Share of the items that everybody may read; they are never compared.
         promise : {"year", "each"}, default="year"
-            "each" holds only for changes that were not made from earlier outcomes.
+            "each" is valid only for changes that do not depend on earlier outcomes.
         any_laws : bool, default=False
             Use bets on cluster totals.
         expect : {"claim", "nothing"}, optional
@@ -218,7 +209,8 @@ class EvaluationGuard:
         hidden = hidden_items(baseline, key, dev)
         gate, open_items = split(baseline, hidden)
         if len(gate) < 2:
-            raise InputError("dev", f"{dev:g} of {len(baseline)} items leave {len(gate)} to compare", "a smaller share")
+            seen = f"{dev:g} of {len(baseline)} items, which leaves {len(gate)} to compare"
+            raise InputError("dev", seen, "a share that leaves at least 2 items to compare")
         return cls._begin(
             open_ledger(where),
             part(baseline, set(gate)),
@@ -265,21 +257,22 @@ class EvaluationGuard:
         return cls(ledger)
 
     def read(self, path: str | os.PathLike[str], **fields: Any) -> Scores:
-        """Read a run as the baseline's was read; arguments of `thresholdout.evaluations.read` take its place."""
+        """Read a run as the baseline's was read; arguments of `thresholdout.evaluations.read` override the guard's."""
         from thresholdout.evaluations.reading import read
 
         return read(os.fspath(path), **{**self.fields, **fields})
 
     def check(self, candidate: Scores, name: str | None = None, *, allow_missing: float = 1.0) -> Check:
-        """Compare a run with the release and with main, and tell one outcome.
+        """Compare a run with the release and with main, and return one outcome.
 
         Parameters
         ----------
         candidate : Scores
+            The run to check.
         name : str, optional
-            For the history; the file's name by default.
+            Name in the history; the file's name by default.
         allow_missing : float, default=1
-            Percent of gate items that may be without a score.
+            Percent of gate items that may lack a score.
 
         Returns
         -------
@@ -288,14 +281,14 @@ class EvaluationGuard:
         Raises
         ------
         EvaluationSetUsed
-            The planned checks or surprises are used up.
+            The planned checks or unexpected outcomes are used up.
         EvaluationFileError
-            The run cannot be compared; nothing was paid.
+            The run cannot be compared; the check is free.
         """
         gate = self._gate(candidate)
         main = json.loads(self._ledger.state(self._name))["main"]
         against = [self._release] if main == "release" else [self._release, from_kept(self._document(main))]
-        # fixed before this run, but for the number of its samples: results choose no test
+        # results choose no test: it is fixed by the release and by the numbers of samples (PROOFS.md, "Which test")
         binary = self._release.binary and all(each.single for each in (*against, gate))
         pairs = [pair(each, gate, allow_missing, binary) for each in against]
         parameters = self._parameters
@@ -334,12 +327,14 @@ class EvaluationGuard:
         )
 
     def promote(self, run: Scores, *, allow_missing: float = 1.0) -> None:
-        """Take a run for main's; the release stays the anchor that it is.
+        """Make a run the new main; the release remains the other baseline.
 
         Parameters
         ----------
         run : Scores
+            The run of the merged change.
         allow_missing : float, default=1
+            Percent of gate items that may lack a score.
         """
         gate = self._gate(run)
         pair(self._release, gate, allow_missing)
@@ -358,7 +353,7 @@ class EvaluationGuard:
         self._ledger.ask(self._name, None, self._dev_difference(run), "promote", compute)
 
     def refresh(self, baseline: Scores) -> EvaluationGuard:
-        """Go on with new items, which have a budget of their own; the present ones are closed.
+        """Continue with new items, which have a budget of their own, and close the present set.
 
         Parameters
         ----------
@@ -372,7 +367,9 @@ class EvaluationGuard:
         self._check_metric(baseline)
         if (baseline.clusters is None) != (self._release.clusters is None):
             has = "no clusters" if baseline.clusters is None else "clusters"
-            raise InputError("cluster", f"{baseline.name} with {has}", "that of the guarded set (guard.read)")
+            raise InputError(
+                "cluster", f"{baseline.name} with {has}", "the field of the guarded set", "Read the run by guard.read."
+            )
         known = _known(self._ledger)
         fresh = {name for name, new in zip(baseline.identities, _new(baseline, known), strict=True) if new}
         run = part(baseline, fresh) if fresh else baseline
@@ -381,8 +378,8 @@ class EvaluationGuard:
         if len(new) < 2:
             raise InputError(
                 "baseline",
-                f"{baseline.name} has {len(new)} new items to compare",
-                "a run with items of no earlier set",
+                f"{baseline.name} with {len(new)} of them to compare",
+                "a run with at least 2 items of no earlier set",
             )
         parameters = {**self._parameters, "dev_items": len(open_items)}
         dev = part(run, set(open_items)) if open_items else None
@@ -392,11 +389,11 @@ class EvaluationGuard:
         return begun
 
     def close(self, why: str = "closed") -> None:
-        """Let this set be compared no more; its history stays readable."""
+        """Close this set permanently; its history stays readable."""
         self._ledger.close_guard(self._name, why)
 
     def status(self) -> Status:
-        """Return how much was used, and which drop can still be seen."""
+        """Return how much was used, and which drop a check can still see."""
         kept = json.loads(self._ledger.state(self._name))
         account = Account.from_dict(kept["account"])
         parameters = self._parameters
@@ -458,7 +455,7 @@ class EvaluationGuard:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The arguments that runs are read with."""
+        """The arguments with which runs are read."""
         return {"metric": self._parameters["metric"], **self._parameters["fields"]}
 
     @property
@@ -473,7 +470,7 @@ class EvaluationGuard:
 
     def _check_metric(self, run: Scores) -> None:
         if run.metric != self._release.metric:
-            raise InputError("metric", f"{run.name} has {run.metric}", f"{self._release.metric}, the guarded one")
+            raise InputError("metric", f"{run.metric} in {run.name}", f"{self._release.metric}, the guarded one")
 
     def _known_part(self, run: Scores) -> Scores:
         dev = () if self._dev is None else self._dev.identities
@@ -507,11 +504,11 @@ def _check_plan(
     checks: int, surprises: int, mode: str, margin: float, dev: float, promise: str, expect: str | None
 ) -> None:
     tests: tuple[tuple[str, object, Callable[[], bool], str], ...] = (
-        ("checks", checks, lambda: 1 <= checks <= 100_000, "1 to 100,000"),
-        ("surprises", surprises, lambda: 1 <= surprises <= checks, "1 to the number of checks"),
+        ("checks", checks, lambda: 1 <= checks <= 100_000, "from 1 to 100,000"),
+        ("surprises", surprises, lambda: 1 <= surprises <= checks, "from 1 to the number of checks"),
         ("mode", mode, lambda: mode in ("alarm", "proof"), "'alarm' or 'proof'"),
-        ("margin", margin, lambda: 0.0 < margin < 1.0, "a fraction between 0 and 1"),
-        ("dev", dev, lambda: 0.0 <= dev < 1.0, "a share from 0 to less than 1"),
+        ("margin", margin, lambda: 0.0 < margin < 1.0, "between 0 and 1"),
+        ("dev", dev, lambda: 0.0 <= dev < 1.0, "at least 0 and below 1"),
         ("promise", promise, lambda: promise in ("year", "each"), "'year' or 'each'"),
         ("expect", expect, lambda: expect in (None, "claim", "nothing"), "'claim' or 'nothing'"),
     )
@@ -519,7 +516,7 @@ def _check_plan(
         if not holds():
             raise InputError(name, repr(seen), wanted)
     if expect == "claim" and mode == "alarm":
-        raise InputError("expect", "'claim' for alarms", "'nothing': an alarm is never the expected outcome")
+        raise InputError("expect", "'claim'", "'nothing' for alarms", "An alarm is never the expected outcome.")
 
 
 def _planned(parameters: dict[str, Any]) -> Account:
@@ -537,7 +534,7 @@ def _claim_expected(mode: Mode, expect: str | None, items: int, margin: float) -
     """Whether a proof is likely for a harmless change; public numbers alone decide."""
     if mode == "alarm" or expect is not None:
         return expect == "claim"
-    return margin * math.sqrt(items / _DISCORDANT) > 2.5  # z at .05/e is 2.1; power .65
+    return margin * math.sqrt(items / _DISCORDANT) > 2.5  # z at level .05/e is 2.1: a proof has power .65 from here
 
 
 def _known(ledger: Ledger) -> set[str]:
@@ -550,7 +547,7 @@ def _known(ledger: Ledger) -> set[str]:
 
 
 def _new(scores: Scores, known: set[str]) -> list[bool]:
-    """Whether no earlier set had an item or its cluster, also where one run alone repeats its content."""
+    """Whether no earlier set had an item or its cluster, even where a run repeats its content under several names."""
     repeated = {each.partition("/")[0] for each in known}  # contents, of items that their names tell apart
     units = scores.identities if scores.clusters is None else scores.clusters
     rows = zip(scores.identities, units, scores.contents, strict=True)
@@ -558,7 +555,7 @@ def _new(scores: Scores, known: set[str]) -> list[bool]:
 
 
 def _proof_power(pairs: Pairs, log_level: float, margin: float, exact: bool) -> float:
-    """Return about how likely a proof is for a change without effect, by the normal law."""
+    """Return about the probability of a proof for a change without effect, by the normal law."""
     if math.isinf(log_level) or pairs.error == 0.0:
         return 0.0
     from scipy.special import ndtr, ndtri_exp
@@ -568,7 +565,7 @@ def _proof_power(pairs: Pairs, log_level: float, margin: float, exact: bool) -> 
 
 
 def _spread(items: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Differences of a change that wins and loses on a twentieth of the items each, spread over them."""
+    """Return differences of a change that wins and loses on a twentieth of the items each, evenly spaced."""
     found = np.zeros(items)
     step = max(1, round(2.0 / _DISCORDANT))
     found[::step] = 1.0

@@ -30,7 +30,7 @@ _SHORT: Final = 1000  # characters of metadata that a summary never cuts
 
 
 class _Incomplete(Exception):
-    """The summaries lack something that the samples have."""
+    """The summaries lack content that the samples have."""
 
 
 def read_eval(path: Path, fields: Fields) -> Scores:
@@ -59,7 +59,7 @@ def read_eval(path: Path, fields: Fields) -> Scores:
 
 
 def read_inspect_json(path: Path, log: Mapping[str, Any], fields: Fields) -> Scores:
-    """Read a log of the form `--log-format json`."""
+    """Read a log in the form of `--log-format json`."""
     _check_status(log, str(path))
     return _scores(iter(log.get("samples") or ()), log, path, fields, whole=True)
 
@@ -69,7 +69,7 @@ def _sample(text: str, wanted: set[str]) -> Any:
     found = _EVENTS.search(text)
     if found is not None and text.find('"error"', found.end()) < 0:  # of the sample, or of an event
         try:
-            head = json.loads(text[: found.start()] + "}")  # JSON only if the events are the sample's, and no field's
+            head = json.loads(text[: found.start()] + "}")  # valid JSON only if the events are the sample's own
         except ValueError:
             head = {}
         if wanted <= head.keys():
@@ -78,7 +78,7 @@ def _sample(text: str, wanted: set[str]) -> Any:
 
 
 def _loader(file: IO[bytes], where: str) -> Callable[[zipfile.ZipInfo], bytes]:
-    """Return what decompresses a member; `zipfile` knows zstd from Python 3.14 on."""
+    """Return the function that decompresses a member; `zipfile` reads zstd only from Python 3.14 on."""
     decompress: list[Callable[[bytes], bytes]] = []
 
     def load(info: zipfile.ZipInfo) -> bytes:
@@ -144,7 +144,7 @@ class _Metric(NamedTuple):
 
 
 def _metric(header: Mapping[str, Any], named: str | None, where: str) -> _Metric:
-    """Return the scorer that is meant, and the part of its value where that is a dict."""
+    """Return the requested scorer, and the key of its value where that is a dict."""
     found = (header.get("results") or {}).get("scores") or header["eval"].get("scorers") or ()
     scorers = {str(each.get("scorer") or each["name"]) for each in found}
     part = None
@@ -155,7 +155,7 @@ def _metric(header: Mapping[str, Any], named: str | None, where: str) -> _Metric
     scorer = choose("metric", scorers, named, where)
     settings = [each for each in header["eval"].get("scorers") or () if each["name"] == scorer]
     options = [each.get("options") for each in settings]
-    # a model as judge may give P although none of its answers is partly right
+    # a model as judge may grade P although no sample of this log has partial credit
     graded = any((each or {}).get("partial_credit") for each in options)
     return _Metric(scorer, part, fingerprint(options) if settings else "", graded)
 
@@ -165,7 +165,7 @@ def _scores(
 ) -> Scores:
     where = str(path)
     if fields.only:
-        raise InputError("only", dict(fields.only), f"nothing: {where} is a log of one task")
+        raise InputError("only", dict(fields.only), "left out", f"{where} is a log of one task.")
     metric = _metric(header, fields.metric, where)
     total = ((header.get("results") or {}).get("total_samples")) or 0
     count = 0
@@ -208,7 +208,7 @@ def _content(given: Any, target: Any, whole: bool) -> str:
             raise _Incomplete
         text = given
     else:
-        # identifiers of messages are new in each run
+        # identifiers of messages differ between runs, so only roles and texts count
         parts = [[each.get("role"), each.get("content")] for each in given]
         if not whole and any(not isinstance(part, str) or part.endswith(_CUT) for _, part in parts):
             raise _Incomplete
@@ -233,5 +233,5 @@ def _field(sample: dict[str, Any], path: str, where: str, whole: bool) -> Any:
 
 
 def _name(value: Any) -> str:
-    """Return a cluster's name; a summary makes one space of several."""
+    """Return a cluster's name, with single spaces as in summaries."""
     return " ".join(value.split()) if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)

@@ -1,4 +1,4 @@
-"""Runs of an evaluation set as models that a guard compares: their scores are what is known of each item."""
+"""Runs of an evaluation set as models that a guard compares by their items' scores."""
 
 from __future__ import annotations
 
@@ -23,17 +23,7 @@ __all__ = ["ItemScore", "guard_of_items"]
 
 @dataclass(frozen=True, repr=False)
 class ItemScore(Metric):
-    """The metric of a guarded evaluation set: the mean of items' scores, for runs that have all of the items.
-
-    Attributes
-    ----------
-    dev_items, gate_items : tuple of str
-        Identities of the items of both parts, in the guard's order.
-    judge : str
-        Fingerprint of the scorer's settings.
-    scale : tuple of float
-        The declared range of scores.
-    """
+    """The metric of a guarded evaluation set: the mean of items' scores, for runs that score all of its items."""
 
     dev_items: tuple[str, ...] = ()
     gate_items: tuple[str, ...] = ()
@@ -41,14 +31,16 @@ class ItemScore(Metric):
     scale: tuple[float, float] = (0.0, 1.0)
 
     def response_of(self, estimator: Any) -> Literal["predict"]:
-        """Refuse what is no run of the set, before anything is looked at."""
+        """Refuse anything but a run of the set, before a score is read."""
         if not isinstance(estimator, Scores):
             raise InputTypeError(
-                "estimator", f"a {type(estimator).__name__}", "a run, as thresholdout.evaluations.read"
+                "estimator", f"a {type(estimator).__name__}", "a run that thresholdout.evaluations.read returns"
             )
         if (estimator.metric, estimator.scale) != (self.name, self.scale):
             seen = f"{estimator.name} with {estimator.metric} from {estimator.scale[0]:g} to {estimator.scale[1]:g}"
-            raise InputError("metric", seen, f"{self.name} from {self.scale[0]:g} to {self.scale[1]:g}, as guarded")
+            raise InputError(
+                "metric", seen, f"{self.name} from {self.scale[0]:g} to {self.scale[1]:g}, the guarded one"
+            )
         if self.judge and estimator.judge and self.judge != estimator.judge:
             raise EvaluationFileError(
                 estimator.name, f"the settings of scorer {self.name} are not those of the guarded set; score it alike"
@@ -70,10 +62,10 @@ class ItemScore(Metric):
 
 
 def guard_of_items(baseline: Scores, dev: float = 0.2, **declared: Any) -> tuple[Thresholdout, ItemScore]:
-    """Return a guard whose records are the items of an evaluation set, and the metric by which it compares runs.
+    """Return a guard whose records are the items of an evaluation set, and the metric that compares runs.
 
-    Runs are what `guard.compare`, `guard.compare_all`, `guard.score` and `guard.gate` take as models. Their items are
-    matched by content. A guard answers with intervals and certifies improvements; `EvaluationGuard` watches for drops.
+    `guard.compare`, `guard.compare_all`, `guard.score` and `guard.gate` take runs as models. Items are matched by
+    content. This guard answers with intervals and certifies improvements; `EvaluationGuard` watches for drops.
 
     Parameters
     ----------
@@ -82,7 +74,7 @@ def guard_of_items(baseline: Scores, dev: float = 0.2, **declared: Any) -> tuple
     dev : float, default=0.2
         Share of the items that everybody may read, chosen by a hash of the item or of its cluster.
     **declared
-        Of `Thresholdout`, such as ``ledger=``, ``queries=`` or ``sampling="iid"``.
+        Arguments of `Thresholdout`, such as ``ledger=``, ``queries=`` or ``sampling="iid"``.
 
     Returns
     -------
@@ -107,17 +99,18 @@ def guard_of_items(baseline: Scores, dev: float = 0.2, **declared: Any) -> tuple
     'keep'
     """
     if not 0.0 < dev < 1.0:
-        raise InputError("dev", dev, "a share between 0 and 1")
-    # the hash has no key: items fall into the same part in every process, and so have one budget
+        raise InputError("dev", dev, "between 0 and 1")
+    # the hash has no key, so that every process has the same parts, and a ledger one budget for them
     gate_items, dev_items = map(sorted, split(baseline, hidden_items(baseline, "", dev)))
     if not gate_items or not dev_items:
-        raise InputError("dev", f"{dev:g} of {len(baseline)} items, of which one part would have none", "more items")
+        seen = f"{dev:g} of {len(baseline)} items, which leaves one part without items"
+        raise InputError("dev", seen, "a share that leaves items in both parts", "Pass a run with more items.")
     from thresholdout.guard.guard import Thresholdout
 
     clusters = None if baseline.clusters is None else dict(zip(baseline.identities, baseline.clusters, strict=True))
 
     def labelled(items: list[str]) -> tuple[Any, ...]:
-        """Return items as a part of a guard; nothing is predicted, so all labels are alike."""
+        """Return items as a part of a guard; nothing is predicted, so all labels are equal."""
         records = item_records(items), np.zeros(len(items), dtype=np.int64)
         return records if clusters is None else (*records, np.array([clusters[item] for item in items]))
 

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["json_lines", "read_lm_eval", "read_openai_evals", "read_promptfoo"]
 
-_ERROR: Final = 2  # promptfoo's `failureReason` of an answer that never came
-_TWO_VALUED: Final = {"exact_match", "acc", "acc_norm"}  # of one document, right or wrong by lm-eval's definition
+_ERROR: Final = 2  # promptfoo's `failureReason` where the provider gave no answer
+_TWO_VALUED: Final = {"exact_match", "acc", "acc_norm"}  # 0 or 1 for one document by lm-eval's definition
 _NOT_SCORES: Final = {"sampling", "raw_sample", "function_call", "cond_logp", "embedding", "extra", "error"}
 
 
 def json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Decode a file of JSON objects, one a line."""
+    """Decode a file with one JSON object in each line."""
     decode = json.JSONDecoder().raw_decode
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -70,7 +70,7 @@ def read_lm_eval(path: Path, fields: Fields) -> Scores:
                 _named(row, fields.by, where),
             )
 
-        # equal documents are repeats; a document of two filters is there twice
+        # a file may hold each document once per filter: two filters need a choice, or they would count as repeats
         choose("filter", filters, wanted, where, "its name in only=")
 
     scores = collect(rows(), where, metric, fields.scale, two_valued=metric in _TWO_VALUED)
@@ -78,7 +78,7 @@ def read_lm_eval(path: Path, fields: Fields) -> Scores:
 
 
 def read_promptfoo(path: Path, log: Mapping[str, Any], fields: Fields) -> Scores:
-    """Read `-o out.json`: repeats have the same variables, and nothing else links them."""
+    """Read `-o out.json`; repeats of an item are recognised by equal variables alone."""
     where, only = str(path), dict(fields.only)
     results = log["results"]["results"]
     chosen = {kind: only.pop(kind, None) for kind in ("prompt", "provider")}
@@ -118,7 +118,7 @@ def read_promptfoo(path: Path, log: Mapping[str, Any], fields: Fields) -> Scores
 
 
 def read_openai_evals(path: Path, fields: Fields) -> Scores:
-    """Read the events of a LocalRecorder; an item is known by its first prompt."""
+    """Read the events of a LocalRecorder; its first prompt identifies an item."""
     where = str(path)
     _known(dict(fields.only), (), where)
     prompts: dict[str, Any] = {}
@@ -147,7 +147,10 @@ def read_openai_evals(path: Path, fields: Fields) -> Scores:
     names = (name for scores in found.values() for name in scores)
     metric = choose("metric", names, fields.metric, where)
     if fields.cluster is not None or fields.by is not None:
-        raise InputError("cluster", fields.cluster or fields.by, "nothing: logs of OpenAI evals have no such fields")
+        argument = "by" if fields.cluster is None else "cluster"
+        raise InputError(
+            argument, fields.cluster or fields.by, "left out for logs of OpenAI evals", "They have no such fields."
+        )
 
     def rows() -> Iterator[Row]:
         for sample, scores in found.items():
@@ -160,9 +163,8 @@ def read_openai_evals(path: Path, fields: Fields) -> Scores:
 
 def _known(rest: Mapping[str, str], kinds: Iterable[str], where: str) -> None:
     if rest:
-        raise InputError(
-            "only", ", ".join(rest), f"{' or '.join(kinds) or 'nothing'}, which tells parts of {where} apart"
-        )
+        names = " or ".join(kinds)
+        raise InputError("only", ", ".join(rest), f"by {names} for {where}" if names else f"left out for {where}")
 
 
 def _named(row: Mapping[str, Any], path: str | None, where: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The items of two runs, matched, and the tests of their differences."""
+"""Matched items of two runs, and the tests of their differences."""
 
 from __future__ import annotations
 
@@ -30,26 +30,12 @@ ASSUMED: Final = "scores are taken for 0/1, since all of them are; the level dou
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Differences, candidate less base, of the items that both runs have.
+    """Differences in [-1, 1], candidate less base, of the items that both runs have.
 
-    Parameters
-    ----------
-    items : tuple of str
-    differences : ndarray of shape (items,)
-        In [-1, 1].
-    groups : ndarray of shape (items,)
-        Number of each item's cluster; each item is one where no clusters are declared.
-    clustered : bool
-    binary : bool
-        Whether every item has one score in each run, and it is 0 or 1.
-    two_valued : bool
-        Whether the metric has no other scores, by its definition.
-    tags : tuple of str, or None
-    unused : int
-        Items of one run alone, or without a score in one.
-    worst : Pairs, or None
-        All items of either run, missing scores at their worst for the candidate: its own are 0, the base's are 1; None
-        where nothing is missing.
+    `groups` has the number of each item's cluster; `unused` counts items of one run alone or without a score in one.
+    `binary`: every item has one score in each run, 0 or 1. `two_valued`: the metric has no other scores, by definition.
+    `worst` has all items of either run with missing scores at their worst for the candidate, its own at 0 and the
+    base's at 1; None where nothing is missing.
     """
 
     items: tuple[str, ...]
@@ -88,7 +74,7 @@ class Pairs:
 
     @property
     def exact_binary(self) -> bool:
-        """Whether the binomial and the trinomial law apply: one 0/1 score an item, and no clusters."""
+        """Whether the binomial and the trinomial law apply: one 0/1 score for each item, and no clusters."""
         return self.binary and not self.clustered
 
     def part(self, chosen: NDArray[np.bool_]) -> Pairs:
@@ -111,35 +97,35 @@ class Pairs:
         if any_laws:
             return min(0.0, -log_difference_wealth(-self.totals, self.sizes))
         if self.exact_binary:
-            # other differences than -1, 0 and 1 are rounded up, against the claim
+            # differences other than -1, 0 and 1 are rounded up, against the claim (PROOFS.md, "Tests")
             losses = int(np.count_nonzero(self.differences <= -1.0))
             return log_one_law_tail(losses, losses + int(np.count_nonzero(self.differences > 0.0)), 0.5)
         return log_flip_tail(-self.totals)
 
     def not_worse(self, margin: float, log_level: float, any_laws: bool) -> bool:
-        """Whether "not worse by the margin" passes at a level, whatever the missing scores are."""
+        """Return whether "not worse by the margin" passes at a level, for all values of the missing scores."""
         if self.worst is not None:
             return self.worst.not_worse(margin, log_level, any_laws)
         if self.exact_binary and not any_laws:
-            # and down here
+            # rounded down, against the claim
             wins = int(np.count_nonzero(self.differences >= 1.0))
             losses = int(np.count_nonzero(self.differences < 0.0))
             return difference_refuted(wins, losses, self.differences.size, -margin, log_level)
         return log_difference_wealth(self.totals, self.sizes, margin) >= -log_level
 
     def tests(self, any_laws: bool) -> tuple[str, str]:
-        """Return the names of the test of "worse", and of the one of "not worse by the margin"."""
+        """Return the names of the tests of "worse" and of "not worse by the margin"."""
         if any_laws:
             return BETS, BETS
         return (SIGNS, TRINOMIAL) if self.exact_binary else (FLIPS, BETS)
 
     def assumption(self, any_laws: bool) -> str:
-        """Return the assumption by which results do not choose the test; empty where none is made."""
+        """Return the assumption under which results do not choose the test; empty where none is needed."""
         return ASSUMED if self.exact_binary and not any_laws and not self.two_valued else ""
 
 
 def keys(scores: Scores, others: Sequence[Scores] = ()) -> list[str]:
-    """Return how items are matched: by content where that tells them apart in all runs, otherwise by name."""
+    """Return the names by which items are matched: contents where these differ in all runs, otherwise item names."""
     for each in (scores, *others):
         if "" in each.contents or len(set(each.contents)) < len(each.contents):
             return list(scores.items)
@@ -147,26 +133,17 @@ def keys(scores: Scores, others: Sequence[Scores] = ()) -> list[str]:
 
 
 def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0, binary: bool | None = None) -> Pairs:
-    """Match the items of two runs, and refuse runs that cannot be compared.
-
-    Parameters
-    ----------
-    base, candidate : Scores
-    allow_missing : float
-        Percent of all items, and of all samples of a run, that may be without a score or a partner.
-    binary : bool, optional
-        Whether scores count as 0/1; by default whether all of both runs are.
-    """
+    """Match the items of two runs, and refuse runs that cannot be compared."""
     if not 0.0 <= allow_missing <= 100.0:
-        raise InputError("allow_missing", allow_missing, "a percentage from 0 to 100")
+        raise InputError("allow_missing", allow_missing, "from 0 to 100 percent")
     if base.metric != candidate.metric:
         raise InputError(
             "metric",
-            f"{base.name} has {base.metric}, {candidate.name} has {candidate.metric}",
-            "one metric for both",
+            f"{base.metric} in {base.name} and {candidate.metric} in {candidate.name}",
+            "the same for both runs",
         )
     if base.scale != candidate.scale:
-        raise InputError("range", f"{base.scale} and {candidate.scale}", "one range for both")
+        raise InputError("range", f"{base.scale} and {candidate.scale}", "the same for both runs")
     if base.judge and candidate.judge and base.judge != candidate.judge:
         raise EvaluationFileError(
             candidate.name, f"the settings of scorer {base.metric} are not those of {base.name}; score both runs alike"
@@ -210,7 +187,7 @@ def _worst(
 
 
 def _filled(scores: Scores, names: list[str], missing: float) -> dict[str, float]:
-    """Return each item's mean where its missing samples have a score."""
+    """Return each item's mean with its missing samples at a given score."""
     totals = np.where(scores.samples > 0, np.nan_to_num(scores.values), 0.0) * scores.samples + missing * scores.missing
     return dict(zip(names, (totals / (scores.samples + scores.missing)).tolist(), strict=True))
 
@@ -234,7 +211,7 @@ def _check_missing(base: Scores, candidate: Scores, unused: int, every: int, all
         total = scores.errors + int(scores.samples.sum())
         if 100.0 * scores.errors > allow_missing * total:
             lost = [item for item, missing in zip(scores.items, scores.missing, strict=True) if missing]
-            # the base may be a guard's secret, of which whoever sends a candidate is told no item
+            # the base may be a guard's secret: a message names no item of it
             where = f", at items {shown(lost)}" if scores is candidate else ""
             raise EvaluationFileError(
                 scores.name,
@@ -256,7 +233,7 @@ def _groups(
     if base.clusters is None and candidate.clusters is None:
         return np.arange(len(used)), False
     if base.clusters is None or candidate.clusters is None:
-        raise InputError("cluster", "clusters in one run alone", "the same field for both runs")
+        raise InputError("cluster", "clusters in one run only", "the same field for both runs")
     for (i, j), name in zip(used, names, strict=True):
         if base.clusters[i] != candidate.clusters[j]:
             raise EvaluationFileError(

@@ -1,4 +1,4 @@
-"""A fixture for tests of models: `eval_gate` compares the logs of two runs, and fails where the candidate is worse."""
+"""The fixture `eval_gate` compares the logs of two runs, and fails where the candidate is worse."""
 
 from __future__ import annotations
 
@@ -14,18 +14,7 @@ __all__ = ["EvalGate", "eval_gate"]
 
 
 class EvalGate:
-    """What the fixture `eval_gate` gives: comparisons that are assertions.
-
-    Parameters
-    ----------
-    root : Path
-        Folder that file names are relative to.
-
-    Examples
-    --------
-    >>> EvalGate(Path("."))
-    <EvalGate in .>
-    """
+    """Comparisons of logs as assertions, the value of the fixture `eval_gate`; file names are relative to `root`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -41,23 +30,7 @@ class EvalGate:
         allow_missing: float = 1.0,
         **fields: Any,
     ) -> Difference:
-        """Fail unless a run is not worse than another by the margin; skip where a file is not there.
-
-        Parameters
-        ----------
-        candidate, than : str or Path
-        margin : float, default=0.02
-        allow_unclear : bool, default=False
-            Pass where the runs cannot tell.
-        any_laws, allow_missing
-            As in `thresholdout.evaluations.diff`.
-        **fields
-            As in `thresholdout.evaluations.read`: metric, cluster, item, sample, only, range.
-
-        Returns
-        -------
-        Difference
-        """
+        """Fail unless a run is not worse than another by the margin; skip if a file is missing. See `diff`, `read`."""
         from thresholdout.evaluations import diff, read
         from thresholdout.evaluations.formats import as_text
 
@@ -74,19 +47,7 @@ class EvalGate:
         return found
 
     def check(self, candidate: str | Path, database: str | Path, *, allow_missing: float = 1.0) -> Check:
-        """Fail where a guarded set says that a run is worse, or does not prove it; skip where a file is not there.
-
-        Parameters
-        ----------
-        candidate : str or Path
-        database : str or Path
-            As `thresholdout eval guard init` made it: a file, or the address of a server or a service.
-        allow_missing : float, default=1
-
-        Returns
-        -------
-        Check
-        """
+        """Fail if a guarded set says that a run is worse, or does not prove it; skip if a file is missing."""
         from thresholdout.evaluations.verdict_service import open_guard
 
         guard = open_guard(database if "://" in str(database) else self._there(database))
@@ -98,7 +59,7 @@ class EvalGate:
     def _there(self, path: str | Path) -> Path:
         found = self._root / path
         if not found.is_file():
-            pytest.skip(f"{path} is not there: run the evaluation first")
+            pytest.skip(f"{path} does not exist. Run the evaluation first.")
         return found
 
     def __repr__(self) -> str:
@@ -107,5 +68,5 @@ class EvalGate:
 
 @pytest.fixture
 def eval_gate(request: pytest.FixtureRequest) -> EvalGate:
-    """Comparisons of evaluation logs, relative to the root of the tests."""
+    """Compare evaluation logs, relative to the root of the tests."""
     return EvalGate(request.config.rootpath)

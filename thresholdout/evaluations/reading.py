@@ -1,4 +1,4 @@
-"""Reading a log or a table, whichever tool wrote it."""
+"""Reading of logs and tables of all tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Fields", "read"]
 
 
 class Fields(NamedTuple):
-    """Which fields of a log are meant; None where the tool's own are."""
+    """The requested fields of a log; None for those that the tool itself defines."""
 
     metric: str | None
     cluster: str | None
@@ -57,11 +57,11 @@ def read(
         A log of Inspect (`.eval`, JSON), lm-eval (`samples_*.jsonl`), promptfoo (JSON), OpenAI evals (JSONL) or MLflow
         (JSON); a table with named columns as CSV, JSONL or Parquet; or a pandas frame.
     metric : str, optional
-        Name of the metric; may be left out where there is one.
+        Name of the metric; optional where the file has only one.
     cluster : str, optional
         Field whose value items of one cluster share, such as ``"metadata.passage_id"``.
     item, sample : str, optional
-        Fields that tell items, and samples of one item, apart, where the tool's own are not meant.
+        Fields that identify an item, and a sample of it, in place of the tool's own.
     by : str, optional
         Field that divides items into slices.
     only : mapping, optional
@@ -69,7 +69,7 @@ def read(
     range : tuple of float, default=(0, 1)
         Smallest and largest score.
     error : str, optional
-        Column of a table whose entry says that a sample failed; ``"error"`` where a table has it.
+        Column of a table with an entry where a sample failed; ``"error"`` where a table has it.
 
     Returns
     -------
@@ -78,9 +78,9 @@ def read(
     Raises
     ------
     EvaluationFileError
-        The file cannot be used, or a score is none.
+        The file, or a score in it, cannot be used.
     InputError
-        A name is missing, or is not in the file; the message lists those that are.
+        A name is missing, or is not in the file; the message lists the names in it.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def read(
     kept = {name: value for name, value in fields._asdict().items() if name not in ("by", "scale")} | {"range": range}
     if not isinstance(path, str | Path):
         if not hasattr(path, "columns"):
-            raise InputTypeError("path", f"a {type(path).__name__}", "a file's name or a pandas frame")
+            raise InputTypeError("path", f"a {type(path).__name__}", "a file name or a pandas frame")
         return replace(read_table(frame_rows(path), "the frame", fields), fields=kept)
     path = Path(path)
     if not path.is_file():
@@ -111,7 +111,9 @@ def read(
 
 def _of_tool(path: Path, fields: Fields) -> Fields:
     if fields.error is not None:
-        raise InputError("error", fields.error, f"nothing: {path} is a tool's log and says which samples failed")
+        raise InputError(
+            "error", fields.error, "left out for a tool's log", f"{path} says itself which samples failed."
+        )
     return fields
 
 

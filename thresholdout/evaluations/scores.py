@@ -35,12 +35,12 @@ _WORDS: Final = {
 }
 """Letters as Inspect's own accuracy counts them, and the words that judges answer with."""
 
-_GRADES: Final = {"P", "N"}  # letters of a scorer that knows more than right and wrong
-_SHOWN: Final = 5  # items that a message names
+_GRADES: Final = {"P", "N"}  # Inspect's grades besides C and I: a scorer that uses them is not 0/1
+_SHOWN: Final = 5  # items that a message names at most
 
 
 class Row(NamedTuple):
-    """One sample as a reader finds it; `value` is None where it is missing."""
+    """One sample of a log; `value` is None where it is missing."""
 
     item: str
     value: Any
@@ -57,7 +57,7 @@ class Scores:
     Parameters
     ----------
     name : str
-        Where they come from, for messages.
+        Source of the run, for messages.
     metric : str
         Name of the metric.
     items : tuple of str
@@ -69,7 +69,7 @@ class Scores:
     missing : ndarray of shape (items,)
         Number of samples without one: errors, time-outs, limits.
     contents : tuple of str
-        Fingerprint of each item's content; empty where the log does not have it.
+        Fingerprint of each item's content; empty where the log lacks it.
     clusters, tags : tuple of str, or None
         Cluster and slice of each item, where a field was named.
     spread : ndarray of shape (items,)
@@ -77,7 +77,7 @@ class Scores:
     scale : tuple of float
         The declared range, which was mapped to [0, 1].
     judge : str
-        Fingerprint of the scorer's settings; empty where the log does not have them.
+        Fingerprint of the scorer's settings; empty where the log lacks them.
     binary : bool
         Whether every item has at most one score, and it is 0 or 1.
     two_valued : bool
@@ -85,7 +85,7 @@ class Scores:
     file_digest : str
         SHA-256 of the file; empty for a frame.
     fields : mapping
-        The arguments that `read` was called with, so that other runs are read alike.
+        The arguments of `read`, with which other runs can be read alike.
     known_as : tuple of str, or None
         Identities of the items in the run of which these are a part.
 
@@ -119,7 +119,7 @@ class Scores:
 
     @property
     def identities(self) -> tuple[str, ...]:
-        """How an item is known in every run: by its content, and by its name where that does not tell items apart."""
+        """Name of each item in every run: its content, with its name where several items have one content."""
         if self.known_as is not None:
             return self.known_as
         times = Counter(self.contents)
@@ -135,11 +135,11 @@ class Scores:
 
     @property
     def single(self) -> bool:
-        """Whether every item has one sample, with a score or without."""
+        """Whether every item has exactly one sample, with a score or without."""
         return int((self.samples + self.missing).max()) <= 1
 
     def digest(self) -> str:
-        """Return a fingerprint of all scores: the same run under another name has the same one."""
+        """Return a fingerprint of all scores, which does not depend on the run's name."""
         rows = sorted(
             zip(self.identities, self.values.tolist(), self.samples.tolist(), self.missing.tolist(), strict=True)
         )
@@ -155,7 +155,7 @@ class Scores:
 
 
 def item_records(identities: Iterable[str]) -> NDArray[np.int64]:
-    """Return items as records of a guard: digests, by which it finds them again in a ledger."""
+    """Return items as records of a guard: digests, by which a ledger recognises them."""
     digests = [hashlib.sha256(each.encode("utf-8", "surrogatepass")).digest() for each in identities]
     return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64).reshape(-1, 4)
 
@@ -180,15 +180,19 @@ def lookup(row: Mapping[str, Any], path: str, where: str) -> Any:
 
 
 def choose(kind: str, names: Iterable[str], chosen: str | None, where: str, option: str = "metric=") -> str:
-    """Return the one name of a kind, or the one that was chosen; otherwise say which there are."""
+    """Return the one name of a kind, or the chosen one; otherwise list the names in an error."""
     known = sorted(set(names))
     if chosen is not None:
         if chosen not in known:
-            raise InputError(kind, f"{chosen!r} is not in {where}", f"one of {', '.join(known) or 'none'}")
+            if not known:
+                raise InputError(kind, repr(chosen), "left out", f"{where} has no such names.")
+            raise InputError(kind, repr(chosen), f"one of {', '.join(known)}, the names in {where}")
         return chosen
     if len(known) == 1:
         return known[0]
-    raise InputError(kind, f"{where} has {len(known)}: {', '.join(known)}", f"one of them, by {option}")
+    raise InputError(
+        kind, f"{len(known)} of them in {where}: {', '.join(known)}", "a single one", f"Choose one by {option}."
+    )
 
 
 def as_number(value: Any, scale: tuple[float, float], where: str, item: str) -> float:
@@ -230,9 +234,9 @@ def collect(
     judge: str = "",
     two_valued: bool | None = None,
 ) -> Scores:
-    """Gather the samples of each item; where a log does not say whether a metric is 0/1, the types of its scores do."""
+    """Gather the samples of each item; types of scores tell whether a metric is 0/1 where the log does not."""
     if not (math.isfinite(scale[0]) and math.isfinite(scale[1]) and scale[0] < scale[1]):
-        raise InputError("range", scale, "two finite numbers, the smaller one first")
+        raise InputError("range", scale, "two finite numbers in ascending order")
     place: dict[str, int] = {}
     contents: list[str] = []
     clusters: list[str | None] = []

@@ -1,4 +1,4 @@
-"""The two parts of a guarded evaluation set, and how a guard keeps the scores of a run."""
+"""The two parts of a guarded evaluation set, and the text form of scores in a ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["as_kept", "from_kept", "hidden_items", "part", "split"]
 
 
 def hidden_items(scores: Scores, key: str, dev: float) -> list[bool]:
-    """Whether each item is in the gate part: by a keyed hash of its cluster, or of its own identity."""
+    """Return whether each item is in the gate part, by a keyed hash of its cluster or of its identity."""
     units = list(scores.identities) if scores.clusters is None else list(scores.clusters)
     found = []
     for unit in units:
@@ -26,7 +26,7 @@ def hidden_items(scores: Scores, key: str, dev: float) -> list[bool]:
 
 
 def split(scores: Scores, hidden: list[bool]) -> tuple[list[str], list[str]]:
-    """Return the identities of the gate part, and of the dev part."""
+    """Return the identities of the gate part and of the dev part."""
     parts: tuple[list[str], list[str]] = ([], [])
     for identity, each in zip(scores.identities, hidden, strict=True):
         parts[not each].append(identity)
@@ -37,7 +37,7 @@ def part(scores: Scores, wanted: set[str]) -> Scores:
     """Return the scores of some items."""
     at = [number for number, identity in enumerate(scores.identities) if identity in wanted]
     if not at:
-        raise InputError("run", f"{scores.name} has none of the guarded items", "a run of the guarded set")
+        raise InputError("run", f"{scores.name}, which has none of the guarded items", "a run of the guarded set")
 
     def some(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         return None if names is None else tuple(names[k] for k in at)
@@ -62,7 +62,7 @@ def part(scores: Scores, wanted: set[str]) -> Scores:
 
 
 def as_kept(scores: Scores) -> str:
-    """Return scores as the guard keeps them."""
+    """Return scores as text for the ledger."""
     values = [None if math.isnan(value) else value for value in scores.values.tolist()]
     return json.dumps(
         {
@@ -84,7 +84,7 @@ def as_kept(scores: Scores) -> str:
 
 
 def from_kept(text: str) -> Scores:
-    """Return the scores that a guard has kept."""
+    """Return the scores of a ledger's text."""
     kept = json.loads(text)
     values = np.array([math.nan if value is None else value for value in kept["values"]], dtype=float)
     return Scores(

@@ -60,7 +60,7 @@ def frame_rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def read_mlflow_split(path: Path, table: Mapping[str, Any], fields: Fields) -> Scores:
-    """Read `eval_results_table.json`; which column is the item has to be named."""
+    """Read `eval_results_table.json`; the caller names the column of items."""
     columns = list(map(str, table["columns"]))
     rows = [dict(zip(columns, row, strict=True)) for row in table["data"]]
     return read_table(rows, str(path), fields)
@@ -79,14 +79,14 @@ def read_table(rows: Iterable[Mapping[str, Any]], where: str, fields: Fields) ->
     traces = "trace_id" in first
     item = fields.item or ("request" if traces else next((name for name in _ITEM_COLUMNS if name in first), None))
     if item is None:
-        raise InputError("item", f"{where} has the columns {', '.join(first)}", "the one that names an item, by item=")
+        raise InputError("item", "nothing", f"one of the columns of {where}: {', '.join(first)}")
     sample = fields.sample or ("sample" if "sample" in first and not traces else None)
     error = fields.error or (_ERROR if metric != _ERROR else None)
     if fields.error is not None and not any(_named(row, fields.error) is not None for row in kept):
         known = sorted({name for row in kept for name in row})
         if fields.error.split(".")[0] not in known:
             raise InputError(
-                "error", f"{where} has the columns {', '.join(known)}", "the one that is filled by a failure"
+                "error", repr(fields.error), "the column with entries for failures", f"Columns: {', '.join(known)}."
             )
 
     def failed(row: Mapping[str, Any]) -> bool:
@@ -116,7 +116,7 @@ def read_table(rows: Iterable[Mapping[str, Any]], where: str, fields: Fields) ->
 
 
 def _named(row: Mapping[str, Any], path: str) -> Any:
-    """Return a field, None where a row lacks it; rows without a failure often do."""
+    """Return a field, or None where a row lacks it; rows without a failure often do."""
     found: Any = row.get(path)
     if found is None and "." in path:
         found = row
@@ -126,7 +126,7 @@ def _named(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _metric(row: Mapping[str, Any], named: str | None, where: str) -> str:
-    """Return the column of a metric; MLflow's are called NAME/score and NAME/value, and expectations are none."""
+    """Return the column of a metric: NAME/score or NAME/value in MLflow, whose expectations are no metrics."""
     if named is not None and named in row:
         return named
     expected = {f"{name}/value" for name in _expectations(row)}
@@ -136,11 +136,8 @@ def _metric(row: Mapping[str, Any], named: str | None, where: str) -> str:
         return short[choose("metric", short, named, where)]
     if named is None and "score" in row:
         return "score"
-    raise InputError(
-        "metric",
-        f"{where} has the columns {', '.join(row)}" + (f", not {named!r}" if named else ""),
-        "the one with the scores, by metric=",
-    )
+    seen = "nothing" if named is None else repr(named)
+    raise InputError("metric", seen, f"one of the columns of {where}: {', '.join(row)}")
 
 
 def _expectations(row: Mapping[str, Any]) -> set[str]:

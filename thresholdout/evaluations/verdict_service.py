@@ -1,6 +1,6 @@
-"""A guarded set behind an address: runs in, one outcome out; items, scores and the history stay with the server.
+"""A service for a guarded set: it takes runs and returns outcomes; items, scores and the history stay with the server.
 
-The address has a secret part. Plain HTTP is for this machine and for a proxy that adds TLS.
+The address has a secret part. Use plain HTTP on this machine alone, or behind a proxy that adds TLS.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 __all__ = ["RemoteGuard", "VerdictServer", "open_guard", "secret_of"]
 
 _SCHEMES: Final = ("http://", "https://")
-_SECONDS: Final = 600.0  # bets on many clusters take a while
-_LONGEST: Final = 200  # characters of a run's name
+_SECONDS: Final = 600.0  # generous, since bets on many clusters are slow
+_LONGEST: Final = 200  # characters of a run's name that an entry of the history holds
 
 
 class Checks(Protocol):
-    """What checks runs, here or elsewhere."""
+    """Checks of runs, in this process or by a service."""
 
     @property
     def mode(self) -> Mode:
@@ -47,7 +47,7 @@ class Checks(Protocol):
         """Read a run as the baseline's was read."""
 
     def check(self, candidate: Scores, name: str | None = None, *, allow_missing: float = 1.0) -> Check:
-        """Compare a run with the release and with main, and tell one outcome."""
+        """Compare a run with the release and with main, and return one outcome."""
 
 
 def open_guard(where: str | os.PathLike[str]) -> Checks:
@@ -56,19 +56,21 @@ def open_guard(where: str | os.PathLike[str]) -> Checks:
 
 
 def secret_of(path: Path) -> str:
-    """Return the secret part of the address that a file keeps; a new file is readable by its owner alone."""
+    """Return the secret part of the address from a file; a new file is readable by its owner alone."""
     if not path.exists():
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(secrets.token_urlsafe(24))
     secret = path.read_text(encoding="utf-8").strip()
     if len(secret) < 20 or not all(each.isascii() and (each.isalnum() or each in "-_") for each in secret):
-        raise InputError("secret_file", f"{path} with {len(secret)} characters", "20 letters and digits or more")
+        raise InputError(
+            "secret_file", f"{path} with {len(secret)} characters", "a file with 20 letters and digits or more"
+        )
     return secret
 
 
 class VerdictServer(LocalServer):
-    """Checks runs that are sent to it; promotions and refreshes are made where the database is."""
+    """Checks runs of clients; promotions and refreshes are made at the database."""
 
     def __init__(
         self, where: str | Ledger, port: int = 0, *, host: str = "127.0.0.1", secret: str | None = None
@@ -76,14 +78,14 @@ class VerdictServer(LocalServer):
         from thresholdout.ledger import open_ledger
 
         self._ledger = open_ledger(where, must_exist=True)
-        EvaluationGuard(self._ledger)  # refused here, before anybody asks
+        EvaluationGuard(self._ledger)  # a ledger without a set is refused before the server starts
         super().__init__(port, host=host, secret=secret)
 
     def evaluate(self, sent: object) -> Answer:
         """Check a run."""
         try:
             scores, name, allow_missing = _received(sent)
-            # looked up for each request: a refresh goes on with another set
+            # opened for each request: a refresh may have begun another set
             found = EvaluationGuard(self._ledger).check(scores, name, allow_missing=allow_missing)
         except EvaluationSetUsed as error:
             return HTTPStatus.CONFLICT, {"error": str(error), "code": "used"}
@@ -94,7 +96,7 @@ class VerdictServer(LocalServer):
         return HTTPStatus.OK, asdict(found)
 
     def status(self) -> Answer:
-        """Say how a run is to be read."""
+        """Return the arguments with which a run is read."""
         try:
             guard = EvaluationGuard(self._ledger)
         except LedgerError as error:
@@ -103,7 +105,7 @@ class VerdictServer(LocalServer):
 
 
 class RemoteGuard:
-    """A guarded set of a service: it reads runs here, sends their scores, and gets an outcome."""
+    """A guarded set of a service: it reads runs here, sends their scores, and returns the outcome."""
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
@@ -120,7 +122,7 @@ class RemoteGuard:
         return read(os.fspath(path), **{**self._settings["fields"], **fields})
 
     def check(self, candidate: Scores, name: str | None = None, *, allow_missing: float = 1.0) -> Check:
-        """Have a run compared with the release and with main."""
+        """Send a run, which the service compares with the release and with main."""
         sent = {"run": as_kept(candidate), "name": name or candidate.name, "allow_missing": allow_missing}
         return Check(**self._call("/evaluate", sent))
 
@@ -140,15 +142,15 @@ class RemoteGuard:
                 text = "there is no guarded set at this address; it is the one that `eval guard serve` prints"
             raise ServiceError(code, text, error.code) from None
         except (OSError, ValueError) as error:
-            host = self._url.split("/", 3)[2]  # the rest is secret
+            host = self._url.split("/", 3)[2]  # messages may be logged, and the path is secret
             raise ServiceError("", f"{host} does not answer ({error}); start `eval guard serve` there") from None
 
 
 def _received(sent: Any) -> tuple[Scores, str, float]:
-    """Return a run that was sent; nothing in it is believed before it is checked."""
+    """Return a run from a request, after checks of every part of it."""
     try:
         scores, name, allow_missing = from_kept(sent["run"]), sent["name"], float(sent["allow_missing"])
-        scores = replace(scores, known_as=None)  # identities are those of the items that are here
+        scores = replace(scores, known_as=None)  # a client cannot rename items: identities follow from contents
         lengths = {len(scores.items), len(scores.contents), scores.samples.size, scores.missing.size}
         lengths |= set() if scores.clusters is None else {len(scores.clusters)}
         texts = (*scores.items, *scores.contents, *(scores.clusters or ()), scores.metric, scores.judge, name)
@@ -157,7 +159,7 @@ def _received(sent: Any) -> tuple[Scores, str, float]:
         whole = (
             lengths == {scores.values.size}
             and scores.values.ndim == scores.samples.ndim == scores.missing.ndim == 1
-            and int(max(scores.samples.max(), scores.missing.max())) < 2**31  # sums of them are exact
+            and int(max(scores.samples.max(), scores.missing.max())) < 2**31  # sums over items stay exact in int64
             and scores.values.size > 0
             and len(set(scores.items)) == len(scores.items)
             and all(isinstance(each, str) for each in texts)
@@ -169,5 +171,5 @@ def _received(sent: Any) -> tuple[Scores, str, float]:
     except (KeyError, TypeError, ValueError, IndexError, OverflowError):
         whole = False
     if not whole:
-        raise InputError("run", "something else", "a run, as `eval guard check` sends it")
+        raise InputError("run", "other content", "a run in the form that `eval guard check` sends")
     return scores, name[:_LONGEST], allow_missing

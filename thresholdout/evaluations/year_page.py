@@ -1,4 +1,4 @@
-"""A page about the year of a guarded evaluation set."""
+"""The page about the year of a guarded evaluation set."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Test: {{ test }}.{% if s.assumption %} The {{ s.assumption }}.{% endif %}</p>
 
 
 def year_page(status: Status) -> str:
-    """Return the page, without scripts or other files."""
+    """Return the page as HTML without scripts or external files."""
     from jinja2 import Environment
     from markupsafe import Markup
 

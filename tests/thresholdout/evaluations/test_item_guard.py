@@ -81,9 +81,9 @@ class TestRefusals:
         assert guard.history.empty if hasattr(guard.history, "empty") else not guard.history
 
     def test_a_part_without_items(self) -> None:
-        with pytest.raises(InputError, match="one part would have none"):
+        with pytest.raises(InputError, match="leaves one part without items"):
             guard_of_items(read(FRAME[:2]), dev=0.001)
-        with pytest.raises(InputError, match="a share"):
+        with pytest.raises(InputError, match="between 0 and 1"):
             guard_of_items(MAIN, dev=0.0)
 
 

@@ -42,7 +42,7 @@ class TestFixture:
             gate.not_worse("bad.csv", than="main.csv")
 
     def test_a_file_that_is_not_there_is_skipped_and_said_so(self, gate: EvalGate) -> None:
-        with pytest.raises(pytest.skip.Exception, match=r"none\.csv is not there"):
+        with pytest.raises(pytest.skip.Exception, match=r"none\.csv does not exist"):
             gate.not_worse("none.csv", than="main.csv")
 
     def test_a_guarded_set(self, gate: EvalGate, tmp_path: Path) -> None:
