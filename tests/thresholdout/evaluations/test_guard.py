@@ -231,7 +231,7 @@ class TestBudget:
 
     def test_refresh_without_new_items(self) -> None:
         g = guard()
-        with pytest.raises(InputError, match="got .* with 0 of them to compare"):
+        with pytest.raises(InputError, match=r"got .* with 0 of them to compare"):
             g.refresh(run(300))
         assert g.check(run(299)).number == 1
 
@@ -240,7 +240,7 @@ class TestBudget:
         once, twice = prompts([*range(100)]), prompts([*range(100), *range(100)])
         for first, second in ((once, twice), (twice, once), (twice, twice)):
             g = EvaluationGuard.create(open_ledger(None), first, dev=0.0)
-            with pytest.raises(InputError, match="got .* with 0 of them to compare"):
+            with pytest.raises(InputError, match=r"got .* with 0 of them to compare"):
                 g.refresh(second)
             assert g.refresh(prompts([*range(150)])).status().gate_items == 50
 

@@ -235,7 +235,7 @@ class TestPromptfoo:
         log["results"]["results"] += more
         path = tmp_path / "out.json"
         path.write_text(json.dumps(log))
-        with pytest.raises(InputError, match="got 2 of them in .*: table-1, table-2"):
+        with pytest.raises(InputError, match=r"got 2 of them in .*: table-1, table-2"):
             read(path)
         same(read(path, only={"provider": "table-2"}), expected(2))
 
@@ -325,7 +325,7 @@ class TestTables:
         assert read(pd.DataFrame({"id": [1, 2], "error": [1.0, 0.0]}), "error").errors == 0
 
     def test_a_column_of_errors_has_to_be_there(self) -> None:
-        with pytest.raises(InputError, match="column with entries for failures; got 'failure'. Columns: id, score"):
+        with pytest.raises(InputError, match=r"column with entries for failures; got 'failure'. Columns: id, score"):
             read(pd.DataFrame({"id": [1], "score": [1]}), error="failure")
         with pytest.raises(InputError, match="a tool's log"):
             read(KEPT / "inspect_main.eval", "match", error="failure")
