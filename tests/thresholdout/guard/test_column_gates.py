@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from graphs.models.law_free import GroupSizes
-from tests.sizes import corners
+from tests.sizes import corners, sizes
 from tests.thresholdout.guard.lazy_guards import Column, Engine, N, hit, lazy_guard, of_polars
 from thresholdout import Claims, Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart
@@ -112,11 +112,12 @@ def test_other_values_are_bet_on_by_their_moments(engine: Engine, table: pd.Data
     assert not lazy_guard(engine, sharp, queries=3).gate("q", "brier_score", tolerance=0.01).propose("p")
 
 
-def test_a_bet_that_wins_by_moments_wins_by_the_values() -> None:
+@sizes("values", 5, 7)
+def test_a_bet_that_wins_by_moments_wins_by_the_values(values: int) -> None:
     """For all values on a grid; the twin without the loss factor of squares keeps what the values do not."""
     kept, twin = 0, 0
-    for values in combinations_with_replacement((0.0, 0.25, 0.5, 0.75, 1.0), 7):
-        unit = np.array(values * 3)
+    for some in combinations_with_replacement((0.0, 0.25, 0.5, 0.75, 1.0), values):
+        unit = np.array(some * 3)
         total, squares = int(unit.sum() * 4), int((unit * unit).sum() * 16)
         known, proposal = Moments(unit.size, 2, total, squares), Proposal(0.3, 0.2, 50, unit.size)
         none = Moments(unit.size, 2, total, total * total // unit.size)  # as if all values were the mean

@@ -39,25 +39,35 @@ class Probable:
         return np.stack([1.0 - one, one], axis=1)
 
 
-@pytest.mark.parametrize(
-    ("engine", "groups", "clip"),
-    corners([(engine, *case) for engine in ("polars", "duckdb") for case in ((None, 5.0), ("g", 20.0))], 0),
-    indirect=["engine"],
-)
+CASES = [(engine, *case) for engine in ("polars", "duckdb") for case in ((None, 5.0), ("g", 20.0))]
+
+
+@pytest.mark.parametrize(("engine", "groups", "clip"), corners(CASES, 0), indirect=["engine"])
 def test_answers_are_those_of_arrays(engine: Engine, table: pd.DataFrame, clip: float, groups: Any) -> None:
     top, rest = table[:N], table[N:]
     metric, declared = log_loss(clip), {"mechanism": Claims(noise=0.0), "groups": groups}
     lazy = lazy_guard(engine, table, **declared)
     eager = Thresholdout((top, top.y), train=(rest, rest.y), random_state=3, **declared)
-    values = {name: metric.of(Probable(name), rest, rest.y) for name in "pq"}
     found = lazy.score("p", metric)
-    expected = eager.score(Probable("p"), metric, train_values=values["p"])
+    expected = eager.score(Probable("p"), metric, train_values=metric.of(Probable("p"), rest, rest.y))
     slack = LOGARITHM * clip
     assert found.source == expected.source
     assert found.value == pytest.approx(expected.value, abs=slack)
     for own, theirs, sign in zip(found.interval, expected.interval, (-1.0, 1.0), strict=True):
         assert 0.0 < sign * (own - theirs) < 2.0 * slack + 1e-9  # wider by the bound, and variances in another order
     assert lazy.score("p", metric).repeated
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "groups", "clip"), CASES, indirect=["engine"])
+def test_comparisons_and_lists_are_those_of_arrays(
+    engine: Engine, table: pd.DataFrame, clip: float, groups: Any
+) -> None:
+    top, rest = table[:N], table[N:]
+    metric, declared = log_loss(clip), {"mechanism": Claims(noise=0.0), "groups": groups}
+    lazy = lazy_guard(engine, table, **declared)
+    eager = Thresholdout((top, top.y), train=(rest, rest.y), random_state=3, **declared)
+    values = {name: metric.of(Probable(name), rest, rest.y) for name in "pq"}
     compared = lazy.compare("q", "p", metric)
     other = eager.compare(Probable("q"), Probable("p"), metric, train_values=(values["q"], values["p"]))
     assert compared.verdict == other.verdict

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.sizes import corners
 from tests.thresholdout.guard.lazy_guards import Column, Engine, N, hit, lazy_guard, of_polars
 from thresholdout import Thresholdout, TimeOrder
 from thresholdout.errors import InputError
@@ -22,7 +23,7 @@ def table(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(day=day, moment=moment)
 
 
-@pytest.mark.parametrize(("by", "window"), [("day", 2), ("moment", pd.Timedelta(days=2))])
+@pytest.mark.parametrize(("by", "window"), corners([("day", 2), ("moment", pd.Timedelta(days=2))], 1))
 def test_answers_are_those_of_arrays(engine: Engine, table: pd.DataFrame, by: str, window: Any) -> None:
     order, rng = TimeOrder(by, window=window), np.random.default_rng(7)
     mixed = pd.concat([table[:N].iloc[rng.permutation(N)], table[N:].iloc[rng.permutation(N)]])

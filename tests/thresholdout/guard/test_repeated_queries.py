@@ -370,5 +370,11 @@ class Session(RuleBasedStateMachine):
         assert len(self.guard.history) == len(self.told)
 
 
-Session.TestCase.settings = settings(max_examples=8, stateful_step_count=10, deadline=None)
+class LongSession(Session):
+    """The same, more often."""
+
+
+Session.TestCase.settings = settings(max_examples=3, stateful_step_count=10, deadline=None)
 TestSession = Session.TestCase
+LongSession.TestCase.settings = settings(max_examples=20, stateful_step_count=15, deadline=None)
+TestLongSession = pytest.mark.slow(LongSession.TestCase)
