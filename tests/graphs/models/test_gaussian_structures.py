@@ -137,7 +137,7 @@ def test_kernels_in_blocks_and_with_a_support_are_those_of_the_whole_matrix(monk
     assert whole.fingerprint() == blocks.fingerprint() != ended.fingerprint()
     assert whole.fingerprint() == GaussianField.kernel(places, lambda d: spherical(d) * (1 + 1e-15)).fingerprint()
     assert whole.fingerprint() != GaussianField.kernel(places, exponential(1.0)).fingerprint()
-    with pytest.raises(ArgumentError, match="samples"):
+    with pytest.raises(ArgumentError, match="for sampling"):
         blocks.sample(rng)
 
 
