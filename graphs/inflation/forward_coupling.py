@@ -74,10 +74,11 @@ class ForwardCoupling:
         m = len(self.order)
         degree = int(np.bincount(self.children, minlength=m).max(initial=0))
         steps = float((degree + 4) * m)
-        if m > MOST_FORWARD:
+        if m > MOST_FORWARD:  # the weight of all nodes is a bound in any case
             return up(np.minimum(self._backward(weights), float(weights.sum())), steps)
         rank = np.empty(m, dtype=np.int64)
         rank[self.order] = np.arange(m)
+        # edges sorted by their children, so that the parents of a node are a slice
         by_child = np.lexsort((self.parents, rank[self.children]))
         parents, shares = rank[self.parents[by_child]], self.shares[by_child]
         starts = np.searchsorted(rank[self.children[by_child]], np.arange(m + 1)).tolist()

@@ -89,6 +89,7 @@ class BallQuilts:
             sums = np.zeros(links.size)
             sums[into.keys] = into.sums(messages)
             found.append(sums[: self._nodes])
+            # infinite messages cannot be subtracted from sums, so they are counted apart
             finite = np.isfinite(messages)
             rest = np.full(len(messages), np.inf)
             others = into.others(np.where(finite, messages, 0.0))
@@ -114,6 +115,7 @@ class BallQuilts:
             found.append(sparse.csr_array(shell[:, : self._nodes]))
             onward: Any = shell @ step
             onward.data[:] = 1
+            # in a breadth-first search a step leads to the shell before, to the same shell, or to a new one
             seen = onward.multiply(before + shell)
             onward = sparse.csr_array(onward - seen)
             onward.eliminate_zeros()

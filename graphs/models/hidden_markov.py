@@ -37,6 +37,7 @@ def weighted_diameters(
     transition: FloatArray, emission: FloatArray | None, supports: Supports, longest: int
 ) -> FloatArray:
     """Return the diameters of kernels of 1, 2, ... steps, for any known records between."""
+    # an adversary may know any records between, and each known one weighs the states by its likelihoods
     masks = np.unique(np.concatenate([supports.head, supports.cycle]), axis=0)
     kernels, patterns = transition[None], (transition > 0)[None]
     found = [_largest(kernels, patterns, masks, len(transition) + 2)]
@@ -49,13 +50,14 @@ def weighted_diameters(
         patterns = np.concatenate([(patterns.astype(np.float64) @ pattern) > 0 for _, pattern in steps])
         possible = patterns.any(axis=(1, 2))
         kernels, patterns = kernels[possible], patterns[possible]
-        kernels = kernels / kernels.max(axis=(1, 2), keepdims=True)
+        kernels = kernels / kernels.max(axis=(1, 2), keepdims=True)  # diameters ignore factors; avoids underflow
         found.append(_largest(kernels, patterns, masks, (len(found) + 1) * (len(transition) + 6)))
     return np.array(found)
 
 
 def _weights(emission: FloatArray) -> FloatArray:
     """Return the weights that a record may put on the states: none when unknown, else its likelihoods."""
+    # symbols with proportional likelihoods give the same kernels
     columns = emission.T[(emission > 0).any(axis=0)]
     scaled = np.concatenate([np.ones((1, len(emission))), columns / columns.max(axis=1, keepdims=True)])
     weights: FloatArray = np.unique(scaled, axis=0)
@@ -65,7 +67,7 @@ def _weights(emission: FloatArray) -> FloatArray:
 def _largest(
     kernels: FloatArray, patterns: npt.NDArray[np.bool_], masks: npt.NDArray[np.bool_], operations: int
 ) -> float:
-    if (kernels[patterns] < TINY).any():
+    if (kernels[patterns] < TINY).any():  # a possible transition may have underflowed
         return float("inf")
     error = 2 * operations * UNIT
     return max(projective_diameter(kernel[mask], error) for kernel in kernels for mask in masks if mask.any())

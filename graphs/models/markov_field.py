@@ -249,6 +249,7 @@ class MarkovField(NetworkModel):
             if np.ptp(vectors[kind, : sizes[i]]) > 0
         ]
         made = FactorGraph({labels[k]: sizes[k] for k in order}, factors, latent=[labels[k] for k in order[self.n :]])
+        # weights given by logarithms are rounded, which `FactorGraph` cannot know
         made._factors = [replace(table, roundings=roundings) for table in made._factors]
         made._potentials = Potentials.of(made._sizes, made._factors, made._records)
         return made

@@ -46,6 +46,7 @@ class Reach:
     @property
     def component(self) -> IntArray:
         """Number of the connected component of each place."""
+        # a record that depends on no later one ends a component, since `last` does not decrease
         ends: IntArray = (self.last == np.arange(len(self.last))).astype(np.int64)
         return np.cumsum(ends) - ends
 
@@ -78,8 +79,9 @@ class Reach:
         stops = known[self.order]
         before = np.maximum.accumulate(np.where(stops, places, -1))  # the last known place up to each
         onward = before[self.last]
+        # the farthest known stop in one step; stops are never better before i, since `last` does not decrease
         jump = np.where(onward > places, onward, places)
-        while True:
+        while True:  # pointer doubling
             further = jump[jump]
             if (further == jump).all():
                 break
