@@ -172,7 +172,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     file = report.save(str(tmp_path / "report.html"))
     assert report.save(file) == file
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    with pytest.raises(InputError, match=r"folder that does not exist.*expected"):
+    with pytest.raises(InputError, match=r"in an existing folder, .* in a folder that does not exist"):
         report.save(tmp_path / "nowhere" / "report.html")
     with pytest.raises(InputError, match="which is a folder"):
         report.save(tmp_path)
