@@ -17,6 +17,7 @@ PLAIN = (
     *(f"docs/{page}.md" for page in ("index", "start", "guarantees", "model_selection", "evaluation_year", "big")),
     *(f"docs/{page}.md" for page in ("agents", "serve", "operation", "learners", "how", "reference", "measurements")),
     *(f"docs/{page}.md" for page in ("errors", "contributing", "history", "hypotheses", "papers")),
+    "benchmarks/README.md",
     *(str(path.relative_to(ROOT)) for path in PROOFS),
 )
 """Pages without clauses that begin with "what"; the others quote printed texts."""
