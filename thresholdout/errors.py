@@ -6,31 +6,31 @@
     ├── InputError (ValueError)         an argument that cannot be used: .argument, .seen, .expected, .advice
     │   ├── InputTypeError (TypeError)      its type cannot be used
     │   └── OverlapError                    training and holdout part share records or groups
-    ├── BudgetExhausted                 the guard answers no more: .spent, .limit, .what
+    ├── BudgetExhausted                 the guard answers no more queries: .spent, .limit, .what
     ├── EvaluationFileError             a log or a table of scores that cannot be used: .path, .reason
     ├── EvaluationSetUsed               the planned checks or surprises of an evaluation set are used up
-    ├── EngineFailed                    data that lie in files or a cluster could not be counted: .part, .reason, .late
+    ├── EngineFailed                    an engine could not count data in files or a cluster: .part, .reason, .late
     ├── PlanError                       no parameters reach the target: .reason
-    ├── SharingError (TypeError)        a guard that cannot be reached, or would be copied into another process
+    ├── SharingError (TypeError)        a guard cannot be reached, or would be copied into another process
     └── LedgerError                     the store of the guard's state: .location
         ├── LedgerDamaged                   its history is not the one that was written: .query
         ├── LedgerMismatch                  it belongs to other data or other parameters
-        ├── LedgerClosed                   this guard answers elsewhere, or no more: .why
-        ├── LedgerEncrypted                    its secrets are encrypted, and the key is missing or another
+        ├── LedgerClosed                    this guard answers elsewhere, or not at all: .why
+        ├── LedgerEncrypted                 its secrets are encrypted, and the key is missing or wrong
         └── LedgerUnusable                  not a ledger, not readable or not writable
-    SearchExhausted (BaseException)     ends a search that swallows errors: .what, .spent, .limit
-    SearchFailed (BaseException)        the same, when the guard or its ledger can't be reached: .reason
-    GuardExhaustedWarning (UserWarning) a guard answers no more, and the search goes on without it
-    IndexColumnWarning (UserWarning)    a table's first column is an index without a name, and is left out
-    WideAnswersWarning (UserWarning)    the answers of a new guard will be wide, or say next to nothing
+    SearchExhausted (BaseException)     ends a search that catches errors: .what, .spent, .limit
+    SearchFailed (BaseException)        the same, if the guard or its ledger cannot be reached: .reason
+    GuardExhaustedWarning (UserWarning) a search goes on without its exhausted guard
+    IndexColumnWarning (UserWarning)    a table's first column is an index without a name, and is dropped
+    WideAnswersWarning (UserWarning)    the intervals of a new guard will be wide, or useless
     DevelopmentOverfitWarning (UserWarning) the guarded records refute a score of the development part
     LikelyMistakeWarning (UserWarning)  something about the data, or an answer, looks like a mistake
     MechanismWarning (UserWarning)      a new guard answers by another mechanism than the default
-    LedgerPlaceWarning (UserWarning)   a ledger is on a network file system, where locks may not hold
+    LedgerPlaceWarning (UserWarning)    a ledger is on a network file system, where locks may not hold
     UnencryptedLedgerWarning (UserWarning) the environment has a key, and this ledger keeps its secrets in plain text
 
-Errors about arguments are also ``ValueError`` (or ``TypeError``), so that callers who know nothing of this
-package can handle them. Validation comes before any budget, noise or file is touched.
+Errors about arguments are also ``ValueError`` (or ``TypeError``), for callers that do not know this package. Arguments
+are checked before any budget, noise or file is touched.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class InputTypeError(InputError, TypeError):
 
 
 class OverlapError(InputError):
-    """Training and holdout part share records, so nothing about these is protected.
+    """Training and holdout part share records, which are therefore not protected.
 
     Examples
     --------
@@ -126,17 +126,15 @@ class OverlapError(InputError):
 
 
 class BudgetExhausted(ThresholdoutError):
-    """The guard answers no more.
+    """The guard answers no more queries.
 
     Parameters
     ----------
     what : {"budget", "queries", "error_budget", "epsilon", "width", "allowance", "quota"}
-        Which limit was reached: answers from the holdout, queries in all, the risk that was left, the declared
-        epsilon, or the declared `max_half_width` by this query, while others may still be answered; or what
-        one client may be told (`allowance`) or ask (`quota`), while others may still ask.
+        The limit that was reached: answers from the holdout, queries, the error budget, the declared epsilon, or
+        `max_half_width` for this query only; or the information (`allowance`) or queries (`quota`) of one client only.
     spent, limit : int
-        How many were used, and how many there were; queries so far, twice, where risk, half-width or an
-        allowance is the limit.
+        Number of uses, and its limit; for other limits the number of queries so far, twice.
 
     Examples
     --------
@@ -144,39 +142,39 @@ class BudgetExhausted(ThresholdoutError):
     ...     raise BudgetExhausted("queries", spent=100, limit=100)
     ... except BudgetExhausted as error:
     ...     print(error)
-    all 100 queries of this guard are used; earlier answers stay valid, new queries need a new holdout
+    All 100 queries of this guard are used. Earlier answers stay valid; new queries need a new holdout.
     """
 
     def __init__(self, what: str, spent: int, limit: int) -> None:
         self.what = what
         self.spent = spent
         self.limit = limit
-        used = f"all {limit} {'answers from the holdout' if what == 'budget' else 'queries'} of this guard are used"
+        used = f"All {limit} {'answers from the holdout' if what == 'budget' else 'queries'} of this guard are used."
         if what == "error_budget":
-            used = f"after {spent} queries and what else was told nothing is left of this guard's risk"
+            used = f"The error budget is exhausted after {spent} queries."
         if what == "epsilon":
-            used = f"after {spent} queries nothing is left of the epsilon of this guard's answers"
-        then = "; earlier answers stay valid, new queries need a new holdout"
+            used = f"The epsilon of this guard's answers is exhausted after {spent} queries."
+        then = "Earlier answers stay valid; new queries need a new holdout."
         if what == "width":
-            used = f"after {spent} queries this one would have a half-width above max_half_width"
-            then = "; it was refused free of charge, and a guard without max_half_width answers it"
+            used = f"After {spent} queries this one would have a half-width above max_half_width."
+            then = "It was refused free of charge; a guard without max_half_width answers it."
         if what in ("allowance", "quota"):
-            used = f"all {limit} queries of this client are used"
+            used = f"All {limit} queries of this client are used."
             if what == "allowance":
-                used = f"after {spent} queries this client's answers have released all the information that they may"
-            then = "; it was refused free of charge, and others may still ask"
-        super().__init__(used + then)
+                used = f"After {spent} queries this client's answers have released all the information that they may."
+            then = "The query was refused free of charge; others may still ask."
+        super().__init__(f"{used} {then}")
 
     def __reduce__(self) -> tuple[type[BudgetExhausted], tuple[str, int, int]]:
         return (type(self), (self.what, self.spent, self.limit))
 
 
 class SearchExhausted(BaseException):
-    """A guard ran out in the middle of a search, and the search ends.
+    """A guard was exhausted during a search, and the search ends.
 
-    Derived from ``BaseException``, as ``asyncio.CancelledError`` is: scikit-learn's searches catch every ``Exception``
-    of a scorer and store a NaN instead, so that a search without answers would look like a finished one. The
-    `BudgetExhausted` behind it is its ``__cause__`` in the process that asked, and `reason` everywhere.
+    It is a ``BaseException``, like ``asyncio.CancelledError``, because scikit-learn's searches catch every
+    ``Exception`` of a scorer and store NaN, so that a search without answers would look like a finished one. Its
+    ``__cause__`` is the `BudgetExhausted` in the process that asked; `reason` is one everywhere.
 
     Parameters
     ----------
@@ -196,9 +194,9 @@ class SearchExhausted(BaseException):
         self.spent = spent
         self.limit = limit
         super().__init__(
-            f"{self.reason}. The search stops here; the answers so far are in guard.history. "
+            f"{self.reason} The search stops here; the answers so far are in guard.history. "
             "GuardedSearchCV(search, guard, candidates=...) asks about the best by cross-validation only. To let a "
-            "search go on instead, choose exhausted='nan' or 'train', or 'stop' where some candidates are answered"
+            "search go on instead, choose exhausted='nan' or 'train', or 'stop' if some candidates are answered."
         )
 
     @property
@@ -211,15 +209,15 @@ class SearchExhausted(BaseException):
 
 
 class SearchFailed(BaseException):
-    """A guard could not answer in the middle of a search, and the search ends.
+    """A guard could not answer during a search, and the search ends.
 
-    Its ledger was moved or closed, or the process that holds it is gone. Derived from ``BaseException`` for the same
-    reason as `SearchExhausted`: a search would store NaN for candidates about which nothing was asked.
+    Its ledger was moved or closed, or the process that holds it is gone. It is a ``BaseException`` for the same reason
+    as `SearchExhausted`: a search would store NaN for candidates without a query.
 
     Parameters
     ----------
     reason : LedgerError or SharingError
-        What happened; ``__cause__`` too, in the process that asked.
+        The failure, which is also the ``__cause__`` in the process that asked.
 
     Examples
     --------
@@ -230,18 +228,18 @@ class SearchFailed(BaseException):
 
     def __init__(self, reason: LedgerError | SharingError) -> None:
         self.reason = reason
-        super().__init__(f"{reason}. The search stops here; answers that were given stay in the ledger")
+        super().__init__(f"{str(reason).removesuffix('.')}. The search stops here; its answers stay in the ledger.")
 
     def __reduce__(self) -> tuple[type[SearchFailed], tuple[LedgerError | SharingError]]:
         return (type(self), (self.reason,))
 
 
 class GuardExhaustedWarning(UserWarning):
-    """A guard answers no more, and a search or a training loop goes on without it.
+    """A guard is exhausted, and a search or a training loop goes on without it.
 
     Examples
     --------
-    A search that may go on without answers, and nothing said about it:
+    Silence it for a search that may go on without answers:
 
     >>> import warnings
     >>> warnings.filterwarnings("ignore", category=GuardExhaustedWarning)
@@ -253,28 +251,29 @@ class DevelopmentOverfitWarning(UserWarning):
 
     Examples
     --------
+    Stop hill climbing there:
+
     >>> import warnings
-    >>> warnings.filterwarnings("error", category=DevelopmentOverfitWarning)  # to stop a climb there
+    >>> warnings.filterwarnings("error", category=DevelopmentOverfitWarning)
     """
 
 
 class LikelyMistakeWarning(UserWarning):
     """Something about the data, or about an answer, looks like a mistake.
 
-    A column of the training part says that records belong together, or stand in time, and nothing is declared. The
-    labels' type declares a class that no training record has. An answer, a comparison or a gate's verdict is far from
-    its cross-validated training value. Public numbers alone decide whether it is said: names, types, the training
-    part, and answers that were given.
+    A column of the training part suggests groups of records or a time order, and nothing is declared. The labels' type
+    declares a class that no training record has. An answer, a comparison or a gate's verdict is far from its
+    cross-validated training value. Only public values decide: names, types, the training part, and answers given.
 
     Examples
     --------
     >>> import warnings
-    >>> warnings.filterwarnings("ignore", category=LikelyMistakeWarning)  # where it is none
+    >>> warnings.filterwarnings("ignore", category=LikelyMistakeWarning)  # if it is none
     """
 
 
 class WideAnswersWarning(UserWarning):
-    """The answers of a new guard will have half-widths of 0.1 of the range and more, or it has fewer than 300 records.
+    """A new guard will have half-widths of 0.1 of the range and more, or it has fewer than 300 records.
 
     Examples
     --------
@@ -283,9 +282,9 @@ class WideAnswersWarning(UserWarning):
     >>> with warnings.catch_warnings(record=True) as said:
     ...     warnings.simplefilter("always")
     ...     guard = Thresholdout(np.arange(30.0))
-    >>> print(str(said[0].message)[:57])
-    the answers of this guard will say next to nothing: about
-    >>> warnings.filterwarnings("ignore", category=WideAnswersWarning)  # where that is known
+    >>> print(str(said[0].message)[:54])
+    The intervals of this guard will be useless: about ± 0
+    >>> warnings.filterwarnings("ignore", category=WideAnswersWarning)  # if that is known
     """
 
 
@@ -295,7 +294,7 @@ class MechanismWarning(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> warnings.filterwarnings("ignore", category=MechanismWarning)  # where that is known
+    >>> warnings.filterwarnings("ignore", category=MechanismWarning)  # if that is known
     """
 
 
@@ -305,15 +304,15 @@ class PlanError(ThresholdoutError):
     Parameters
     ----------
     reason : str
-        What stands in the way, and what would help.
+        The obstacle, and advice.
 
     Examples
     --------
     >>> try:
-    ...     raise PlanError("20 records do not reach a width of 0.001; take more")
+    ...     raise PlanError("20 records do not reach a width of 0.001. Take more.")
     ... except PlanError as error:
     ...     print(error.reason)
-    20 records do not reach a width of 0.001; take more
+    20 records do not reach a width of 0.001. Take more.
     """
 
     def __init__(self, reason: str) -> None:
@@ -322,20 +321,19 @@ class PlanError(ThresholdoutError):
 
 
 class EngineFailed(ThresholdoutError):
-    """The engine of data that lie in files, a data base or a cluster did not count them.
+    """The engine of data in files, a data base or a cluster could not count them.
 
-    What it was asked for cannot fail for a value of a record, so nothing about a value is told by this: a file is
-    missing, damaged or changed, memory or a worker is gone.
+    The request cannot fail for a value of a record, so the failure shows nothing about values: a file is missing,
+    damaged or changed, or memory or a worker is gone.
 
     Parameters
     ----------
     part : str
-        Which part of the data.
+        The part of the data.
     reason : str
-        What happened; what the engine said is the ``__cause__``.
-    late : bool
-        Whether a first pass had come to an end, so that there is something to know: that a second one was needed. A
-        guard charges this.
+        The failure; the engine's own error is the ``__cause__``.
+    late : bool, default=False
+        Whether a first pass had ended, which shows that a second one was needed. A guard charges this.
 
     Examples
     --------
@@ -346,14 +344,14 @@ class EngineFailed(ThresholdoutError):
     ...     part.n
     ... except EngineFailed as error:
     ...     print(error)
-    holdout: FileNotFoundError while its records were counted; ...
+    holdout: FileNotFoundError while its records were counted. ...
     """
 
     def __init__(self, part: str, reason: str, late: bool = False) -> None:
         self.part = part
         self.reason = reason
         self.late = late
-        super().__init__(f"{part}: {reason}; no record was told about, and the query can be asked again")
+        super().__init__(f"{part}: {reason}. Nothing was released, and the query can be asked again.")
 
     def __reduce__(self) -> tuple[type[EngineFailed], tuple[str, str, bool]]:
         return (type(self), (self.part, self.reason, self.late))
@@ -367,7 +365,7 @@ class EvaluationFileError(ThresholdoutError):
     path : str
         The file.
     reason : str
-        What is wrong with it, and what to do.
+        The fault, and advice.
 
     Examples
     --------
@@ -397,7 +395,7 @@ class EvaluationSetUsed(ThresholdoutError):
     Examples
     --------
     >>> print(EvaluationSetUsed(120, 300, 5, 5))
-    5 of 5 planned surprises are used up (120 of 300 checks); add new items by refresh
+    5 of 5 planned surprises are used up (120 of 300 checks). Add new items by refresh.
     """
 
     def __init__(self, done: int, checks: int, surprised: int, surprises: int) -> None:
@@ -408,18 +406,18 @@ class EvaluationSetUsed(ThresholdoutError):
         used = f"{surprised} of {surprises} planned surprises are used up ({done} of {checks} checks)"
         if done >= checks:
             used = f"{done} of {checks} planned checks are used up"
-        super().__init__(f"{used}; add new items by refresh")
+        super().__init__(f"{used}. Add new items by refresh.")
 
     def __reduce__(self) -> tuple[type[EvaluationSetUsed], tuple[int, int, int, int]]:
         return (type(self), (self.done, self.checks, self.surprised, self.surprises))
 
 
 class SharingError(ThresholdoutError, TypeError):
-    """A guard or a scorer cannot be used in this process: its own is gone, or two would spend the same budget.
+    """A guard or a scorer cannot be used in this process: its own has ended, or two would spend the same budget.
 
     Examples
     --------
-    >>> error = SharingError("the process that held this guard is gone")
+    >>> error = SharingError("The process that held this guard has ended.")
     >>> isinstance(error, ThresholdoutError), isinstance(error, TypeError)
     (True, True)
     """
@@ -433,7 +431,7 @@ class LedgerError(ThresholdoutError):
     location : str
         The file or address.
     reason : str
-        What is wrong, and what to do.
+        The fault, and advice.
 
     Examples
     --------
@@ -462,9 +460,9 @@ class LedgerDamaged(LedgerError):
     location : str
         The file or address.
     query : int or None
-        The first entry that is wrong; None when it is not about one entry.
+        The first wrong entry; None if it is not about one entry.
     reason : str
-        What is wrong.
+        The fault.
 
     Examples
     --------
@@ -496,14 +494,14 @@ class LedgerMismatch(LedgerError):
 
 
 class LedgerClosed(LedgerError):
-    """A guard that was closed: its history stays, and it answers no more here.
+    """A closed guard: its history remains, and it answers no more queries here.
 
     Parameters
     ----------
     location : str
         The file or address.
     why : str
-        What was said when it was closed, such as where it went.
+        The reason that was given, such as the guard's new place.
 
     Examples
     --------
@@ -524,7 +522,7 @@ class LedgerClosed(LedgerError):
 
 
 class LedgerEncrypted(LedgerError):
-    """Its secrets are encrypted, and the key is missing, or it is another one.
+    """The ledger's secrets are encrypted, and the key is missing or wrong.
 
     Examples
     --------
@@ -556,11 +554,11 @@ class LedgerUnusable(LedgerError):
 
 
 class IndexColumnWarning(UserWarning):
-    """The first column of a table has no name, as `pandas.DataFrame.to_csv` writes an index, and is left out.
+    """The first column of a table has no name, as `pandas.DataFrame.to_csv` writes an index, and is dropped.
 
     Examples
     --------
-    For tables that are known to be written so:
+    Silence it for tables that are known to be written so:
 
     >>> import warnings
     >>> warnings.filterwarnings("ignore", category=IndexColumnWarning)
@@ -568,11 +566,11 @@ class IndexColumnWarning(UserWarning):
 
 
 class LedgerPlaceWarning(UserWarning):
-    """A ledger's file is where the locks of other machines may not hold.
+    """A ledger's file is on a network file system, where the locks of other machines may not hold.
 
     Examples
     --------
-    On a file system whose locks are known to hold:
+    Silence it on a file system whose locks are known to hold:
 
     >>> import warnings
     >>> warnings.filterwarnings("ignore", category=LedgerPlaceWarning)
@@ -584,7 +582,7 @@ class UnencryptedLedgerWarning(UserWarning):
 
     Examples
     --------
-    To be told by an error, so that no ledger stays in plain text:
+    Make it an error, so that no ledger stays in plain text:
 
     >>> import warnings
     >>> warnings.filterwarnings("error", category=UnencryptedLedgerWarning)

@@ -233,7 +233,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "predictions as a column": (
         lambda guard: guard.score(Saying(lambda p: p[:, None]), cv="training"),
         "estimator",
-        "shape (200,)",
+        "the labels' shape, (200,)",
     ),
     "too few predictions": (lambda guard: guard.score(Saying(lambda p: p[1:]), cv="training"), "estimator", "(199,)"),
     "a class for a model": (

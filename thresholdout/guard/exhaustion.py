@@ -22,12 +22,12 @@ would discard their ranking. ``"train"`` would mix certified values with optimis
 POLICIES: Final[tuple[Exhausted, ...]] = get_args(Exhausted)
 
 _CONSEQUENCES: Final[dict[Exhausted, str]] = {
-    "train": "training values, which no certificate covers, stand in from here on",
-    "nan": "NaN stands in from here on",
-    "stop": "no further query is asked; what has no answer is NaN and ranked last",
+    "train": "training values, which have no guarantee, replace answers from here on",
+    "nan": "NaN replaces answers from here on",
+    "stop": "no further query is asked, and candidates without an answer are NaN and ranked last",
 }
 
-_SAVING: Final = "; training values by cross-validation spend less of it"
+_SAVING: Final = " Training values by cross-validation spend less of it."
 
 
 def check_exhausted(policy: object) -> Exhausted:
@@ -40,14 +40,14 @@ def check_exhausted(policy: object) -> Exhausted:
 def warn_exhausted(error: BudgetExhausted, policy: Exhausted, answers: int, stacklevel: int = 2) -> None:
     """Warn once that a guard is exhausted: answers so far, their replacement, and advice."""
     has = f"this search has {answers} answer{'' if answers == 1 else 's'}"
-    message = f"{error}. {has[0].upper()}{has[1:]}; {_CONSEQUENCES[policy]}. {_advice(error.what)}"
+    message = f"{error} {has[0].upper()}{has[1:]}; {_CONSEQUENCES[policy]}. {_advice(error.what)}"
     warnings.warn(message, GuardExhaustedWarning, stacklevel=stacklevel + 1)
 
 
 def without_answer(error: BudgetExhausted) -> BudgetExhausted:
     """Return the refusal with a note that nothing was answered, and with advice."""
     error.add_note(
-        "Nothing was answered here, so there is nothing to choose from. To go on without the guard, pass "
+        "No query was answered here, so there is nothing to choose from. To go on without the guard, pass "
         f"exhausted='nan' or 'train'. {_advice(error.what)}"
     )
     return error
@@ -55,4 +55,4 @@ def without_answer(error: BudgetExhausted) -> BudgetExhausted:
 
 def _advice(what: str) -> str:
     saving = _SAVING if what == "budget" else ""
-    return f"For more answers make a guard of new records with a larger {what}={saving}"
+    return f"For more answers make a guard of new records with a larger {what}=.{saving}"

@@ -128,7 +128,7 @@ def test_a_quota_is_each_client_s_own(tmp_path: Path) -> None:
     guard = guard_of()
     for _ in range(2):
         ask(guard, 0.9, RECORDS < 900, key="a", client="ann", quota=1)
-    with pytest.raises(BudgetExhausted, match="all 1 queries of this client are used"):
+    with pytest.raises(BudgetExhausted, match="All 1 queries of this client are used"):
         ask(guard, 0.9, RECORDS < 890, client="ann", quota=1)
     ask(guard, 0.9, RECORDS < 890, client="bob", quota=1)
     assert len(guard.history) == 2

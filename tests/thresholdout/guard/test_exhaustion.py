@@ -95,7 +95,7 @@ def test_nan_stands_in(backend: str, n_jobs: int, policy: Exhausted) -> None:
     assert sorted(scores[~np.isnan(scores)]) == sorted(guard.history["value"])
     assert (scorer.asked, scorer.replaced, scorer.exhausted) == (4, 2, "queries")
     assert len(messages) == 1
-    assert messages[0].startswith("all 4 queries of this guard are used")
+    assert messages[0].startswith("All 4 queries of this guard are used")
 
 
 @pytest.mark.slow
@@ -110,7 +110,7 @@ def test_training_values_stand_in(backend: str, n_jobs: int) -> None:
     assert scores == pytest.approx([scores[k] if k in answered_depths else trained[k] for k in range(6)], abs=1e-12)
     assert set(replaced) <= set(range(6)) - set(answered_depths)
     assert (len(answered_depths), scorer.asked, scorer.replaced) == (4, 4, 2)
-    assert "training values, which no certificate covers, stand in" in messages[0]
+    assert "training values, which have no guarantee, replace answers" in messages[0]
     assert len(messages) == 1
 
 
@@ -201,9 +201,9 @@ def test_by_default_a_search_ends_with_its_answers_and_says_what_to_do(backend: 
         search.fit(*TRAIN)
     assert [w.category for w in caught] == [GuardExhaustedWarning, UserWarning]
     assert str(caught[0].message) == (
-        "all 4 queries of this guard are used; earlier answers stay valid, new queries need a new holdout. This "
-        "search has 4 answers; no further query is asked; what has no answer is NaN and ranked last. For more "
-        "answers make a guard of new records with a larger queries="
+        "All 4 queries of this guard are used. Earlier answers stay valid; new queries need a new holdout. This search "
+        "has 4 answers; no further query is asked, and candidates without an answer are NaN and ranked last. For more "
+        "answers make a guard of new records with a larger queries=."
     )
     assert str(caught[1].message).startswith("One or more of the test scores are non-finite")
     scores, ranks = search.cv_results_["mean_test_score"], search.cv_results_["rank_test_score"]
@@ -220,7 +220,7 @@ def test_a_budget_that_is_used_up_says_what_spends_less() -> None:
     scorer, _, messages = searched(guard, "stop", "loky", 1)
     (message,) = messages
     assert f"This search has {scorer.asked} answer" in message
-    assert message.endswith("larger budget=; training values by cross-validation spend less of it")
+    assert message.endswith("larger budget=. Training values by cross-validation spend less of it.")
 
 
 @pytest.mark.slow

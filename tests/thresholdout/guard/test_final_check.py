@@ -178,10 +178,10 @@ def test_it_is_the_last_query_and_asked_again_it_is_free(tmp_path: Path) -> None
     assert guard.status.final_half_width(0.7) == 1.0
     again = labelled(final_check=True, queries=1, mechanism=Claims(holdout_answers=1), ledger=tmp_path / "guard.db")
     assert again.final_check(Constant(1), key="last", cv="training").repeated
-    with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
+    with pytest.raises(BudgetExhausted, match="The error budget is exhausted after"):
         again.final_check(Constant(0), cv="training")
     assert again.score(Constant(0), cv="training").repeated
-    with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
+    with pytest.raises(BudgetExhausted, match="The error budget is exhausted after"):
         again.score(Constant(1), cv="training")
     with pytest.raises(LedgerMismatch, match="final_check"):
         labelled(queries=1, mechanism=Claims(holdout_answers=1), ledger=tmp_path / "guard.db")

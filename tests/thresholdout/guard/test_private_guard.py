@@ -278,7 +278,7 @@ def test_it_answers_no_more_when_its_epsilon_is_spent() -> None:
         for k in asked:
             guard.ask(float(k % 2), np.arange(N) < N / 2, binary=True)
 
-    with pytest.raises(BudgetExhausted, match="nothing is left of the epsilon") as refused:
+    with pytest.raises(BudgetExhausted, match="The epsilon of this guard's answers is exhausted") as refused:
         mislead()
     assert refused.value.what == "epsilon"
     assert 2 < len(guard.history) < 100  # at most four of ten outcomes each

@@ -196,7 +196,7 @@ def test_a_ladder_that_nothing_is_left_of() -> None:
     with pytest.raises(InputError, match="Intervals could be the whole range"):
         guard.releases.record(BlackBox(1e300))
     guard.releases.record(BlackBox(1e300), void=True)
-    with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
+    with pytest.raises(BudgetExhausted, match="The error budget is exhausted after"):
         guard.ask(0.25, HOLDOUT < 2500)
 
 
@@ -318,7 +318,7 @@ def test_a_look_with_a_delta_where_all_records_may_depend_on_each_other() -> Non
     one.releases.record(BlackBox(0.0001))
     one.releases.record(GaussianAnswer(1000.0), void=True)
     assert one.certificate.route == "none"
-    with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
+    with pytest.raises(BudgetExhausted, match="The error budget is exhausted after"):
         one.ask(0.25, HOLDOUT < 2500, binary=True)
 
 
@@ -342,7 +342,7 @@ def test_a_look_whose_squared_epsilon_is_no_float_is_refused(epsilon: float) -> 
     with pytest.raises(InputError, match="Intervals could be the whole range"):
         guard.releases.record(BlackBox(epsilon))
     guard.releases.record(BlackBox(epsilon), void=True)
-    with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
+    with pytest.raises(BudgetExhausted, match="The error budget is exhausted after"):
         guard.ask(0.5, HOLDOUT % 2, binary=True)
 
 

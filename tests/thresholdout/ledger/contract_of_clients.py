@@ -51,7 +51,7 @@ class ClientsContract:
         for key in ("a", "b", "a"):
             ledger.ask(GUARD, key, 0.5, "accuracy", mechanism, client="ann", quota=2)
         state, asked = ledger.state(GUARD), len(mechanism.states)
-        with pytest.raises(BudgetExhausted, match="all 2 queries of this client are used") as caught:
+        with pytest.raises(BudgetExhausted, match="All 2 queries of this client are used") as caught:
             ledger.ask(GUARD, "c", 0.5, "accuracy", mechanism, client="ann", quota=2)
         assert (caught.value.what, caught.value.limit) == ("quota", 2)
         assert (ledger.state(GUARD), len(mechanism.states)) == (state, asked)
