@@ -177,7 +177,7 @@ def test_policies_are_checked_first() -> None:
 
 
 def test_a_warning_points_at_its_cause() -> None:
-    with pytest.warns(GuardExhaustedWarning, match="all 3 queries .* no further query is asked") as caught:
+    with pytest.warns(GuardExhaustedWarning, match="All 3 queries .* no further query is asked") as caught:
         warn_exhausted(BudgetExhausted("queries", 3, 3), "stop", 1, stacklevel=1)
     assert caught[0].filename == __file__
 

@@ -352,7 +352,7 @@ def test_a_look_at_a_risk_that_no_float_holds_leaves_nothing() -> None:
     state = replace(mechanism.start(SeededNoise(0)), log_error_budget=-800.0)
     after, outcome = mechanism.pay_release(state, lambda risk: 1.0)
     assert outcome.log_error_budget == after.log_error_budget == -1e9
-    with pytest.raises(BudgetExhausted, match="nothing is left"):
+    with pytest.raises(BudgetExhausted, match="is exhausted after"):
         mechanism.step(after, 0.5, Reading((), Known()), SeededNoise(0))
 
 

@@ -254,7 +254,7 @@ def test_by_default_a_search_ends_with_its_answers() -> None:
     with pytest.warns(GuardExhaustedWarning) as caught:
         guarded.fit(*TRAIN)
     (message,) = [str(w.message) for w in caught]
-    assert "This search has 2 answers; no further query is asked; what has no answer is NaN and ranked" in message
+    assert "This search has 2 answers; no further query is asked, and candidates without an answer are NaN" in message
     scores, ranks = guarded.cv_results_["guarded_score"], guarded.cv_results_["rank_guarded"]
     assert np.isfinite(scores).sum() == 2
     assert ranks[np.isfinite(scores)].max() < ranks[np.isnan(scores)].min()

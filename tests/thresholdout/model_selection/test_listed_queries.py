@@ -43,7 +43,7 @@ def test_all_candidates_have_exact_intervals_of_a_list() -> None:
         assert answer.interval == pytest.approx(clopper_pearson(score, 0.05 / 3), abs=1e-5)
     assert guard.history["list"].tolist() == [1, 1, 1]
     assert guard.history["candidate"].tolist() == [f"{k} {{'max_depth': {d}}}" for k, d in ((2, 5), (1, 3), (0, 1))]
-    with pytest.raises(BudgetExhausted, match="nothing is left"):
+    with pytest.raises(BudgetExhausted, match="is exhausted after"):
         guard.ask(0.5, np.arange(N) < 9)
 
 
