@@ -229,6 +229,8 @@ class Ratio(StatisticPart):
         n = model.n
         if self.weight is not None and singles(model):
             return ExpectedCounts(fewer(found.counted, n, found.records), self.weight, one_law)
+        if singles(model):  # without a number for each record, of which there may be many in files
+            return ExpectedBets(n, found.share * n / n, found.squares, found.wild, found.most)
         groups = groups_of(model)
         if groups is None:
             most = self.weight or 1.0
@@ -247,7 +249,8 @@ class Ratio(StatisticPart):
 
     def refusal(self, model: DependenceModel) -> str | None:
         """Refuse models without groups if terms depend on other records' labels."""
-        return "independent records or Groups" if (self.one_law or self.given) and groups_of(model) is None else None
+        served = not (self.one_law or self.given) or singles(model) or groups_of(model) is not None
+        return None if served else "independent records or Groups"
 
     def _terms(self, judged: Judged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         a, b = (np.asarray(terms, dtype=np.float64) for terms in self.terms(judged))
