@@ -75,5 +75,5 @@ def test_cases_that_no_loop_can_run() -> None:
         for_each("number", [pytest.param(1, marks=pytest.mark.slow)])
     with pytest.raises(ValueError, match="at least one"):
         for_each("number", [])
-    with pytest.raises(ValueError, match="expected arguments of"):
+    with pytest.raises(ValueError, match="names must be arguments of"):
         for_each("number", [1])(lambda other: None)
