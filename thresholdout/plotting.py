@@ -1,4 +1,4 @@
-"""Pictures. Every function takes ``ax=None`` and returns the axes it drew on; matplotlib is the ``plot`` extra."""
+"""Plots. Every function takes ``ax=None`` and returns the axes that it drew on; matplotlib is the ``plot`` extra."""
 
 from __future__ import annotations
 
@@ -22,13 +22,7 @@ _SOURCES = (("train", BLUE, "o"), ("holdout", ORANGE, "D"))
 
 
 def axes(ax: Any = None) -> Any:
-    """Return ``ax``, or the axes of a new figure that needs no screen.
-
-    Raises
-    ------
-    ThresholdoutError
-        When matplotlib is not installed.
-    """
+    """Return ``ax``, or the axes of a new figure that needs no screen."""
     if ax is not None:
         return ax
     try:
@@ -48,13 +42,13 @@ def finish(ax: Any, x: str, y: str) -> Any:
 
 
 def drawable(history: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers whose numbers a picture has room for; what was imported may be of any size."""
+    """Return the answers whose numbers fit into a picture; imported ones may be of any size."""
     columns = ["train", "value", "low", "high", "lower", "upper"]
     return history[history["source"].isin(["train", "holdout"]) & (history[columns].abs() <= _LARGEST).all(axis=1)]
 
 
 def kinds(answers: pd.DataFrame) -> list[str]:
-    """Return what kind of number each answer is: the metric of a candidate's score, and "" for other queries.
+    """Return the kind of each answer: the metric of a candidate's score, and "" for other queries.
 
     Examples
     --------
@@ -85,7 +79,7 @@ def main_range(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def row_names(history: pd.DataFrame) -> list[str]:
-    """Return what the rows of a history are about: candidates by their names, and queries by theirs.
+    """Return the names of a history's rows: of candidates, or else of queries.
 
     Examples
     --------
@@ -219,7 +213,7 @@ def _by_name(
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """Return names by what differs: candidates of one class by the arguments that not all of them share.
+    """Return names by their differences: candidates of one class by the arguments that not all of them share.
 
     Examples
     --------
@@ -245,7 +239,7 @@ def short_names(names: Sequence[str]) -> list[str]:
 
 
 def _arguments(text: str) -> list[str]:
-    """Return the arguments of a call as it is printed: commas inside of brackets do not part them."""
+    """Return the arguments of a printed call; commas inside brackets do not separate them."""
     found, depth = [""], 0
     for letter in text:
         depth += (letter in "([{") - (letter in ")]}")
@@ -257,7 +251,7 @@ def _arguments(text: str) -> list[str]:
 
 
 def _shared(names: list[str]) -> int:
-    """Return how many letters all names begin with."""
+    """Return the number of characters that all names begin with."""
     length = 0
     for letters in zip(*names, strict=False):
         if len(set(letters)) > 1:
@@ -267,7 +261,7 @@ def _shared(names: list[str]) -> int:
 
 
 def _shortened(names: list[str]) -> list[str]:
-    """Return names as labels of one line, which are no formulas; what all long ones share is left out first."""
+    """Return names as labels of one line, which are no formulas; a common beginning of long ones is omitted."""
     plain = ["".join(letter if letter.isprintable() else " " for letter in name) for name in names]
     long = [name for name in plain if len(name) > _LONGEST]
     if len(long) > 1:

@@ -1,14 +1,14 @@
-"""Silence in one thread: warnings about a holdout could show its records.
+"""Suppression of warnings in one thread, since warnings about a holdout could show its records.
 
-`warnings.catch_warnings` puts off the warnings of all threads, and restores what it found: of two threads that overlap,
-the one that ends last puts back the silence of the other, permanently. Here every thread of the process keeps its
-warnings but the one that is silent, and the last to end leaves everything as it was.
+`warnings.catch_warnings` suspends the warnings of all threads and restores the filters that it found: if two threads
+overlap, the one that ends last restores the suppression of the other, permanently. Here every other thread of the
+process keeps its warnings, and the last to end leaves everything as it was.
 
-Two things make a thread silent. A filter in `warnings.filters`, in whose place for a regular expression stands an
-attribute that each thread has of its own; while it decides no other thread can run, since `warnings` does not keep
-filters alive meanwhile. A filter also keeps warnings from becoming errors, and from being noted as shown. And a check
-before a warning is shown, for two cases that no filter sees: another thread's ``catch_warnings`` ended and took the
-filter away, or a silent thread has started threads of its own, which can't be told from others that start meanwhile.
+Two things silence a thread. The first is a filter in `warnings.filters` with an attribute of each thread in place of a
+regular expression; no other thread can run while it decides, since `warnings` does not keep filters alive meanwhile. A
+filter also keeps warnings from becoming errors, and from being recorded as shown. The second is a check before a
+warning is shown, for two cases that no filter sees: another thread's ``catch_warnings`` has removed the filter, or a
+silent thread has started threads of its own, which cannot be distinguished from others that start meanwhile.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _NONE: Final = re.compile(r"(?!)")
 
 
 class _InThread(threading.local):
-    """Stands for a regular expression; matches every text in threads that are silent, and none in others."""
+    """Replaces a regular expression; matches every text in silent threads, and none in others."""
 
     match = staticmethod(_NONE.match)  # no function of Python's, in which another thread could take over
 
     @property
     def pattern(self) -> str:
-        """What a regular expression of this thread would be; pools hand filters on to their threads like that."""
+        """The equivalent regular expression of this thread; pools pass filters on to their threads in this form."""
         category = next(category for category, place in _places.items() if place is self)
         return (_ALL if _is_silent(category) else _NONE).pattern
 
@@ -45,7 +45,7 @@ class _InThread(threading.local):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Silence:
-    """One silence that is going on."""
+    """One active suppression."""
 
     category: type[Warning]
     owner: int
@@ -63,12 +63,9 @@ _show: Any = None
 
 @contextmanager
 def suppress_warnings(*categories: type[Warning]) -> Iterator[None]:
-    """Show no warnings of this thread, nor of threads that start meanwhile, and don't turn them into errors.
+    """Show no warnings of this thread, nor of threads that start meanwhile, and do not turn them into errors.
 
-    Parameters
-    ----------
-    *categories : type
-        Which warnings; all, when none is named.
+    Without ``categories`` all warnings are suppressed.
 
     Examples
     --------
@@ -89,7 +86,7 @@ def suppress_warnings(*categories: type[Warning]) -> Iterator[None]:
 
 
 def _change(change: Callable[[tuple[_Silence, ...]], tuple[_Silence, ...]]) -> None:
-    """Let silences begin or end, and bring `warnings` and this thread's attributes in line with them."""
+    """Begin or end suppressions, and update `warnings` and this thread's attributes."""
     global _going_on
     with _lock:
         _going_on = change(_going_on)
@@ -125,7 +122,7 @@ def _show_unless_silent(message: Any) -> None:
 
 
 def _is_silent(category: type[Warning]) -> bool:
-    """Whether this thread shows no warnings of a kind: a silence is its own, or it has started meanwhile."""
+    """Whether this thread shows no warnings of a category: by its own suppression, or by one at its start."""
     ident, native = threading.get_ident(), threading.get_native_id()
     return any(
         issubclass(category, one.category) and (one.owner == ident or native not in one.others) for one in _going_on

@@ -1,4 +1,4 @@
-"""Queries about columns of lazy frames: expressions, scores of columns of predictions, and comparisons of two."""
+"""Queries about columns of lazy frames: expressions, scores of prediction columns, and comparisons of two."""
 
 from __future__ import annotations
 
@@ -61,19 +61,7 @@ _SERVED: Final = (
 
 
 def metric_expression(metric: Metric, prediction: str, label: str) -> nw.Expr:
-    """Return a metric's value of each record as an expression of two columns.
-
-    Parameters
-    ----------
-    metric : Metric
-        Accuracy, 0-1 loss, Brier score, logarithmic loss, squared or absolute error.
-    prediction, label : str
-        Names of the columns of predictions and of labels.
-
-    Raises
-    ------
-    InputError
-        For another metric.
+    """Return a metric's value of each record as an expression of a prediction and a label column.
 
     Examples
     --------
@@ -92,7 +80,7 @@ def metric_expression(metric: Metric, prediction: str, label: str) -> nw.Expr:
 
 
 def labels_are_zero_or_one(metric: Metric, part: LazyPart, label: str) -> bool:
-    """Return whether the labels of a part are 0 and 1, or false and true, where a metric needs that."""
+    """Whether the labels of a part are 0 and 1, or booleans, if a metric needs that."""
     import narwhals as nw
 
     if not any(_is(metric, one) for one in (brier_score(), log_loss())):
@@ -104,17 +92,17 @@ def labels_are_zero_or_one(metric: Metric, part: LazyPart, label: str) -> bool:
 
 
 def slack_of(metric: Metric) -> float:
-    """Return by how much a metric's value of a record may be off, in its units."""
+    """Return a bound on the error of a metric's value of a record, in its units."""
     return LOGARITHM * max(1.0, metric.bounds[1]) if _is(metric, log_loss()) else 0.0
 
 
 def _is(metric: Metric, known: Metric) -> bool:
-    """Return whether a metric is one of this package, whatever its clip."""
+    """Whether a metric is this one of the package, with any clip."""
     return known.values.__code__ is getattr(metric.values, "__code__", None)
 
 
 def _log_loss(told: nw.Expr, true: nw.Expr, bounds: tuple[float, float]) -> nw.Expr:
-    """Return minus the logarithm of the probability of the true class, and the largest loss for other labels."""
+    """Return minus the log probability of the label's class, and the largest loss for other labels."""
     import narwhals as nw
 
     if bounds[1] > _LARGEST_LOSS:
@@ -178,21 +166,21 @@ class ColumnQueries:
         key: str | None,
         binary: bool | None,
     ) -> tuple[Query, Callable[[], Any], bool]:
-        """Return a query of an expression, what reads it, and that this can fail on the holdout."""
+        """Return a query of an expression, its reader, and that the reader can fail on the holdout."""
         return *self.pair(train_values, holdout_values, limits, name, key, binary), True
 
     def fixed(self, cv: object | None) -> object | None:
-        """Return a cross-validation as it is; it is refused where a query is made."""
+        """Return a cross-validation unchanged; queries refuse it."""
         return cv
 
     def trained(
         self, metric: Metric | Statistic, estimator: Any, cv: object | None, given: object | None = None
     ) -> NoReturn:
-        """Refuse a model, of which nothing in memory can be asked."""
+        """Refuse a model, which needs records in memory."""
         self.records.labelled()
 
     def compared(self, metric: str | Metric, about: About) -> Metric:
-        """Refuse a comparison that this guard cannot be asked for."""
+        """Return the metric; refuse a comparison that this guard cannot answer."""
         return checked_comparison(self, metric, about)
 
     def pair(
@@ -231,10 +219,10 @@ class ColumnQueries:
         binary: bool | None,
         missing: float | None,
     ) -> Read:
-        """Return a query about values of the holdout that an expression has.
+        """Return a query about an expression's values on the holdout.
 
-        A value out of range counts as the nearer end, a missing one as `missing`, the lower end by default: functions
-        of each record alone.
+        A value out of range counts as the nearer end, and a missing one as `missing`, by default the lower end. Both
+        are functions of each record alone.
         """
         frames = self.records
         compiled = frames.part.compiled(holdout, argument)
@@ -264,7 +252,7 @@ class ColumnQueries:
         return query, Scan(lambda: frames.part.totals_of([asked])[0], read, frames.part, [asked])
 
     def _grouped(self, known: Known, train: Wanted | None, found: Totals | None) -> Known:
-        """Return what is known of a query, with its groups where a column says them."""
+        """Return the knowledge about a query, with its groups if a column has them."""
         if not self.mechanism.expects_spread:
             return known
         return replace(known, groups=self.records.known_groups(train, found))
@@ -280,14 +268,14 @@ class ColumnQueries:
         return found
 
     def _training(self, part: LazyPart, train: Any, limits: tuple[float, float], missing: float | None) -> Wanted:
-        """Return what is counted of the training part's values."""
+        """Return the totals of the training part's values."""
         sure = _is_share(part.compiled(train, "train_values"), limits)
         return Wanted(train, limits, missing, self.mechanism.expects_spread and not sure, "train_values")
 
     def together(
         self, models: Sequence[object], metric: Metric | Statistic, baseline: object | None = None
     ) -> AbstractContextManager[None]:
-        """Count the training values of a list of columns in one pass, which its queries take them from."""
+        """Count the training values of a list of columns in one pass, for its queries."""
         import narwhals as nw
 
         part, label = self.records.train_part, self.records.label
@@ -319,14 +307,14 @@ class ColumnQueries:
 
     @contextmanager
     def _fetched(self, part: LazyPart, asked: Sequence[Wanted], by_group: Sequence[Wanted]) -> Iterator[None]:
-        """Count in one pass, and in another one add up by group, where bets are placed on groups."""
+        """Count in one pass, and sum by group in another one if bets are placed on groups."""
         column = self.records.group_column if self.mechanism.expects_spread else None
         with part.fetched(asked), nullcontext() if column is None else part.fetched(by_group, column):
             yield
 
     @property
     def label(self) -> str:
-        """Name of the column of labels, of a guard that has one."""
+        """Name of the label column, which the guard must have."""
         label = self.records.label
         assert label is not None
         return label
@@ -338,7 +326,7 @@ class ColumnQueries:
         return self._spreads[part.name]
 
     def train_frame(self) -> LazyPart:
-        """Return the training part, or refuse a query that needs one."""
+        """Return the training part; refuse a query without one."""
         part = self.records.train_part
         if part is None:
             raise InputError("train", "no training part in this guard", "Thresholdout(holdout, train=train)")
@@ -347,13 +335,13 @@ class ColumnQueries:
     forget_applied = staticmethod(lambda: None)  # columns are not fitted
 
     def digest(self, model: Any, score: Metric | Statistic) -> Digest | None:
-        """Return what a column of predictions is known by, beside the holdout that it is a part of."""
+        """Return the identity of a prediction column, beside that of its holdout."""
         column = self._column(model)
         label = self.label
         return Digest(content_digest("column", column, self.records.content([column, label]), label))
 
     def _column(self, model: object, argument: str = "estimator") -> str:
-        """Return the name of a column of predictions, or refuse what is none."""
+        """Return the name of a prediction column; refuse other values."""
         if not isinstance(model, str):
             raise InputTypeError(argument, f"a {type(model).__name__}, beside lazy frames", _COLUMN)
         if self.records.label is None:
@@ -402,7 +390,7 @@ class ColumnQueries:
     def checked(
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
     ) -> tuple[Metric | Statistic, None]:
-        """Return a score, or refuse one that is not asked about columns."""
+        """Return a score; refuse one that is not served for columns."""
         chosen = get_score(metric)
         if isinstance(chosen, Statistic):
             check_statistic(self.mechanism, chosen, self.declared)
@@ -415,11 +403,11 @@ class ColumnQueries:
     def against(
         self, baseline: object, metric: Metric, about: About, cv: object | None
     ) -> Callable[[Any, str | None], Read]:
-        """Return what turns columns and keys into queries about them and the column of a baseline."""
+        """Return a function from columns and keys to queries about them and the column of a baseline."""
         return lambda model, key: self.contest(model, baseline, metric, about, cv, None, key)
 
     def level(self, column: object, metric: Metric) -> tuple[float, bool]:
-        """Return the mean of a column's training values, in units of the range, and whether all are right or wrong."""
+        """Return the mean of a column's training values, in units of the range, and whether all are 0 or 1."""
         expression = self.values_of(metric, self._column(column, "candidate"))
         worst = metric.bounds[0] if metric.greater_is_better else metric.bounds[1]
         found = self._train_totals(expression, metric.bounds, worst)
@@ -432,7 +420,7 @@ class ColumnQueries:
         return found
 
     def difference(self, b: nw.Expr, a: nw.Expr, metric: Metric, argument: str) -> Wanted:
-        """Return the query about two models' difference, where bets are placed on the sums of groups."""
+        """Return the query about two models' difference, if bets are placed on the sums of groups."""
         import narwhals as nw
 
         most = metric.bounds[1] - metric.bounds[0]
@@ -454,7 +442,7 @@ class ColumnQueries:
     def _where_they_differ(
         self, metric: Metric, trained: Joint, part: Part, right_or_wrong: bool, key: str | None
     ) -> Query:
-        """Return the query about two columns' difference on the records where they say something else."""
+        """Return the query about two columns' difference on the records on which they differ."""
         found, most = Gains.of_totals(trained.difference, None), metric.bounds[1] - metric.bounds[0]
         share = part.records / self.records.n
         middle, square = min(1.0, max(-1.0, found.mean / share)), min(1.0, found.square / share)
@@ -466,7 +454,7 @@ class ColumnQueries:
         return query
 
     def _two_classes(self) -> bool:
-        """Return whether the training part has two classes at most."""
+        """Whether the training part has at most two classes."""
         return len(distinct_values(self.train_frame(), self.label, 3)) <= 2
 
     def contest(
@@ -527,18 +515,18 @@ class ColumnQueries:
 
 
 def _check_no_logarithm(compiled: Compiled, argument: str) -> None:
-    """Refuse a logarithm of which nobody says how much what is made of it may be off."""
+    """Refuse a logarithm inside an expression, whose error has no bound."""
     if compiled.logarithm:
         seen = f"{compiled.text}, whose last digits differ between engines"
         raise InputError(argument, seen, "score(column, metrics.log_loss(clip=...)), or a column of values")
 
 
 def _is_share(compiled: Compiled, limits: tuple[float, float]) -> bool:
-    """Return whether values are ends of the range for certain: how many records a statement is true of."""
+    """Whether values are certainly ends of the range: the share of records for which a statement is true."""
     return compiled.kind == "boolean" and limits == (0.0, 1.0)
 
 
 def _paired_counts(joint: Joint, metric: Metric) -> PairedCounts:
-    """Return how often the first of two models is the better one, and how often the other."""
+    """Return how often the first of two models is better, and how often the second."""
     more, less, n = joint.more, joint.less, joint.difference.n
     return PairedCounts(more, less, n) if metric.greater_is_better else PairedCounts(less, more, n)

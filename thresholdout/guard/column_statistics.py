@@ -76,14 +76,14 @@ def statistic_query(
 
 
 def _sizes(queries: ColumnQueries) -> NDArray[np.int64] | None:
-    """Return the sizes of groups, where a column says them."""
+    """Return the sizes of groups, if a column has them."""
     return queries.dependence.independent_groups() if queries.records.in_groups else None
 
 
 def _grouped_classes(
     queries: ColumnQueries, only: ClassMean, classes: Sequence[Any], column: str, query: Query
 ) -> Read:
-    """Return the query about a mean over classes, of which each group has its counts."""
+    """Return the query about a mean over classes, with counts for each group."""
     wanted = _wanted_counts(column, queries.label, classes)
 
     def read(found: list[GroupTotals]) -> Any:
@@ -113,7 +113,7 @@ def _public(
 
 
 def wanted_of_statistic(queries: ColumnQueries, columns: Sequence[str], statistic: Statistic) -> list[Wanted]:
-    """Return what is counted of the training part first."""
+    """Return the first counts of the training part."""
     train, label, share = queries.train_frame(), queries.label, statistic.only_part
     if statistic.ranks or isinstance(share, SmoothedMedian):
         return []  # each column has cells of its own
@@ -130,8 +130,8 @@ def _share_query(
 ) -> Read:
     """Return the query about a mean of squared errors.
 
-    As many passes are made whatever the holdout's labels are, so that a failure of one tells nothing of them; a
-    variance that is no use is found afterwards, and charged.
+    The number of passes does not depend on the holdout's labels, so that a failure of one shows nothing of them. An
+    unusable variance is found afterwards, and charged.
     """
     part, train = queries.records.part, queries.train_frame()
     wanted, spread = _wanted_share(queries, train, column, share)
@@ -167,7 +167,7 @@ def _share_query(
 def _slice_query(
     queries: ColumnQueries, column: str, statistic: Statistic, share: SliceMean, key: str | None, given: float | None
 ) -> Read:
-    """Return the query about a metric on the records of a slice: counts of these, or moments of their values."""
+    """Return the query about a metric on a slice: from counts of its records, or moments of their values."""
     part, train, wanted = queries.records.part, queries.train_frame(), _wanted_slice(queries, column, share)
     totals = train.totals_of([*wanted, Wanted(queries.values_of(share.metric, column), share.metric.bounds)])
     check_predicted(totals[-1], "estimator", "predictions of all of them, or train_values= their score")
@@ -193,7 +193,7 @@ def _slice_query(
 
 
 def _wanted_slice(queries: ColumnQueries, column: str, share: SliceMean) -> list[Wanted]:
-    """Return what is counted of a slice: its records, those of them that are predicted rightly, or their values.
+    """Return the counts of a slice: its records, and those with a correct prediction, or their values.
 
     A record without a prediction or a label has the worst value; one without a value in the slice's column is outside.
     """
@@ -219,7 +219,7 @@ def _wanted_slice(queries: ColumnQueries, column: str, share: SliceMean) -> list
 
 
 def _slice_counts(share: SliceMean, totals: Sequence[Totals]) -> Tally | Moments:
-    """Return what totals say of a slice: wins and losses, or moments of the values inside."""
+    """Return a slice's wins and losses, or the moments of its values, from totals."""
     inside, there = (one.total >> one.bits for one in totals[:2])
     if share.weight is not None:
         return share.tally(totals[0].n, inside, there)
@@ -313,14 +313,9 @@ _COARSE: Final = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class LabelSpread:
-    """The variance of the labels of one part, as far as a grid tells it. Of a holdout it is secret.
+    """The variance of one part's labels, as far as a grid resolves it. Secret for a holdout.
 
-    Parameters
-    ----------
-    variance : float
-        0 where it is no use.
-    off : float
-        Bound on the error of its root, in units of this root.
+    ``variance`` is 0 if it is unusable; ``off`` bounds the error of its root, in units of this root.
     """
 
     variance: float = field(repr=False)
@@ -333,7 +328,7 @@ class LabelSpread:
 
     @property
     def share_slack(self) -> float:
-        """By how much a mean of shares of the variance may be off, in units of the largest share; PROOFS.md, E7."""
+        """Bound on the error of a mean of shares of the variance, in units of the largest share; PROOFS.md, E7."""
         return 2.01 * self.off + 2.0**-46  # and a dozen operations of floats
 
     def check(self, argument: str) -> None:
@@ -370,7 +365,7 @@ def label_spread(part: LazyPart, label: str) -> LabelSpread:
 
 
 def _range(low: float, high: float) -> tuple[float, float] | None:
-    """Return a range that was computed, where it is one that values are divided by."""
+    """Return a computed range if values can be divided by it."""
     try:
         return check_bounds((low, high))
     except InputError:
@@ -394,12 +389,7 @@ _MOST: Final = 200
 
 
 def classes_of(statistic: Statistic, train: LazyPart, label: str) -> NDArray[Any]:
-    """Return the classes of the training part, in order.
-
-    Raises
-    ------
-    InputError
-        When a label is missing, there are too many, or the statistic is no function of counts of classes.
+    """Return the sorted classes of the training part, for a statistic that is a function of counts of classes.
 
     Examples
     --------
@@ -423,27 +413,10 @@ def classes_of(statistic: Statistic, train: LazyPart, label: str) -> NDArray[Any
 def class_counts(
     part: LazyPart, prediction: str, label: str, classes: Sequence[Any], *, check: bool = False
 ) -> dict[Any, ClassCounts]:
-    """Count the records of each class, those predicted to be of it, and both.
+    """Count the records of each class, those with its prediction, and both.
 
-    A missing prediction is of no class, and so is a missing label: as in memory, where what is no number equals none.
-
-    Parameters
-    ----------
-    part : LazyPart
-        The records.
-    prediction, label : str
-        Names of columns.
-    classes : sequence
-        Labels.
-    check : bool, default=False
-        Refuse missing values, where they are public.
-
-    Raises
-    ------
-    InputError
-        When the columns do not hold such labels; or, with ``check``, when something is missing.
-    EngineFailed
-        When the engine fails.
+    A missing prediction or label is of no class, as in memory, where NaN equals nothing. With ``check``, for public
+    records, missing values are refused.
 
     Examples
     --------
@@ -463,7 +436,7 @@ def class_counts(
 
 
 def _wanted_counts(prediction: str, label: str, classes: Sequence[Any]) -> list[Wanted]:
-    """Return what `class_counts` counts: three numbers of each class."""
+    """Return the three counts of each class for `class_counts`."""
     import narwhals as nw
 
     wanted = []

@@ -1,4 +1,4 @@
-"""The records behind a guard where they are never in memory: two lazy frames, of which an engine counts."""
+"""Records of a guard in two lazy frames, which an engine counts."""
 
 from __future__ import annotations
 
@@ -61,13 +61,7 @@ def declared_parts(
 
 
 def _read_parts(holdout: object, train: object | None, allow_duplicates: bool) -> tuple[Records, Any, Any]:
-    """Return the records of both parts, in memory or of lazy frames, and the groups that stand beside them.
-
-    Raises
-    ------
-    InputError
-        When one part is lazy and the other is not, or a part is neither records nor a tuple of them.
-    """
+    """Return the records of both parts, in memory or in lazy frames, and their groups."""
     own, label = _split("holdout", holdout)
     other, train_label = (None, label) if train is None else _split("train", train)
     lazy = is_lazy(own)
@@ -83,7 +77,7 @@ def _read_parts(holdout: object, train: object | None, allow_duplicates: bool) -
 
 
 def _split(argument: str, part: object) -> tuple[Any, Any]:
-    """Return the records of one part, and its groups; of lazy frames the name of the column of labels."""
+    """Return the records and groups of one part; for lazy frames the name of the label column."""
     first = part[0] if isinstance(part, tuple) and part else part
     if isinstance(first, (str, Path)):
         expected = "the records: a lazy frame, such as polars.scan_parquet(path), or a data frame or arrays in memory"
@@ -109,34 +103,10 @@ def _split(argument: str, part: object) -> tuple[Any, Any]:
 
 
 class LazyRecords(Records):
-    """A holdout and a training part that are lazy frames.
+    """A holdout and a training part in lazy frames.
 
-    Parameters
-    ----------
-    holdout, train : lazy frame
-        See `thresholdout.Thresholdout`; the training part may be missing.
-    allow_duplicates : bool
-        Accept rows that occur in both.
-    label : str or None
-        Name of the column of labels, where the parts are ``(frame, label)``.
-
-    Attributes
-    ----------
-    part, train_part : LazyPart
-        The holdout, and the training part or ``None``, with the columns that were joined.
-    label : str or None
-        As given.
-    joined : dict of str to str
-        From each column that was joined to its place in the frame that it came from, and this frame's content.
-
-    Raises
-    ------
-    InputError
-        When the parts have different columns, or no column of this name.
-    OverlapError
-        When they share records.
-    EngineFailed
-        When an engine fails; there is no guard then.
+    ``part`` and ``train_part`` have the columns that were joined, and ``joined`` maps each of these to its place in its
+    frame and that frame's content. ``label`` is the name of the label column.
     """
 
     def __init__(self, holdout: object, train: object | None, allow_duplicates: bool, label: str | None) -> None:
@@ -161,15 +131,7 @@ class LazyRecords(Records):
         self.identity = self.order = part_identity(self.part)
 
     def declared(self, dependence: object, *, groups: object = None) -> Declared:
-        """Return how the records depend on each other, as far as that needs no record's place.
-
-        Raises
-        ------
-        InputError
-            For models in which records have places: rows of lazy frames have none.
-        OverlapError
-            When a group is in both parts.
-        """
+        """Return the declared dependence, which must not need a record's place: rows of lazy frames have none."""
         check_meaning(dependence)
         if isinstance(dependence, TimeOrder):
             if groups is not None:
@@ -186,7 +148,7 @@ class LazyRecords(Records):
         return Declared(model)
 
     def warn_of_mistakes(self, declared: object, model: DependenceModel) -> None:
-        """Warn of nothing: columns are read where they are asked about."""
+        """Do nothing: columns are read only for queries."""
 
     def check_mechanism(self, mechanism: Mechanism[Any, Any]) -> None:
         """Refuse a mechanism that needs single values: parts of the records, or coins in place of values."""
@@ -214,7 +176,7 @@ class LazyRecords(Records):
         return model
 
     def _in_order(self, order: TimeOrder) -> DependenceModel:
-        """Return the model of records at times: sums of values are the same in every order, also in that of time."""
+        """Return the model of records at times; sums of values do not depend on their order."""
         if order.window is None or order.model is not None or not isinstance(order.by, str):
             seen = "a TimeOrder of a lazy frame without a column or a window"
             raise InputError("dependence", seen, "TimeOrder('day', window=7), with the name of a column of both parts")
@@ -223,7 +185,7 @@ class LazyRecords(Records):
         return model if self.train_part is None else among_known(model, keys[1], keys[0], order.window)
 
     def _times(self, part: LazyPart, column: str) -> NDArray[Any]:
-        """Return the times of a part's records, in order; they are all that is in memory of a record."""
+        """Return the sorted times of a part's records, the only values of records that are in memory."""
         _check_name("by", column, part)
         kind = part.compiled(column, "by").kind
         if kind not in ("integer", "real", "time"):
@@ -239,14 +201,9 @@ class LazyRecords(Records):
         return np.sort(found)
 
     def known_groups(self, train: Wanted | None, found: Totals | None) -> Grouped | None:
-        """Return what is public of the groups of a query; ``None`` where no column says them.
+        """Return the public knowledge of a query's groups; ``None`` if no column has them.
 
-        Parameters
-        ----------
-        train : Wanted or None
-            The query about the training part, where it has values there.
-        found : Totals or None
-            What was found of them, with the sum of their squares where they are not only the ends of the range.
+        ``train`` is the query about the training part, and ``found`` its totals there.
         """
         if self._group_column is None:
             return None
@@ -259,13 +216,7 @@ class LazyRecords(Records):
         return known_of_sums(sizes, mean.n, mean.mean(), square, sums.sums, sums.sizes)
 
     def group_totals(self, wanted: Wanted) -> GroupTotals:
-        """Return the holdout's sums by group.
-
-        Raises
-        ------
-        EngineFailed
-            When the engine fails, or the groups have other sizes than before.
-        """
+        """Return the holdout's sums by group."""
         assert self._group_column is not None
         found = self.part.group_totals(wanted, self._group_column[0])
         self._check_sizes(found)
@@ -295,62 +246,46 @@ class LazyRecords(Records):
         """Do nothing: groups are compared where they are declared, and nothing is cross-validated here."""
 
     def check_development(self) -> None:
-        """Refuse a development part: no model is fitted here, so the training part is one.
-
-        Raises
-        ------
-        InputError
-            Always.
-        """
+        """Refuse a development part: no model is fitted here, so the training part is one."""
         seen = "a development part of lazy frames, where nothing is fitted again"
         raise InputError("development", seen, "the open records as train=, in place of those that fitted the models")
 
     @property
     def train(self) -> Part:
-        """The training part, as the frame that was given.
-
-        Raises
-        ------
-        InputError
-            When there is none.
-        """
+        """The training part, as the given frame."""
         if self.train_part is None:
             raise InputError("train", "no training part in this guard", "Thresholdout(holdout, train=train)")
         return (self.train_part.frame.to_native(),)
 
     @property
     def pieces(self) -> int:
-        """Features, and labels where there is a column of them."""
+        """Number of pieces: features, and labels if there is a column of them."""
         return 1 if self.label is None else 2
 
     @property
     def in_groups(self) -> bool:
-        """Whether a column says which groups the records are in."""
+        """Whether a column has the records' groups."""
         return self._group_column is not None
 
     @property
     def group_column(self) -> str | None:
-        """The name of that column, where some group has several records."""
+        """Name of the column of groups, if some group has several records."""
         return None if self._group_column is None else self._group_column[0]
 
     @property
     def train_size(self) -> int | None:
-        """Number of training records, when there is a training part."""
+        """Number of training records, or ``None``."""
         return None if self.train_part is None else self.train_part.n
 
     @property
     def open_independent(self) -> int | None:
-        """Number of independent training records: of their groups, where these are declared."""
+        """Number of independent training records: of their groups, if groups are declared."""
         return self.train_size if self._train_groups is None else self._train_groups
 
     def join(self, frame: object, on: str) -> None:
-        """Add the columns of another frame to both parts, by a column that all of them have.
+        """Add the columns of another frame to both parts, by an identifier column that all of them have.
 
-        Raises
-        ------
-        InputError
-            When there is no such column, a value of it occurs twice in the frame, the frame has fewer rows than the
-            holdout, or other columns of the parts. Which records it lacks is not told.
+        It must not repeat an identifier. A refusal does not show which records are missing.
         """
         more = LazyPart(frame, "predictions")
         for part in self._parts():
@@ -372,24 +307,18 @@ class LazyRecords(Records):
         self.joined |= {name: f"column {place} of {by}" for name, place in places.items() if name != on}
 
     def content(self, columns: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        """Return what columns are, beside the holdout's identity, which counts their places and not their names."""
+        """Return the identity of columns, beside the holdout's, which counts their places and not their names."""
         return tuple((name, self._place(name)) for name in sorted(columns))
 
     def _place(self, name: str) -> str:
-        """Return which column this is: of the holdout, or of a frame that was joined."""
+        """Return the identity of a column: its place in the holdout, or in a joined frame."""
         return self.joined[name] if name in self.joined else f"column {self.part.columns.index(name)}"
 
     def _parts(self) -> list[LazyPart]:
         return [self.part] if self.train_part is None else [self.part, self.train_part]
 
     def labelled(self) -> NoReturn:
-        """Refuse what is computed from records in memory.
-
-        Raises
-        ------
-        InputError
-            Always.
-        """
+        """Refuse a computation on records in memory."""
         raise InputError("holdout", "a lazy frame, of which no model can be asked", _ASK)
 
     def apply(self, query: object) -> NoReturn:
@@ -401,7 +330,7 @@ class LazyRecords(Records):
         raise InputTypeError(argument, "values for records that are in no order", _ASK)
 
     def origin(self, hashes: object, records: object = None) -> NoReturn:
-        """Refuse to say where rows come from."""
+        """Refuse to return the origin of rows."""
         raise InputError("X", "rows for a guard whose records are not in memory", _ASK)
 
 
@@ -413,7 +342,7 @@ def _without_places(model: DependenceModel) -> bool:
 
 
 def _check_columns(train: LazyPart, holdout: LazyPart) -> None:
-    """Refuse parts that are not alike."""
+    """Refuse parts with different columns."""
     if set(train.columns) != set(holdout.columns):
         less, more = (sorted(set(one.columns) - set(other.columns)) for one, other in _both_ways(train, holdout))
         seen = f"{f'columns {less} beside' if less else 'no columns'} {more or ''}".strip()
@@ -425,7 +354,7 @@ def _check_columns(train: LazyPart, holdout: LazyPart) -> None:
 
 
 def _check_types(train: Any, holdout: Any, name: str) -> None:
-    """Refuse groups of types that engines do not join."""
+    """Refuse groups of types that engines cannot join."""
     if train != holdout and not (train.is_integer() and holdout.is_integer()):
         seen = f"column {name!r} of type {train}, beside {holdout} in the holdout"
         raise InputError("groups", seen, "one type in both parts; cast one of them")
@@ -436,7 +365,7 @@ def _both_ways(train: LazyPart, holdout: LazyPart) -> list[tuple[LazyPart, LazyP
 
 
 def _family(dtype: Any) -> str:
-    """Return what kind of values a column has; engines differ in how many bits numbers have."""
+    """Return the kind of a column's values, without the width of numbers, in which engines differ."""
     if dtype.is_numeric():
         return "number"
     return "text" if str(dtype).startswith(("String", "Categorical", "Enum")) else str(dtype)
@@ -460,7 +389,7 @@ def _check_name(argument: str, name: object, part: LazyPart) -> None:
 
 
 def _check_join(part: LazyPart, more: LazyPart, on: str) -> None:
-    """Refuse a frame that cannot be joined, and columns of two types: engines cast one, which can fail for a value."""
+    """Refuse a frame that cannot be joined, and columns of two types: an engine's cast can fail for a value."""
     _check_name("on", on, more)
     type_of, other = more.schema[on], part.schema[on]
     kinds = {one.compiled(on, "on").kind for one in (more, part)}

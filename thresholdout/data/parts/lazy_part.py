@@ -1,9 +1,9 @@
 """A part of the data that is never in memory: files, a table of a data base, a frame of a cluster.
 
-A value v in ``[0, 1]`` is rounded to the nearest multiple of ``2**-bits``, ties to even, like in
-`thresholdout.data.values`: by adding ``2**(52 - bits)``, from where on neighbouring floats are that far apart, and
-taking it away again, which is exact. Sums of n such values are multiples of ``2**-bits`` of at most ``n <= 2**(53 -
-bits)``, so every float in between is exact, whatever the order of records and the number of partitions.
+A value v in ``[0, 1]`` is rounded to the nearest multiple of ``2**-bits``, ties to even, as in
+`thresholdout.data.values`: by adding ``2**(52 - bits)``, from where on neighbouring floats have this distance, and
+subtracting it again, which is exact. Sums of n such values are multiples of ``2**-bits`` and at most ``n <= 2**(53 -
+bits)``. So every intermediate float is exact, for any order of records and any number of partitions.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ __all__ = ["LOGARITHM", "PANIC", "GridSum", "LazyPart", "Wanted", "counted", "to
 
 @dataclass(frozen=True, slots=True)
 class GridSum:
-    """One query of a pass over a frame: its columns, layer by layer, what is added up, and what that means.
+    """One query of a pass over a frame: its columns in layers, its sums, and their interpretation.
 
-    `missing` is what a record without a value counts as, n sets the grid, and names of columns start with `mark`. An
-    engine may know by itself where a value is missing (`known`), and add up booleans as they are (`whole`). If
-    `careful`, values out of range and NaN are told from the others; otherwise the sums may mean nothing, and say so.
+    A record without a value counts as `missing`, n sets the grid, and names of columns start with `mark`. An engine may
+    recognise missing values by itself (`known`), and sum booleans unconverted (`whole`). A `careful` query
+    distinguishes values out of range and NaN; otherwise the sums may be unusable, which they show.
     """
 
     value: Compiled
@@ -55,7 +55,7 @@ class GridSum:
     careful: bool
 
     def layers(self, schema: Schema) -> list[dict[str, nw.Expr]]:
-        """Return what is computed of the records' own columns, and then one layer of columns from the other."""
+        """Return the columns of the records, and then the layers of columns made from them."""
         import narwhals as nw
 
         own = (self.value if self.counts else self.value.as_real()).expression
@@ -68,7 +68,7 @@ class GridSum:
         return [{self._name(name): one for name, one in layer.items()} for layer in layers]
 
     def sums(self) -> dict[str, nw.Expr]:
-        """Return what is added up over all records."""
+        """Return the sums over all records."""
         import narwhals as nw
 
         value = self._column("value")
@@ -90,7 +90,7 @@ class GridSum:
         return {self._name(name): one for name, one in found.items()}
 
     def totals(self, row: Mapping[str, Any]) -> Totals | None:
-        """Return what the sums mean; None where they mean nothing, and more care is needed."""
+        """Return the totals from the sums; None if they are unusable and a careful query is needed."""
         found = {name[len(self.mark) :]: sum_ for name, sum_ in row.items() if name.startswith(self.mark)}
         if self.counts:
             ones, values = int(found["ones"] or 0), int(found["values"])
@@ -121,7 +121,7 @@ class GridSum:
         )
 
     def summands(self) -> dict[str, nw.Expr]:
-        """Return what is added up over each group: Dask adds up columns there, and nothing made of them."""
+        """Return the summands of each group: Dask sums only columns there."""
         import narwhals as nw
 
         value = self._column("value")
@@ -151,11 +151,11 @@ class GridSum:
 
     @property
     def counts(self) -> bool:
-        """Whether counts are enough, since values are true or false."""
+        """Whether counts are enough, since values are booleans."""
         return self.value.kind == "boolean"
 
     def _checks(self) -> list[dict[str, nw.Expr]]:
-        """Return the layer that tells values in the range from others."""
+        """Return the layer that separates values in the range from others."""
         import narwhals as nw
 
         lower, upper = self.bounds
@@ -249,18 +249,9 @@ _OF: Final = (2.0**-1000, math.exp(-5.0), 0.1, 0.5, 0.75, 0.999, 1.0 - 2.0**-20,
 class Wanted:
     """A query about one part.
 
-    Parameters
-    ----------
-    value : narwhals.Expr or str
-        One value for each record: an expression, or the name of a column.
-    bounds : tuple of float, default=(0.0, 1.0)
-        The range, checked by `thresholdout.data.values.check_bounds`.
-    missing : float, optional
-        What a record without a value counts as, in the range; its lower end by default.
-    squares : bool, default=False
-        Whether the variance is wanted.
-    argument : str, default="query"
-        How error messages call it.
+    ``value`` is an expression, or the name of a column, with ``bounds`` checked by
+    `thresholdout.data.values.check_bounds`. A record without a value counts as ``missing``, by default the lower end.
+    ``squares`` asks for the variance, and ``argument`` is the name in error messages.
     """
 
     value: nw.Expr | str
@@ -271,33 +262,14 @@ class Wanted:
 
     @property
     def absent(self) -> float:
-        """What a record without a value counts as."""
+        """Value of records without one."""
         return self.bounds[0] if self.missing is None else self.missing
 
 
 class LazyPart:
-    """A lazy frame whose engine counts and adds up what queries need.
+    """A lazy frame whose engine computes the counts and sums of queries.
 
-    Parameters
-    ----------
-    frame : polars.LazyFrame, DuckDB relation, Dask or Spark DataFrame, or narwhals.LazyFrame
-        One row for each record.
-    name : str
-        How error messages call it.
-
-    Attributes
-    ----------
-    frame : narwhals.LazyFrame
-        The same frame.
-    name : str
-        As given.
-    schema : dict of str to narwhals.dtypes.DType
-        Types of the columns.
-
-    Raises
-    ------
-    InputTypeError
-        When it is no lazy frame.
+    ``name`` is the part's name in error messages; ``schema`` has the types of the columns.
 
     Examples
     --------
@@ -352,7 +324,7 @@ class LazyPart:
         squares: bool = False,
         argument: str = "query",
     ) -> Totals:
-        """Return what a query needs of this part, in one pass; for the arguments see `Wanted`.
+        """Return the totals of a query in one pass; for the arguments see `Wanted`.
 
         Examples
         --------
@@ -365,7 +337,7 @@ class LazyPart:
         return self.totals_of([Wanted(value, bounds, missing, squares, argument)])[0]
 
     def totals_of(self, queries: Sequence[Wanted]) -> list[Totals]:
-        """Return what several queries need, in one pass.
+        """Return the totals of several queries in one pass.
 
         Examples
         --------
@@ -379,7 +351,7 @@ class LazyPart:
     def _all(
         self, queries: Sequence[Wanted], by: str | None, compute: Callable[[list[GridSum]], Sequence[Found]]
     ) -> list[Found]:
-        """Return what is known of queries already, and the rest in one pass."""
+        """Return the totals of queries, known ones from the cache and the rest in one pass."""
         told = _FETCHED.get() or {}
         keys, new = [self._key(one, by) for one in queries], dict[tuple[Any, ...], GridSum]()
         for key, one in zip(keys, queries, strict=True):
@@ -390,14 +362,14 @@ class LazyPart:
         return [told[key] for key in keys]
 
     def _grid_sum(self, one: Wanted, by: str | None, mark: str) -> GridSum:
-        """Return how a query is added up; sums by group are careful ones."""
+        """Return the sums of a query; sums by group are careful ones."""
         value, careful = self._numeric(one), by is not None
         engine = value.strict and knows_missing(self.frame), adds_booleans(self.frame)
         squares = one.squares and not careful
         return GridSum(value, one.bounds, one.absent, squares, self.n, mark, *engine, careful)
 
     def _key(self, one: Wanted, by: str | None) -> tuple[Any, ...]:
-        """Return what a query is known by in a pass, of all records or by the groups of a column."""
+        """Return a query's identity in a pass, of all records or by the groups of a column."""
         return id(self), by, self._numeric(one).text, one.bounds, one.absent, one.squares and by is None
 
     @contextmanager
@@ -432,7 +404,7 @@ class LazyPart:
             _FETCHED.reset(before)
 
     def _counted(self, asked: Sequence[GridSum]) -> list[Totals]:
-        """Compute totals in one pass; in a second one those of which the sums of the first mean nothing."""
+        """Compute totals in one pass; repeat unusable ones carefully in a second one."""
         found = self._summed(asked)
         unsettled = [place for place, one in enumerate(found) if one is None]
         if unsettled:
@@ -522,7 +494,7 @@ class LazyPart:
     def joint_wanted(
         self, b: nw.Expr | str, a: nw.Expr | str, bounds: tuple[float, float] = (0.0, 1.0), *, argument: str = "b"
     ) -> list[Wanted]:
-        """Return what `joint` counts: two numbers of values that are true or false, or three and the difference."""
+        """Return the queries of `joint`: two counts for booleans, or three and the difference."""
         import narwhals as nw
 
         first, second = (nw.col(one) if isinstance(one, str) else one for one in (b, a))
@@ -549,7 +521,7 @@ class LazyPart:
         return map_batches(self.frame, self.columns if columns is None else columns, function)
 
     def _numeric(self, asked: Wanted) -> Compiled:
-        """Check what is asked, and that its values are numbers that floats hold."""
+        """Check that a query's values are numbers that floats hold."""
         found = self.compiled(asked.value, asked.argument)
         if not found.columns:
             raise InputError(asked.argument, found.text, "an expression that reads a column")

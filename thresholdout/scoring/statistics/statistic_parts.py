@@ -323,7 +323,7 @@ class Concentrated(StatisticPart):
         return of_low if low == high else Bracket(of_low, replace(of_low, value=1.0 - high))
 
     def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> Expected:
-        """Return what is known."""
+        """Return the public knowledge."""
         plain = ExpectedHoeffding(self._records(model), self.charge)
         return ExpectedBracket(plain, found.lost) if found.lost else plain
 
