@@ -6,8 +6,8 @@ An agent improves a model by trial and error, and asks a service whose labels it
 
 The service here is a real one, in a thread of this script; ``thresholdout serve`` starts the same in a process of its
 own. The agent has a key and an address, and calls a tool, as a language model would: predictions go in, and one bit
-comes out, whether they are certified to be better than the champion, which they then replace. It proposes what it has
-proposed before, too: that is free.
+comes out, whether they are certified to be better than the champion, which they then replace. It also repeats earlier
+proposals, which are free.
 
 Run with ``python examples/agent_over_mcp.py``.
 """

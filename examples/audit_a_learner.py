@@ -6,10 +6,10 @@ Thousands of runs on two data sets that differ in one record tell two programs a
 
 Sums of 200 people's answers are released a hundred times, each time over a fresh sample of 20 people, with noise. The
 account for fresh samples promises an epsilon, and one program keeps that promise. Another one, whose releases are just
-as noisy, walks through the people in the order of the file: who knows the order knows which releases hold which person.
-An audit tells the two programs apart without reading their code.
+as noisy, takes the people in the order of the file: anybody who knows the order knows which releases hold which person.
+An audit distinguishes the two programs without reading their code.
 
-Run with ``python examples/audit_a_learner.py``; ``--picture FILE`` draws what the audits found.
+Run with ``python examples/audit_a_learner.py``; ``--picture FILE`` draws the results of the audits.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ A client that is killed, and charged once
 A program that submits predictions is killed at the worst moments, is started again, and is charged once.
 
 The service here is a real one, in a thread of this script; its client is a program of its own, which is killed before
-its request is sent, then twice when the answer is there and nobody has read it. Each time it is started again as it
-was, by whatever restarts programs. The key of a request is made from its content, so the service knows it again, and
-the answer is the first one's.
+its request is sent, then twice when the answer is there and nobody has read it. Each time it is started again
+unchanged. The key of a request is made from its content, so the service recognises it, and gives the first answer.
 
 Run with ``python examples/client_that_crashes.py``.
 """
@@ -48,7 +47,7 @@ class Killing(httpx.HTTPTransport):
 
 
 def submit(url: str, key: str, file: str, moment: str) -> None:
-    """Submit a file: what a team's program does, but for the moment at which it is killed."""
+    """Submit a file as a team's program does, and die at the chosen moment."""
     with Client(url, key, patience=60.0, transport=Killing(moment)) as client:
         answer = client.submit("coins", file, expected=0.7, title="forest")
     print(
@@ -63,7 +62,7 @@ def started(url: str, key: str, file: Path, moment: str) -> subprocess.Popen[str
 
 
 def main() -> None:
-    """Start a service, let the program be killed and started again, and count what was charged."""
+    """Start a service, let the program be killed and started again, and count the charges."""
     from thresholdout.service.evaluation import EvaluationService  # here, since the client needs none of it
     from thresholdout.service.serving import serving_here
 

@@ -4,11 +4,11 @@ A year of pull requests against one evaluation set
 
 A team changes its prompts for a year, and checks every change against the same evaluation set.
 
-Each change is compared with the release and with main, and one outcome is told: worse, or nothing. What is not worse is
+Each change is compared with the release and with main, and has one outcome: worse, or nothing. Other changes are
 merged. The probability that any of these outcomes is false is at most .05, whoever writes the next change from them.
 Many small losses are merged, since no check can see them; after the planned surprises the set needs new items.
 
-Run with ``python examples/evaluation_year.py``; ``--picture year.png`` draws main beside what a check can see.
+Run with ``python examples/evaluation_year.py``; ``--picture year.png`` draws main beside the drops that checks can see.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ A gate between an agent and the holdout
 
 An agent tries changes to a model, with a gate between it and the holdout.
 
-It changes one setting at a time and proposes what it gets. The gate keeps a candidate when the holdout confirms that it
-is better than the champion, and says nothing else: with 95 % confidence every model that it keeps is better than the
-one before, however many candidates there are. Most are rejected by cross-validation, for nothing.
+It changes one setting at a time and proposes the result. The gate keeps a candidate if the holdout confirms that it is
+better than the champion, and reveals nothing else: with 95 % confidence every kept model is better than the one before,
+for any number of candidates. Cross-validation rejects most of them, free of charge.
 
 Run with ``python examples/gate.py``.
 """
@@ -29,7 +29,7 @@ SETTINGS: dict[str, list[float]] = {
 
 
 def main(steps: int = 25) -> None:
-    """Climb, and print what was kept."""
+    """Climb, and print the kept models."""
     X_train, X_holdout, y_train, y_holdout = train_test_split(
         *load_digits(return_X_y=True), test_size=0.5, random_state=4
     )

@@ -6,8 +6,8 @@ The guard as the scorer of a plain search, and a search that asks the guard at t
 
 First the guard is the scorer of a plain ``GridSearchCV``: every candidate is a query, and its training value is
 cross-validated. Then the same with the accuracy on the records that the tree was fitted to. The holdout contradicts it
-for deep trees, and one answer from the holdout does not last: the search ends with the answers that it has. At last
-``GuardedSearchCV`` searches by cross-validation, and asks about all candidates as one list afterwards.
+for deep trees, and one answer from the holdout does not last: the search ends with the answers that it has. Finally
+``GuardedSearchCV`` searches by cross-validation, and then queries all candidates as one list.
 
 A guard that guesses and checks draws no noise, so everything comes out the same in every run.
 
@@ -31,7 +31,7 @@ GRID = {"max_depth": [2, 3, 12, None]}
 
 
 def main() -> None:
-    """Search twice, and print what was asked, what it cost, and what the answers are worth."""
+    """Search twice, and print the queries, their costs, and the intervals of the answers."""
     X, y = load_digits(return_X_y=True)
     X_train, X_holdout, y_train, y_holdout = train_test_split(X, y, test_size=0.5, random_state=3)
     tree = DecisionTreeClassifier(random_state=0)

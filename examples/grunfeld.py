@@ -2,15 +2,15 @@
 Firms over the years: a panel
 =============================
 
-Grunfeld's investment data: the investment of a firm, forecast by what other firms do.
+Grunfeld's investment data: the investment of a firm, forecast from other firms.
 
 Run with ``python examples/grunfeld.py``; ``--picture FILE`` draws.
 The data come with statsmodels (pip install statsmodels).
 
-Years of one firm depend on each other (a series), and all firms on what a year brings. A forecast is the mean growth of
-six firms in the same year; it is judged on five others. What is promised is given the years' shocks, for which firms
-are independent: so a panel, with a series in each firm. Its memory is told by differences between two firms, which
-shocks do not reach if they move all firms alike. The limit is exact where the differences have one mean and variance.
+Years of one firm depend on each other (a series), and all firms on the shocks of a year. A forecast is the mean growth
+of six firms in the same year; it is judged on five others. The guarantee is given the years' shocks, for which firms
+are independent: so a panel, with a series in each firm. Its memory is estimated from differences between two firms,
+which contain no shocks that move all firms alike. The limit is exact where the differences have one mean and variance.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from thresholdout import Thresholdout, WideAnswersWarning
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print diagnosis, model, what a query is worth, and answers; draw the tests."""
+    """Print diagnosis, model, half-widths, and answers; draw the tests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", help="where to save the picture")
     options = parser.parse_args(arguments)

@@ -4,9 +4,9 @@ A model improved by trial and error
 
 An agent improves a model by trial and error, with a guard between it and the evaluation.
 
-It changes one setting at a time and keeps what scores better, 40 times. The guard answers from cross-validation on the
-training part while the holdout does not contradict it. Here it never does, but for a probability below 1e-6; when the
-guard answers no more, the climb ends with what it has.
+It changes one setting at a time and keeps each better score, 40 times. The guard answers from cross-validation on the
+training part while the holdout does not contradict it. Here it never does, except with probability below 1e-6; if the
+guard is exhausted, the climb ends with the best model so far.
 
 Run with ``python examples/hill_climbing.py``.
 """
@@ -29,7 +29,7 @@ SETTINGS: dict[str, list[float]] = {
 
 
 def main(steps: int = 40) -> None:
-    """Climb, and print what the guard says at the end."""
+    """Climb, and print the guard's summary."""
     X, y = load_digits(return_X_y=True)
     X_train, X_holdout, y_train, y_holdout = train_test_split(X, y, test_size=0.7, random_state=4)
     guard = Thresholdout(

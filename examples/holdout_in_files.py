@@ -2,7 +2,7 @@
 A holdout in files that are never in memory
 ===========================================
 
-Records lie in Parquet files, an engine counts what a query needs, and a ledger knows the query on another engine.
+Records lie in Parquet files, an engine counts for each query, and a ledger recognises the query on another engine.
 
 Clicks on advertisements: 400,000 records of 80,000 people, half of them held out, with the predictions of two models.
 The guard is made of lazy frames of Polars. It scores both models, compares them, and asks about one device. Then a
@@ -30,7 +30,7 @@ PEOPLE, EACH = 80_000, 5
 
 
 def main() -> None:
-    """Ask two engines about files, and print what they answer."""
+    """Query files through two engines, and print the answers."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write(folder)

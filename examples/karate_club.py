@@ -6,9 +6,8 @@ The karate club: which side a member takes, forecast from who meets whom.
 
 Run with ``python examples/karate_club.py``; ``--picture FILE`` draws.
 
-The sides depend so strongly on each other that 34 members are one record. The errors of a forecast need not: the
-coupling that they support is bounded by where they are, whatever their number. What is asked for is how many such clubs
-it takes.
+The sides depend so strongly on each other that 34 members count as one record. The errors of a forecast may depend
+less: their places bound the coupling, for any number of errors. The example computes how many such clubs a query needs.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from graphs.plotting import plot_graph
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print diagnosis, models and what a query is worth; draw the club coloured by leakage."""
+    """Print diagnosis, models and half-widths; draw the club coloured by leakage."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", help="where to save the picture")
     options = parser.parse_args(arguments)

@@ -4,9 +4,9 @@ Cross-validation of patients, asked many times
 
 Grouped records: whole patients in a fold, and one guard for all folds.
 
-3,000 patients have two scans each that look alike. Who puts one of them into the training part and the other into the
-test part rewards models that recognise patients. The guard keeps patients together, and says what every answer is worth
-although each query is chosen from the answers before. It draws no noise: every run comes out the same.
+3,000 patients have two similar scans each. A split with one of them in the training part and the other in the test part
+rewards models that recognise patients. The guard keeps patients together, and gives every answer an interval although
+each query is chosen from the answers before. It draws no noise: every run has the same output.
 
 Run with ``python examples/kfold.py``.
 """

@@ -36,7 +36,7 @@ WAYS: dict[str, Literal["rounds", "claims"]] = {"every round": "rounds", "when n
 
 
 def main() -> None:
-    """Fit each data set in both ways, and print what it took."""
+    """Fit each data set in both ways, and print the numbers of queries."""
     warnings.simplefilter("ignore", WideAnswersWarning)  # how often a guard is asked is shown, on small data
     print(f"{'data':14s} {'ask':12s} {'rounds':>6s} {'queries':>9s} {'best round':>10s} {'answer':>8s}")
     for name, (load, metric, params) in CASES.items():

@@ -4,9 +4,9 @@ An Optuna study that goes on in a second session
 
 The study's values are a guard's answers; study and guard live in files, and go on in a second session.
 
-Every trial is one query. The study keeps what each answer is worth, and stops by itself when the guard answers no
-more. Several workers can share both files: start the script's `session` in as many processes as you like. The guard
-guesses and checks without noise, so every run comes out the same.
+Every trial is one query. The study keeps each answer's half-width, and stops by itself when the guard is exhausted.
+Several workers can share both files: start the script's `session` in as many processes as you like. The guard guesses
+and checks without noise, so every run has the same output.
 
 Run with ``python examples/optuna_study.py``.
 """
@@ -39,7 +39,7 @@ def build(trial: optuna.Trial) -> ExtraTreesClassifier:
 
 
 def session(folder: Path, trials: int) -> optuna.Study:
-    """Work on the study for a while, as any worker would, and say what it took."""
+    """Work on the study for a while, as any worker does, and print the numbers of queries."""
     X_train, X_holdout, y_train, y_holdout = train_test_split(
         *load_digits(return_X_y=True), test_size=0.5, random_state=0
     )

@@ -2,7 +2,7 @@
 Digits read by a private model
 ==============================
 
-What privacy costs in accuracy, and what the report says.
+The cost of privacy in accuracy, and the report of a private model.
 
 Run with ``python examples/private_digits.py``.
 """

@@ -6,8 +6,8 @@ A recommender is judged on users and items that it has not seen.
 
 Run with ``python examples/ratings.py``.
 
-The data are generated: few users rate much, few items are rated often, and whether a forecast is right depends a little
-on who rates and on what. Neither users nor items are groups that cover both. Their shares of the variance are limits
+The data are generated: few users rate much, few items are rated often, and the error of a forecast depends a little on
+the user and on the item. Neither users nor items are groups that cover both. Their shares of the variance are limits
 from other users and items; a guard answers queries about these.
 """
 
@@ -26,7 +26,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 def main() -> None:
-    """Print models, what a query is worth under each, and answers."""
+    """Print models, half-widths under each, and answers."""
     rng = np.random.default_rng(0)
     users, items, errors = rate(rng)
     known_users, known_items, known = rate(rng)  # other users, other items

@@ -2,13 +2,13 @@
 Sunspots: a series
 ==================
 
-Yearly sunspot numbers, 1700 to 2008: what forecasts for one year ahead are worth.
+Yearly sunspot numbers, 1700 to 2008: the errors of forecasts for one year ahead.
 
 Run with ``python examples/sunspots.py``; ``--picture FILE`` draws.
 The data come with statsmodels (pip install statsmodels).
 
-Years before 1900 train, later ones are held out, so all that is promised is given the earlier years. The numbers
-themselves remember for decades. The errors of a good forecast do not: queries about them are worth much more.
+Years before 1900 train, later ones are held out, so all guarantees are given the earlier years. The numbers themselves
+remember for decades. The errors of a good forecast do not: answers about them have much narrower intervals.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAGS = 9
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print diagnosis, models, what a query is worth, and answers; draw the tests."""
+    """Print diagnosis, models, half-widths, and answers; draw the tests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", help="where to save the picture")
     options = parser.parse_args(arguments)

@@ -27,7 +27,7 @@ RANGE = 0.3  # km, which nobody knows
 
 
 def main() -> None:
-    """Print the model, what a query is worth, and answers."""
+    """Print the model, half-widths, and answers."""
     rng = np.random.default_rng(1)
     made, judged = 8.0 * rng.random((200, 2)), [100.0, 0.0] + 16.0 * rng.random((500, 2))
     first, second = field(made, RANGE).sample(rng), field(judged, RANGE).sample(rng)

@@ -14,9 +14,9 @@ __version__ = "0.1.0"
 
 
 def _check_graphs() -> None:
-    """Refuse another distribution's package `graphs`, or the remains of ours.
+    """Refuse another distribution's package `graphs`, or an incomplete one.
 
-    It is read and not imported: the one on the package index compiles itself, and prints hundreds of lines.
+    The package is read and not imported: the one of this name on PyPI compiles itself, and prints hundreds of lines.
     """
     spec = find_spec("graphs")
     first = None if spec is None or spec.origin is None else Path(spec.origin)
@@ -33,8 +33,8 @@ def _check_graphs() -> None:
             return
         why = f"lacks {lost[0].with_suffix('.py')}"
     raise ImportError(
-        f"the package `graphs` that thresholdout brings along {why}; uninstall the distribution `graphs`, then run "
-        "`python -m pip install --force-reinstall --no-deps thresholdout`"
+        f"The package `graphs` of thresholdout {why}. Uninstall the distribution `graphs`, then run "
+        "`python -m pip install --force-reinstall --no-deps thresholdout`."
     )
 
 

@@ -44,7 +44,7 @@ def test_another_package_of_this_name_is_refused(copy: Path) -> None:
     for name, text in FOREIGN.items():
         (copy / name).write_text(text)
     said = imported(copy)
-    assert said.startswith("ImportError: the package `graphs` that thresholdout brings along is another distribution's")
+    assert said.startswith("ImportError: The package `graphs` of thresholdout is another distribution's")
     assert "pip install --force-reinstall --no-deps thresholdout" in said
 
 
@@ -59,7 +59,7 @@ def test_a_package_that_lacks_files_is_refused(copy: Path) -> None:
 
 def test_no_package_at_all_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thresholdout, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match="`graphs` that thresholdout brings along is missing; uninstall"):
+    with pytest.raises(ImportError, match=r"`graphs` of thresholdout is missing. Uninstall"):
         vars(thresholdout)["_check_graphs"]()
 
 
@@ -94,7 +94,7 @@ def test_another_distribution_is_installed_over_ours(tmp_path: Path) -> None:
     pip("install", "--no-deps", str(other))
     assert "is another distribution's" in imported(tmp_path, python, path=False)
     pip("uninstall", "--yes", "graphs")
-    assert "the package `graphs` that thresholdout brings along" in imported(tmp_path, python, path=False)
+    assert "The package `graphs` of thresholdout" in imported(tmp_path, python, path=False)
     pip("install", "--force-reinstall", "--no-deps", str(wheel))  # the advice
     assert imported(tmp_path, python, path=False) == ""
 

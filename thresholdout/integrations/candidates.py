@@ -1,10 +1,9 @@
-"""Candidates of any kind, kept or rejected by a guard: what every hook of a loop stands on.
+"""Candidates of any kind that a guard keeps or rejects, for all hooks of loops.
 
-Loops differ in what they call a candidate (texts of prompts, a program, parameters) and are alike in their habits:
-they propose duplicates, retry what raises and then score it 0, call from threads and processes, die and start again,
-and hand the texts of errors to a model. So a candidate is known by its content and judged once. What comes out is one
-of six outcomes with a fixed text. What it says about the holdout's records is evaluated only when the gate looks, and
-is kept in the ledger, so that neither a crash nor a judge that draws at random changes what was seen.
+Loops propose duplicates, retry errors and score them 0, call from threads and processes, and stop and start again.
+They show error texts to a model. So a candidate is identified by its content and judged once, and its verdict is one
+of six outcomes with a fixed text. Holdout values are computed only for a planned evaluation and kept in the ledger:
+neither a crash nor a judge that draws at random changes the values that were used.
 """
 
 from __future__ import annotations
@@ -56,31 +55,31 @@ _HOLDOUT: Final = "/holdout"
 
 @shared
 class GuardedCandidates:
-    """Keeps or rejects candidates of any kind; the first one is the champion that the next is compared with.
+    """Keep or reject candidates of any kind; the first one becomes the champion.
 
-    A candidate is a text, or what JSON can write (texts and numbers in dicts and lists), and is known by that content:
-    proposed again it has the verdict that it had, and nothing is evaluated or charged, also after a crash, from
-    another thread, or beside another champion. Threads may use one object. Pickled, it is sent to other processes as
-    a reference, and candidates are judged where the object was made. With the guard's ledger in a file, one that is
-    made again goes on where the last one was.
+    A candidate is a text, or texts and numbers in dicts and lists as JSON writes them. Its content identifies it: a
+    repeated candidate has its earlier verdict, and nothing is evaluated or charged, even after a crash, from another
+    thread, or beside another champion. Threads may share one object. Other processes get a reference when it is
+    pickled, and candidates are judged in the process that made it. With the guard's ledger in a file, a new object
+    continues where the last one stopped.
 
     Parameters
     ----------
     guard : Thresholdout
-        Of pairs (X, y), with its training part; in this process. `guard_of_examples` makes one of lists of examples.
+        A guard of pairs (X, y) with its training part, in this process. `guard_of_examples` makes one of lists of
+        examples.
     evaluate : callable, optional
         ``evaluate(candidate, part)`` returns a value for each record of the part, ``"train"`` or ``"holdout"``, in the
-        guard's order. It is called for the holdout only when a look at it is worth its price. Of independent
-        records or groups values may be random, as those of a model that judges are, drawn for each record by itself:
-        what is certified is then about the mean over records *and* draws, and what was drawn for a candidate is kept.
-        Without it, `propose` takes the values.
+        guard's order. It is called for the holdout only in a planned evaluation. Of independent records or groups,
+        values may be random, as those of a model that judges are, if they are drawn for each record separately. The
+        certificate is then about the mean over records *and* draws, and the draws of a candidate are kept. Without
+        `evaluate`, `propose` takes the values.
     name : str, default="candidates"
-        What the history calls the climb, and what tells it from others of the same guard. Take another one for another
-        `evaluate`.
+        Name in the history, which distinguishes several loops on one guard. Use another name for another `evaluate`.
     bounds : tuple of float, default=(0, 1)
-        The range of the values; others are clipped to it, and missing ones count as the worst.
+        Range of the values. Values outside are clipped to it; missing ones count as the worst.
     greater_is_better : bool, default=True
-        Whether values are scores, and no losses.
+        Whether values are scores rather than losses.
     certify, delta
         As in `Thresholdout.gate`.
 
@@ -94,26 +93,24 @@ class GuardedCandidates:
     Raises
     ------
     InputError
-        When the guard cannot have a gate, or lives in another process; or when `name` was used with other `bounds`,
+        The guard cannot have a gate, or lives in another process; or `name` was used with other `bounds`,
         `greater_is_better` or `certify`.
 
     Notes
     -----
-    Two objects over one ledger, in two processes, go on from what either has kept, and from the values that either
-    has drawn. Where both judge at the very same
-    moment, each compares with the champion that it saw: let one object judge, and send it to the others.
+    Two objects over one ledger, in two processes, share kept candidates and drawn values. If both judge at the same
+    moment, each compares with the champion that it read. To avoid this, send one object to all processes.
 
-    An `evaluate` that raises for the training records makes the outcome "failed", for nothing, and the error goes to
-    the log (``thresholdout.integrations.candidates``). One that raises for the holdout is charged as an answer from the
-    holdout, since the failure of a whole evaluation may depend on any label; let it score single records that fail with
-    the worst value, and retry what fails for reasons of the network itself. The champion is evaluated there as well: a
-    first candidate that cannot be makes every other one fail. While it runs on the holdout, nothing of this process is
-    logged, since libraries log scores, and examples that fail; what `evaluate` prints, or writes to files, it should
-    not.
+    If `evaluate` raises for the training records, the outcome is "failed", which is free, and the error goes to the log
+    ``thresholdout.integrations.candidates``. If it raises for the holdout, an answer from the holdout is charged, since
+    such a failure may depend on any label. So score single records that fail with the worst value, and retry network
+    errors. The champion is evaluated there too: a first candidate that cannot be evaluated makes all others fail.
+    During an evaluation of the holdout nothing of this process is logged, since libraries log scores and examples.
+    `evaluate` itself should not print them or write them to files.
 
     Examples
     --------
-    Three "prompts", of which a judge likes the longer ones more:
+    Three "prompts"; the judge prefers longer ones:
 
     >>> import numpy as np
     >>> from thresholdout.integrations import guard_of_examples
@@ -143,15 +140,15 @@ class GuardedCandidates:
         delta: float = 0.0,
     ) -> None:
         if isinstance(guard, Proxy):
-            expected = "the guard itself: make this object where the guard is, and send it to other processes"
-            raise InputError("guard", "a guard of another process", expected)
+            advice = "Make this object where the guard is, and send it to other processes."
+            raise InputError("guard", "a guard of another process", "one of this process", advice)
         if guard.parameters.approximation:
             raise InputError("guard", "one with normal limits, which certify no candidate", "one with limits='exact'")
         if evaluate is not None and not callable(evaluate):
             raise InputTypeError("evaluate", f"a {type(evaluate).__name__}", "a function evaluate(candidate, part)")
         check_short_texts(name=name)
         if not name or "/" in name:
-            raise InputError("name", repr(name), "a name without '/'")
+            raise InputError("name", repr(name), "a text without '/', and not empty")
         self.guard = guard
         self.name = name
         self._evaluate = evaluate
@@ -172,7 +169,7 @@ class GuardedCandidates:
 
     @property
     def champion(self) -> Any:
-        """The candidate that the next one is compared with; ``None`` before the first one."""
+        """The candidate that the next one is compared with; None before the first one."""
         check_process(self._process, "climb")
         with self._lock:
             standing = self._found()
@@ -180,31 +177,31 @@ class GuardedCandidates:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the guard answers no more, so that every further candidate is rejected without being evaluated."""
+        """Whether the guard is exhausted, so that further candidates are rejected without an evaluation."""
         return self.guard.status.exhausted is not None
 
     def judged(self, candidate: Any) -> CandidateVerdict | None:
-        """Return the verdict that a candidate has, or ``None`` for one that is new; nothing is evaluated."""
+        """Return the earlier verdict of a candidate, or None for a new one; nothing is evaluated."""
         check_process(self._process, "climb")
         return self._known(self._digest(_written(candidate)))
 
     def hold_to(self, **settings: Any) -> None:
-        """Refuse what is not as it was when this name was used first: earlier verdicts would be about something else.
+        """Keep settings with the first use of this name, and refuse others later.
 
         Parameters
         ----------
         **settings
-            What JSON can write.
+            Values of types that JSON writes.
 
         Raises
         ------
         InputError
-            When one is another than before; nothing is spent.
+            A setting differs from its first value; nothing is spent.
         """
         for setting, value in settings.items():
             before = self._keep(f"settings/{setting}", {"value": value})["value"]
             if before != value:
-                seen = f"{self.name!r}, by which candidates are judged with {setting}={before!r}"
+                seen = f"{self.name!r}, a name in use with {setting}={before!r}"
                 raise InputError("name", seen, f"another name for {setting}={value!r}")
 
     def propose(
@@ -214,26 +211,25 @@ class GuardedCandidates:
 
         Parameters
         ----------
-        candidate : str, or what JSON can write
-            Known by its content.
+        candidate : str, or texts and numbers in dicts and lists
+            Identified by its content.
         train_values : array-like, optional
-            Its value for each training record, where it was evaluated already.
+            Its value for each training record, if it was evaluated already.
         holdout_values : array-like, optional
-            Its value for each record of the holdout, where it was evaluated already: in a process that keeps no labels,
-            say, or with an evaluator that cannot be called from here. Secret.
+            Its value for each record of the holdout, if it was evaluated already, as in a process without labels.
+            Secret.
 
         Returns
         -------
         CandidateVerdict
-            Also where the candidate cannot be evaluated, and where the guard answers no more, which one warning says.
+            Also if the candidate cannot be evaluated, or the guard is exhausted, which gives one warning.
 
         Raises
         ------
         InputError
-            When the candidate is no text and nothing that JSON can write, or values have the wrong shape; nothing is
-            spent.
+            The candidate is not of a type that JSON writes, or values have the wrong shape; nothing is spent.
         LedgerError
-            When the guard cannot be asked.
+            The ledger cannot be read or written.
         """
         check_process(self._process, "climb")
         text = _written(candidate)
@@ -258,7 +254,7 @@ class GuardedCandidates:
     def _judged(
         self, candidate: Any, text: str, digest: str, train: NDArray[np.float64], given: NDArray[np.float64] | None
     ) -> CandidateVerdict:
-        """Judge a candidate that is new."""
+        """Judge a new candidate."""
         train = _unpacked(self._keep(digest, {"candidate": text, "train": _packed(train)})["train"])
         if given is not None:
             self._keep(digest + _HOLDOUT, {"values": _packed(given)})
@@ -267,14 +263,14 @@ class GuardedCandidates:
         if standing[0] == digest:
             self._standing = standing
             return CandidateVerdict("first", 1)
-        if self._gate is None or standing != self._standing:  # somebody else may have kept one meanwhile
+        if self._gate is None or standing != self._standing:  # another process may have kept one meanwhile
             self._gate, self._standing = self._opened(standing), standing
         try:
             self._gate.propose(self._values(digest), train_values=train, key=self._prefix + digest, name=digest[:12])
         except BudgetExhausted:
             return self._exhausted()
         except BaseException as error:
-            self._gate = None  # what was decided, if anything was, is in the ledger
+            self._gate = None  # the ledger has every decision; a gate made from it has no half-done step
             if not isinstance(error, InputError) or self._entry(digest) is None:
                 raise
         told = self._known(digest)
@@ -298,33 +294,35 @@ class GuardedCandidates:
         if not self._warned:
             self._warned = True
             warnings.warn(
-                "the guard answers no more: further candidates are rejected with the score 0, without being evaluated; "
-                "for more answers make a guard of new records",
+                "The guard is exhausted. Further candidates are rejected with the score 0 and not evaluated. "
+                "For more answers make a guard of new records.",
                 GuardExhaustedWarning,
                 stacklevel=outside(),
             )
         return CandidateVerdict("exhausted")
 
     def _on_train(self, candidate: Any, digest: str, given: ArrayLike | None) -> NDArray[np.float64]:
-        """Return a candidate's values on the training records: those that it had first."""
+        """Return a candidate's first values on the training records."""
         kept = self._document(digest)
         if kept is not None:
             return _unpacked(kept["train"])
         if given is None:
             if self._evaluate is None:
-                raise InputError("train_values", "nothing", "values, where there is no evaluate=")
+                advice = "Or make this object with evaluate=."
+                raise InputError("train_values", "nothing", "a value for each training record", advice)
             given = self._evaluate(candidate, "train")
         return self._checked(given, len(self.guard._open[1]), "train_values")
 
     def _values(self, digest: str) -> _Values:
-        """Return a candidate as a gate sees it."""
+        """Return a candidate as an estimator for the gate."""
 
         def on_holdout() -> NDArray[np.float64]:
             kept = self._document(digest + _HOLDOUT)
             if kept is not None:
                 return _unpacked(kept["values"])
             if self._evaluate is None:
-                raise InputError("holdout_values", "nothing", "values, where there is no evaluate=")
+                advice = "Or make this object with evaluate=."
+                raise InputError("holdout_values", "nothing", "a value for each holdout record", advice)
             candidate = json.loads(self._kept(digest)["candidate"])
             with unlogged:
                 values = self._evaluate(candidate, "holdout")
@@ -334,12 +332,12 @@ class GuardedCandidates:
         return _Values(digest, on_holdout)
 
     def _checked(self, values: ArrayLike, n: int, argument: str) -> NDArray[np.float64]:
-        """Return values in the range; each is clipped to it, and missing ones are the worst."""
+        """Return values clipped to the range, with missing ones at the worst end."""
         worst = self._metric.bounds[0 if self._metric.greater_is_better else 1]
         return np.asarray(clipped(values, n, self._metric.bounds, argument, worst), dtype=np.float64)
 
     def _opened(self, standing: list[str]) -> Gate:
-        """Return a gate for the last of these candidates, which goes on where the last one was."""
+        """Return a gate for the last of these candidates, which continues where the last gate stopped."""
         certified = standing[0]
         for entry in self._entries():
             if outcome_of(entry.source) == "kept":
@@ -353,7 +351,7 @@ class GuardedCandidates:
         return gate
 
     def _found(self) -> list[str]:
-        """Return the candidates that were kept earlier, by their digests; the last one is the champion."""
+        """Return the digests of the candidates that were kept earlier; the last one is the champion."""
         first = self._document("first")
         if first is None:
             return []
@@ -368,7 +366,7 @@ class GuardedCandidates:
         return self.guard._ledger.find(self.guard._id, self._prefix + digest)
 
     def _digest(self, text: str) -> str:
-        """Return what a candidate is known by; it says nothing to who does not have the candidate."""
+        """Return a digest that identifies a candidate, and reveals nothing to anybody without the candidate."""
         return self.guard._made(content_digest(self.name, text)).split(":")[-1]
 
     def _kept(self, name: str) -> dict[str, Any]:
@@ -381,7 +379,7 @@ class GuardedCandidates:
         return None if text is None else dict(json.loads(text))
 
     def _keep(self, name: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Keep what nobody has kept by this name; return what is kept."""
+        """Keep content under a name if nothing is kept there; return the kept content."""
         if self._document(name) is None:
             with suppress(LedgerMismatch):  # another process was faster
                 self.guard._ledger.put_document(self.guard._id, self._prefix + name, json.dumps(content))
@@ -398,11 +396,11 @@ class _RemoteCandidates(
     of=GuardedCandidates,
     serves="__repr__ exhausted guard champion judged name propose",
 ):
-    """What a climb is in every process but its own: it sends the candidates there."""
+    """A reference in another process, which sends candidates to the one that made the object."""
 
 
 class _Unlogged:
-    """Nothing goes to a log of this process meanwhile: libraries log examples that fail, and scores."""
+    """Suppress all logs of this process during an evaluation of the holdout: libraries log examples and scores."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -436,7 +434,7 @@ class _Values:
         self._on_holdout = on_holdout
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Return the values on the holdout, which is all that a gate asks for."""
+        """Return the values on the holdout, the only predictions that a gate needs."""
         assert self._on_holdout is not None
         return self._on_holdout()
 
@@ -450,16 +448,7 @@ def _as_said(y: NDArray[Any], output: NDArray[Any], classes: NDArray[Any] | None
 
 
 def _written(candidate: Any) -> str:
-    """Return a candidate as the text that it is known by.
-
-    Examples
-    --------
-    >>> _written({"b": 1, "a": "text"})
-    '{"a": "text", "b": 1}'
-    >>> _written({1: "one"})
-    Traceback (most recent call last):
-    thresholdout.errors.InputTypeError: candidate must be a text, or texts and numbers in dicts (with texts as ...
-    """
+    """Return the text that identifies a candidate: JSON with sorted keys."""
     try:
         text = json.dumps(candidate, sort_keys=True)
         same = json.loads(text) == candidate
@@ -467,7 +456,7 @@ def _written(candidate: Any) -> str:
         same = False
     if not same:
         expected = "a text, or texts and numbers in dicts (with texts as keys) and lists"
-        raise InputTypeError("candidate", f"a {type(candidate).__name__} that JSON does not give back", expected)
+        raise InputTypeError("candidate", f"a {type(candidate).__name__} that JSON does not restore", expected)
     return text
 
 
@@ -476,11 +465,5 @@ def _packed(values: NDArray[np.float64]) -> str:
 
 
 def _unpacked(text: str) -> NDArray[np.float64]:
-    """Return values that were packed.
-
-    Examples
-    --------
-    >>> _unpacked(_packed(np.array([0.1, 1.0]))).tolist()
-    [0.1, 1.0]
-    """
+    """Return the values of a text that `_packed` wrote."""
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<f8").astype(np.float64)

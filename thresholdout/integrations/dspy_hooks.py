@@ -1,8 +1,8 @@
 """A holdout in DSPy, whose optimisers score a program example by example with ``metric(example, pred, trace=None)``.
 
-A metric sees a prediction, and not the program that it is of. So the program is wrapped: called with the one example
-that stands for the whole holdout, it is proposed to the guard, and what it returns is the verdict, of which the metric
-makes a number. All other examples go through it as they are.
+A metric receives a prediction and not its program, so the program is wrapped. One example stands for the whole
+holdout: called with it, the wrapper proposes the program to the guard and returns the verdict, which the metric turns
+into a number. All other examples pass through the program unchanged.
 """
 
 from __future__ import annotations
@@ -28,51 +28,51 @@ _WHOLE: Final = "whole_holdout"
 
 
 class DSPyHoldout:
-    """Around a program and a metric of DSPy: programs that are scored on `valset` are kept or rejected by a guard.
+    """Wrap a program and a metric of DSPy: a guard keeps or rejects programs that are scored on `valset`.
 
-    Give an optimiser `metric`, `student` and `valset` in place of your own, and take `best` in the end.
+    Give an optimiser `metric`, `student` and `valset` in place of your own, and take `best` at the end.
 
     Parameters
     ----------
     program : dspy.Module
-        What is optimised. Programs are known by their state (`dspy.Module.dump_state`): instructions, demonstrations,
-        and models where they have their own.
+        The program to optimise. Its state (`dspy.Module.dump_state`) identifies it: instructions, demonstrations, and
+        models where they have their own.
     metric : callable
-        ``metric(example, pred, trace=None)``, or with the further arguments of `dspy.GEPA`: a number, a truth value or
-        something with a ``score``. An example on which program or metric raises has the worst score.
+        ``metric(example, pred, trace=None)``, or with the further arguments of `dspy.GEPA`. It returns a number, a
+        truth value or an object with a ``score``. If program or metric raises, the example has the worst score.
     train, holdout : sequence of dspy.Example
         Both parts.
     guard : Thresholdout, optional
-        One that is there already, of as many records in the order of the examples, such as
-        `thresholdout.evaluations.guard_of_items` makes; all that use it share one budget.
+        An existing guard of as many records in the order of the examples, such as
+        `thresholdout.evaluations.guard_of_items` makes; all its users share one budget.
     name : str, default="program"
-        As in `GuardedCandidates`; another one for another program or metric.
+        As in `GuardedCandidates`; use another name for another program or metric.
     bounds : tuple of float, default=(0, 1)
-        The range of the metric, of which more is better.
+        Range of the metric; greater is better.
     certify, delta
         As in `Thresholdout.gate`.
     threads : int, optional
-        How many examples are run at a time; as DSPy is set by default.
+        Number of examples that run at a time; DSPy's setting by default.
     **declared
-        For the guard, such as ``groups=``, ``ledger=`` or ``sampling="iid"``; see `guard_of_examples`.
+        Arguments of the guard, such as ``groups=``, ``ledger=`` or ``sampling="iid"``; see `guard_of_examples`.
 
     Attributes
     ----------
     candidates : GuardedCandidates
-        What judges; ``candidates.guard`` is the guard.
+        Judges the programs; ``candidates.guard`` is the guard.
     student : dspy.Module
-        The program, wrapped.
+        The wrapped program.
 
     Notes
     -----
-    The score of the whole holdout is so large that the average over `valset` ranks champions by their place, first of
-    all. An optimiser that scores random parts of `valset` (MIPROv2 with minibatches) leaves the holdout out now and
-    then: have it score all of it.
+    The score of the whole holdout is so large that the average over `valset` ranks champions by their place first. An
+    optimiser that scores random parts of `valset` (MIPROv2 with minibatches) sometimes leaves the holdout out, so make
+    it score all of it.
 
-    The training part is run once more for each new program, for what DSPy's cache has already. Of runs on the holdout
-    nothing is traced, logged or kept in the history of calls, and callbacks of DSPy's settings are not called. A
-    model that keeps prompts itself, as ``lm.history`` does, keeps these as well: do not show it to whoever writes the
-    next program. Neither the hook nor the student can be pickled, or saved with ``save_program=True``: take `best`.
+    The training part runs once more for each new program, mostly from DSPy's cache. Runs on the holdout are not traced,
+    logged or kept in the history of calls, and callbacks of DSPy's settings are not called. A model that keeps prompts
+    itself, as ``lm.history`` does, keeps these too: do not show it to the author of the next program. Neither the hook
+    nor the student can be pickled or saved with ``save_program=True``; take `best`.
 
     Examples
     --------
@@ -115,14 +115,14 @@ class DSPyHoldout:
 
     @property
     def valset(self) -> list[Any]:
-        """The training examples, and one that stands for the whole holdout."""
+        """The training examples, and one example that stands for the whole holdout."""
         from dspy import Example
 
         return [*self._examples["train"], Example(**{_WHOLE: "all of it"}).with_inputs(_WHOLE)]
 
     @property
     def best(self) -> Any:
-        """The last program that was kept; the one of the beginning before any was judged."""
+        """The last program that was kept; the original one before any was judged."""
         state = self.candidates.champion
         return self._program.deepcopy() if state is None else self._loaded(state)
 
@@ -141,7 +141,7 @@ class DSPyHoldout:
         return Prediction(score=score, feedback=verdict.text)
 
     def stop(self, state: object = None) -> bool:
-        """Whether to stop: the guard answers no more. For ``gepa_kwargs={"stop_callbacks": [hook.stop]}``."""
+        """Return whether the guard is exhausted. For ``gepa_kwargs={"stop_callbacks": [hook.stop]}``."""
         return self.candidates.exhausted
 
     def _judged(self, program: Any) -> CandidateVerdict:
@@ -154,7 +154,7 @@ class DSPyHoldout:
         own = {name: lm for name, lm in models.items() if _state_of(lm) == state[name]["lm"]}
         program.load_state({name: {**one, "lm": None} if name in own else one for name, one in state.items()})
         for name, predictor in program.named_predictors():
-            predictor.lm = own.get(name, predictor.lm)  # a state has no keys and no addresses of models
+            predictor.lm = own.get(name, predictor.lm)  # a state has no API keys and no addresses of models
         return program
 
     def _scores(self, state: Any, part: Part) -> list[float]:
@@ -171,38 +171,39 @@ class DSPyHoldout:
                 except Exception:
                     return self._worst
 
-        # No dspy.Parallel: within another one it clears the progress bars of that one, which then raises.
+        # not dspy.Parallel: a nested one clears the progress bars of the outer one, which then raises
         with ThreadPoolExecutor(self._threads or dspy.settings.num_threads) as pool:
             running = [pool.submit(copy_context().run, score, example) for example in self._examples[part]]
             return [one.result() for one in running]
 
     def __reduce__(self) -> Any:
-        expected = "hook.best, which is a program of yours: a hook, and the student that it wraps, have the holdout"
-        raise InputTypeError("hook", "pickled, or saved as a program", expected)
+        advice = "Pickle or save hook.best: a hook, and the student that it wraps, have the holdout."
+        raise InputTypeError("hook", "a hook to pickle or save", "left in its process", advice)
 
 
 def _state_of(model: Any) -> Any:
-    """Return how a language model stands in a program's state."""
+    """Return a language model as a program's state has it."""
     return json.loads(json.dumps(model.dump_state()))
 
 
 def _accepted(metric: Callable[..., Any]) -> int:
-    """Return how many of DSPy's arguments a metric takes: two, three or five."""
+    """Return the number of DSPy's arguments that a metric takes: two, three or five."""
     parameters = inspect.signature(metric).parameters.values()
     if any(one.kind is one.VAR_POSITIONAL for one in parameters):
         return 5
     places = sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in parameters)
     if places < 2:
-        raise InputTypeError("metric", f"a function of {places} arguments", "metric(example, pred, trace=None)")
+        seen = f"one of {places} argument{'s' * (places != 1)}"
+        raise InputTypeError("metric", seen, "a function metric(example, pred, trace=None)")
     return min(places, 5)
 
 
 def _guarded(program: Any, judged: Callable[[Any], CandidateVerdict]) -> Any:
-    """Return a program that is judged where it is called with what stands for the holdout."""
+    """Return a program that proposes itself when it is called with the example that stands for the holdout."""
     import dspy
 
     class GuardedProgram(dspy.Module):  # type: ignore[misc]
-        """A program, and what judges it."""
+        """A program with the function that judges it."""
 
         def __init__(self) -> None:
             super().__init__()

@@ -1,4 +1,4 @@
-"""The file by which OpenEvolve and ShinkaEvolve have a program judged; it needs nothing but Python."""
+"""The file with which OpenEvolve and ShinkaEvolve have a program judged; it needs nothing but Python."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ __all__ = ["evaluator_text", "write_evaluator"]
 
 
 def write_evaluator(path: Path, url: str) -> None:
-    """Write the file so that its owner alone can read it, since it has the server's address.
-
-    Parameters
-    ----------
-    path : Path
-        Where; a file that is there is written over.
-    url : str
-        Of a `thresholdout.integrations.programs.GuardedPrograms` that is serving.
-    """
+    """Write the file, readable by its owner alone, since it has the server's address; an older file is overwritten."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         os.chmod(path, 0o600)
@@ -27,8 +19,8 @@ def write_evaluator(path: Path, url: str) -> None:
 def evaluator_text(url: str) -> str:
     """Return the file's text: ``evaluate(program_path)``, and a command with ``--program_path`` and ``--results_dir``.
 
-    A program that cannot be run, and one that comes when the holdout answers no more, has the score 0 and no error, so
-    that it is not tried again. Where the server does not answer there is an error, since nothing was judged.
+    A program that cannot run, or comes when the guard is exhausted, has the score 0 and no error, so that optimisers do
+    not try it again. If the server does not answer there is an error, since nothing was judged.
 
     Examples
     --------

@@ -16,17 +16,17 @@ __all__ = ["digest_of", "guard_for", "guard_of_examples"]
 
 
 def guard_of_examples(train: Sequence[Any], holdout: Sequence[Any], **declared: Any) -> Thresholdout:
-    """Return a guard of lists of examples, for `GuardedCandidates` and the hooks that stand on it.
+    """Return a guard of lists of examples, for `GuardedCandidates` and the hooks that use it.
 
-    The guard knows digests of the examples, no more: by these the holdout is found again in a ledger, and an example
-    that is in both parts is refused. Values come from whoever evaluates candidates, in the order of these lists.
+    The guard has digests of the examples alone. A ledger recognises the holdout by them, and an example in both parts
+    is refused. The evaluator of candidates computes the values, in the order of these lists.
 
     Parameters
     ----------
     train, holdout : sequence
-        Texts, numbers, or what JSON can write; objects with fields, such as those of DSPy, count by these.
+        Texts, numbers, dicts and lists of them as JSON writes them, or objects with such fields, such as those of DSPy.
     **declared
-        Of `Thresholdout`, such as ``groups=``, ``ledger=`` or ``sampling="iid"``.
+        Arguments of `Thresholdout`, such as ``groups=``, ``ledger=`` or ``sampling="iid"``.
 
     Returns
     -------
@@ -35,9 +35,9 @@ def guard_of_examples(train: Sequence[Any], holdout: Sequence[Any], **declared: 
     Raises
     ------
     InputTypeError
-        When an example is nothing that JSON can write.
+        JSON cannot write an example.
     OverlapError
-        When an example is in both parts.
+        An example is in both parts.
 
     Examples
     --------
@@ -61,38 +61,34 @@ def guard_of_examples(train: Sequence[Any], holdout: Sequence[Any], **declared: 
 def guard_for(
     guard: Thresholdout | None, train: Sequence[Any], holdout: Sequence[Any], declared: Mapping[str, Any]
 ) -> Thresholdout:
-    """Return the given guard if it has as many records as there are examples, or one of the examples."""
+    """Return the given guard if its sizes are those of the examples, or a new guard of the examples."""
     if guard is None:
         return guard_of_examples(train, holdout, **declared)
     if declared:
-        raise InputError("guard", f"a guard beside {', '.join(declared)}", "one or the other; a guard has declarations")
+        advice = "An existing guard has its own declarations."
+        raise InputError(
+            "guard", f"a guard beside {', '.join(declared)}", f"None beside {next(iter(declared))}=", advice
+        )
     sizes = len(guard._open[1]), guard.n
     if sizes != (len(train), len(holdout)):
         seen = f"a guard of {sizes[0]} open records and {sizes[1]} of the holdout"
-        raise InputError("guard", seen, f"one of {len(train)} and {len(holdout)}, in the order of the examples")
+        expected = f"a guard of {len(train)} and {len(holdout)} records, in the order of the examples"
+        raise InputError("guard", seen, expected)
     return guard
 
 
 def digest_of(example: Any, argument: str) -> bytes:
-    """Return what an example is known by: 32 bytes.
-
-    Parameters
-    ----------
-    example : object
-        As in `guard_of_examples`.
-    argument : str
-        Whose example it is, for messages.
-    """
+    """Return the 32 bytes that identify an example; `argument` is its name in messages."""
     try:
         text = json.dumps(example, sort_keys=True, default=_fields)
     except (TypeError, ValueError, RecursionError):
-        expected = "examples of texts and numbers, in dicts and lists, or objects with such fields"
+        expected = "a list of texts, numbers, dicts and lists of them, or objects with such fields"
         raise InputTypeError(argument, f"a {type(example).__name__} that JSON cannot write", expected) from None
     return hashlib.sha256(text.encode()).digest()
 
 
 def _fields(thing: Any) -> dict[str, Any]:
-    """Return the fields of an object that JSON does not know."""
+    """Return the fields of an object of a type that JSON does not write."""
     for method in ("toDict", "model_dump", "_asdict"):
         if callable(getattr(thing, method, None)):
             return dict(getattr(thing, method)())

@@ -1,9 +1,9 @@
-"""A holdout in GEPA, whose loop wants a score for each example and writes prompts from what it is shown.
+"""A holdout in GEPA, whose loop scores each example and writes prompts from traces that it shows to a model.
 
 GEPA keeps every candidate that improves on a few training examples, scores it on a validation set example by example,
-and breeds from those that are best on some example. Here the validation set is the training examples, with their true
-scores, and one more that stands for the whole holdout: its score is the verdict. So what is bred from is public, one
-bit for a candidate is told of the holdout, and the result's best candidate is the champion.
+and breeds from the best candidates of each example. Here the validation set has the training examples, with their true
+scores, and one more that stands for the whole holdout: its score is the verdict. So breeding uses public scores, the
+loop learns one bit about the holdout for each candidate, and its best candidate is the champion.
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ _WHOLE: Final = "the whole holdout"
 
 
 class GEPAHoldout:
-    """Around an adapter of GEPA: candidates that reach the validation set are kept or rejected by a guard.
+    """Wrap an adapter of GEPA: a guard keeps or rejects candidates that reach the validation set.
 
-    It is the adapter, the evaluation policy and the stopper of a run, which `arguments` has by name.
+    The object is the adapter, the evaluation policy and the stopper of a run; `arguments` has them by name.
 
     Parameters
     ----------
     adapter : gepa.GEPAAdapter
-        Runs candidates on examples. It is called for the training examples as without a guard, and for the holdout only
-        when the gate looks: its outputs and traces are thrown away then, and nothing is logged.
+        Runs candidates on examples. It runs on the training examples as without a guard, and on the holdout only in a
+        planned evaluation: its outputs and traces are then discarded, and nothing is logged.
     train, holdout : sequence
-        Examples as the adapter takes them.
+        Examples in the adapter's form.
     guard : Thresholdout, optional
-        One that is there already, of as many records in the order of the examples, such as
-        `thresholdout.evaluations.guard_of_items` makes; all that use it share one budget.
+        An existing guard of as many records in the order of the examples, such as
+        `thresholdout.evaluations.guard_of_items` makes; all its users share one budget.
     name : str, default="prompts"
-        As in `GuardedCandidates`; another one for another adapter.
+        As in `GuardedCandidates`; use another name for another adapter.
     bounds : tuple of float, default=(0, 1)
-        The range of the adapter's scores, of which more is better.
+        Range of the adapter's scores; greater is better.
     certify, delta
         As in `Thresholdout.gate`.
     **declared
-        For the guard, such as ``groups=``, ``ledger=`` or ``sampling="iid"``; see `guard_of_examples`.
+        Arguments of the guard, such as ``groups=``, ``ledger=`` or ``sampling="iid"``; see `guard_of_examples`.
 
     Attributes
     ----------
     candidates : GuardedCandidates
-        What judges; ``candidates.guard`` is the guard.
+        Judges the candidates; ``candidates.guard`` is the guard.
 
     Notes
     -----
-    A batch with a part of the holdout's examples is refused: a score for one of them is a label. A batch with all of
-    them is answered by the verdict, the same number for each. The score of the whole holdout is so large that the
-    average over the validation set ranks champions by their place, first of all.
+    A batch with a part of the holdout's examples is refused, since the score of one of them is a label. A batch with
+    all of them has the verdict as every score. The score of the whole holdout is so large that the average over the
+    validation set ranks champions by their place first.
 
-    Adapters score an example that fails with the worst score, by GEPA's own rules. One that raises on the holdout is
-    charged, see `GuardedCandidates`; on the training examples it ends the run, as without a guard.
+    By GEPA's own rules adapters score an example that fails with the worst score. An adapter that raises on the holdout
+    is charged, see `GuardedCandidates`; on the training examples it ends the run, as without a guard.
 
     Examples
     --------
@@ -111,12 +111,12 @@ class GEPAHoldout:
 
     @property
     def valset(self) -> list[Any]:
-        """The training examples, and one that stands for the whole holdout."""
+        """The training examples, and one example that stands for the whole holdout."""
         return [*self._examples["train"], _WHOLE]
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What `gepa.optimize` is called with, besides a seed, a model and a limit."""
+        """Arguments of `gepa.optimize`, besides a seed, a model and a limit."""
         return {
             "adapter": self,
             "trainset": self._examples["train"],
@@ -130,11 +130,11 @@ class GEPAHoldout:
         return self._batches([(candidate, batch)], capture_traces)[0]
 
     def stop(self, state: object = None) -> bool:
-        """Whether to stop: the guard answers no more."""
+        """Return whether the guard is exhausted."""
         return self.candidates.exhausted
 
     def get_eval_batch(self, loader: Any, state: object, target_program_idx: int | None = None) -> list[Any]:
-        """Return all of the validation set, always. See `gepa.EvaluationPolicy`."""
+        """Return all of the validation set. See `gepa.EvaluationPolicy`."""
         return list(loader.all_ids())
 
     def get_best_program(self, state: Any) -> int:
@@ -143,13 +143,13 @@ class GEPAHoldout:
         return max(programs, key=lambda program: self.get_valset_score(program, state))
 
     def get_valset_score(self, program_idx: int, state: Any) -> float:
-        """Return the score of the whole holdout, by which champions are ranked."""
+        """Return the score of the whole holdout, which ranks champions."""
         scores = state.prog_candidate_val_subscores[program_idx]
         return float(scores.get(len(self._trained), 0.0))
 
     @property
     def propose_new_texts(self) -> Any:
-        """What the adapter proposes texts by, if it does."""
+        """The adapter's own function that proposes texts, if it has one."""
         return getattr(self._adapter, "propose_new_texts", None)
 
     def __getattr__(self, name: str) -> Any:
@@ -159,11 +159,11 @@ class GEPAHoldout:
         return partial(self._batches, capture_traces=True) if name == "batch_evaluate" else found
 
     def __reduce__(self) -> Any:
-        expected = "hook.candidates, which is sent as a reference: a hook has the holdout"
-        raise InputTypeError("hook", "pickled", expected)
+        advice = "Send hook.candidates, which is pickled as a reference: a hook has the holdout."
+        raise InputTypeError("hook", "a hook to pickle", "left in its process", advice)
 
     def _batches(self, items: Sequence[tuple[dict[str, str], list[Any]]], capture_traces: bool) -> list[Any]:
-        """Score batches of candidates: the examples that are none of the holdout's by the adapter, and all at once."""
+        """Score batches in one call: examples outside the holdout by the adapter, the holdout by verdicts."""
         asked = [self._split(batch) for _, batch in items]
         plain = [
             (candidate, [batch[k] for k in places]) for (candidate, batch), places in zip(items, asked, strict=True)
@@ -179,7 +179,7 @@ class GEPAHoldout:
         ]
 
     def _split(self, batch: list[Any]) -> list[int]:
-        """Return the places of a batch that are none of the holdout's, and refuse a part of it."""
+        """Return the places of a batch that are outside the holdout, and refuse a part of the holdout."""
         places, held = [], Counter[bytes]()
         for place, example in enumerate(batch):
             digest = b"" if isinstance(example, str) and example == _WHOLE else digest_of(example, "batch")
@@ -190,7 +190,7 @@ class GEPAHoldout:
         if held and held != self._held:
             seen = f"{held.total()} of the {self._held.total()} examples of the holdout"
             raise InputError(
-                "batch", seen, "all of them or none: valset=hook.valset, which has one that stands for all"
+                "batch", seen, "all of them, or none", "Pass valset=hook.valset, where one stands for all."
             )
         return places
 

@@ -1,7 +1,7 @@
 """A guard as a scorer of inspect_ai; the library is loaded when the scorer is made.
 
 A scorer gives each sample a score, which for a sample of the holdout would be its label. So samples of the holdout have
-no target and all the same score, and the metric, which sees all samples when the evaluation ends, judges the answers.
+no target and equal scores. The metric, which receives all samples at the end of the evaluation, judges the answers.
 """
 
 from __future__ import annotations
@@ -27,20 +27,7 @@ _PARTS: Final = ("train", "holdout")
 
 
 def graded(correct: Callable[[Any, Any], float] | None = None, *, name: str = "graded") -> Metric:
-    """Return a metric of answers for `GuardedModels`: the mean of a grade in [0, 1] over samples.
-
-    Parameters
-    ----------
-    correct : callable, optional
-        ``correct(answer, target)``: the grade of one answer; by default whether both are the same text.
-    name : str, default="graded"
-        What the history calls it.
-
-    Examples
-    --------
-    >>> graded().values(np.array(["yes", "4"]), np.array(["yes", "four"]), None).tolist()
-    [1.0, 0.0]
-    """
+    """Return a metric of answers: the mean of ``correct(answer, target)``, by default equality of texts."""
     if correct is not None and not callable(correct):
         raise InputTypeError("correct", f"a {type(correct).__name__}", "a function correct(answer, target)")
     grade = correct or _same
@@ -59,57 +46,46 @@ def guarded_samples(train: Sequence[Any], holdout: Sequence[Any], **fields: Any)
     train, holdout : sequence
         The inputs of both parts, in the guard's order.
     **fields
-        Others of ``inspect_ai.dataset.Sample``, the same for all.
+        Other fields of ``inspect_ai.dataset.Sample``, the same for all.
 
     Returns
     -------
     list of inspect_ai.dataset.Sample
-        With identifiers that tell part and place.
-
-    Raises
-    ------
-    ImportError
-        inspect_ai is not installed.
+        Their identifiers have part and place.
     """
     from inspect_ai.dataset import Sample
 
     if "target" in fields or "id" in fields:
-        expected = "fields without targets, which the guard keeps, and identifiers, which are made here"
-        raise InputError("fields", ", ".join(sorted(fields)), expected)
+        advice = "The guard keeps the targets, and identifiers are made here."
+        raise InputError("fields", ", ".join(sorted(fields)), "fields other than target and id", advice)
     parts = zip(_PARTS, (train, holdout), strict=True)
     return [Sample(input=text, id=f"{part} {k}", **fields) for part, texts in parts for k, text in enumerate(texts)]
 
 
 def guarded_scorer(models: GuardedModels, answer: Callable[[Any], Any] | None = None) -> Any:
-    """Return a scorer for ``Task(dataset=guarded_samples(...), scorer=...)`` that judges what a model answers.
+    """Return a scorer for ``Task(dataset=guarded_samples(...), scorer=...)`` that judges a model's answers.
 
-    A training sample has its true score. One of the holdout has 0, whatever was answered. The metric has ``train``, the
-    mean score of the training samples, and the verdict about the whole: ``kept`` and ``certified``, 1 or 0; ``score``,
-    which rises with every model that is kept and is 0 for all others; ``asked``, 0 where the guard answers no more, or
-    where not all samples of both parts are there, as in the course of an evaluation or with ``limit=``.
+    A training sample has its true score, a sample of the holdout always 0. The metric has ``train``, the mean score of
+    the training samples, and the verdict: ``kept`` and ``certified``, 1 or 0; ``score``, which rises with every model
+    that is kept and is 0 for all others; ``asked``, 0 if the guard is exhausted or samples are missing, as with
+    ``limit=``.
 
     Parameters
     ----------
     models : GuardedModels
-        What judges, with a metric of answers such as `graded`; the guard's labels are the targets.
+        Judges the answers, with a metric of answers such as `graded`; the guard's labels are the targets.
     answer : callable, optional
-        ``answer(state)``: a text or a number, from the state of a task; the completion without white space around it by
-        default.
+        ``answer(state)`` returns a text or a number from the state of a task. The stripped completion by default.
 
     Returns
     -------
     inspect_ai.scorer.Scorer
 
-    Raises
-    ------
-    ImportError
-        inspect_ai is not installed.
-
     Notes
     -----
-    The same answers are the same candidate: an evaluation that is scored again, or resumed, costs nothing. A model that
-    answers at random is another candidate each time; its answers are what the verdict is about. More than one epoch is
-    refused, since the metric would see answers that were drawn together.
+    Equal answers are the same candidate: an evaluation that is scored again, or resumed, is free. A model that answers
+    at random is another candidate each time, and the verdict is about its present answers. More than one epoch is
+    refused, since the metric would receive several answers to one sample.
 
     The log of an evaluation has inputs and answers, and no target. Keep the guard's data out of the process of an agent
     that may read files.
@@ -133,9 +109,10 @@ def guarded_scorer(models: GuardedModels, answer: Callable[[Any], Any] | None = 
     async def score(state: Any, target: Any) -> Any:
         part, place = _place(state.sample_id)
         if state.epoch != 1:
-            raise InputError("epochs", f"epoch {state.epoch}", "one epoch: answers are judged as one candidate")
+            raise InputError("epochs", state.epoch, "1", "All answers are judged as one candidate.")
         if target.text:
-            raise InputError("target", f"a target in sample {state.sample_id!r}", "guarded_samples(...), without any")
+            seen = f"one in sample {state.sample_id!r}"
+            raise InputError("target", seen, "empty for every sample", "Make the samples by guarded_samples.")
         given, value = told(state), 0.0
         if part == "train":
             value = float(models.values_on_train([given], [place])[0])
@@ -144,13 +121,13 @@ def guarded_scorer(models: GuardedModels, answer: Callable[[Any], Any] | None = 
     def judge(scores: Any) -> dict[str, float]:
         return _judged(models, scores)
 
-    judge.__annotations__["scores"] = list[SampleScore]  # by which the library tells new metrics from old ones
+    judge.__annotations__["scores"] = list[SampleScore]  # inspect_ai recognises new metrics by this annotation
     made = metric(name="guarded")(lambda: judge)
     return scorer(metrics=[made()], name="guarded")(lambda: score)()
 
 
 def _judged(models: GuardedModels, scores: Sequence[Any]) -> dict[str, float]:
-    """Judge the answers of all samples; of a part of them nothing is asked."""
+    """Judge the answers of all samples; a part of them is not judged."""
     given: dict[str, dict[int, Any]] = {part: {} for part in _PARTS}
     values = []
     for one in scores:
@@ -167,19 +144,10 @@ def _judged(models: GuardedModels, scores: Sequence[Any]) -> dict[str, float]:
 
 
 def _place(name: object) -> tuple[str, int]:
-    """Return the part and the place of a sample.
-
-    Examples
-    --------
-    >>> _place("holdout 12")
-    ('holdout', 12)
-    >>> _place(7)
-    Traceback (most recent call last):
-    thresholdout.errors.InputError: dataset must be those of guarded_samples(train, holdout); got a sample 7.
-    """
+    """Return part and place from a sample's identifier, such as "holdout 12"."""
     part, _, place = str(name).partition(" ")
     if part not in _PARTS or not place.isdecimal():
-        raise InputError("dataset", f"a sample {name!r}", "those of guarded_samples(train, holdout)")
+        raise InputError("dataset", f"a sample {name!r}", "the samples of guarded_samples(train, holdout)")
     return part, int(place)
 
 

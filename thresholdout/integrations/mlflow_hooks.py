@@ -1,7 +1,7 @@
 """Guards in MLflow: a metric for ``mlflow.models.evaluate``, and the promotion of registered models.
 
-MLflow is loaded when a hook is used. Its evaluation is handed features alone: it would log whatever it computes from
-labels of the holdout, and tries each metric on the first record by itself before it computes it, which is its label.
+MLflow is loaded when a hook is used. Its evaluation receives features alone. With labels of the holdout it would log
+values computed from them, and it tries each metric on the first record first, whose value is its label.
 """
 
 from __future__ import annotations
@@ -24,28 +24,7 @@ __all__ = ["evaluation_data", "guarded_metric", "promote"]
 
 
 def evaluation_data(models: GuardedModels) -> Any:
-    """Return the features that `guarded_metric` needs predictions for: the training part's, then the holdout's.
-
-    Parameters
-    ----------
-    models : GuardedModels
-        What judges, in this process.
-
-    Returns
-    -------
-    DataFrame or ndarray
-        As the guard has its features. There are no labels in it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from thresholdout import Thresholdout
-    >>> from thresholdout.integrations.models import GuardedModels
-    >>> X, y = np.arange(2000.0)[:, None], np.arange(2000) % 2
-    >>> guard = Thresholdout((X[1000:], y[1000:]), train=(X[:1000], y[:1000]))
-    >>> evaluation_data(GuardedModels(guard)).shape
-    (2000, 1)
-    """
+    """Return the features without labels for `guarded_metric`: the training part's, then the holdout's."""
     train, holdout = models.guard._records.labelled()
     first, second = handed_out((train[0],))[0], handed_out((holdout[0],))[0]
     if hasattr(first, "iloc"):
@@ -58,30 +37,24 @@ def evaluation_data(models: GuardedModels) -> Any:
 def guarded_metric(models: GuardedModels, *, name: str = "guarded") -> Any:
     """Return a metric for ``mlflow.models.evaluate(model, evaluation_data(models), extra_metrics=[...])``.
 
-    The model is judged by its predictions for all records of both parts. What is logged is the verdict:
-    ``name/kept`` and ``name/certified`` are 1 or 0, ``name/score`` is the verdict's number to rank by, and
-    ``name/asked`` is 0 where the guard answers no more. ``MetricThreshold(threshold=1, greater_is_better=True)`` for
-    ``name/certified`` makes ``mlflow.validate_evaluation_results`` refuse every other model.
+    The guard judges the model by its predictions for all records of both parts. MLflow logs the verdict: ``name/kept``
+    and ``name/certified`` are 1 or 0, ``name/score`` is the verdict's number for rankings, and ``name/asked`` is 0 if
+    the guard is exhausted. With ``MetricThreshold(threshold=1, greater_is_better=True)`` for ``name/certified``,
+    ``mlflow.validate_evaluation_results`` refuses every model that is not certified. Predictions for a part of the
+    records raise, except a single one, which MLflow tries each metric with: for it all values are 0.
 
     Parameters
     ----------
     models : GuardedModels
-        What judges. Predictions of the training part are taken as they are, so a model should not be fitted to it:
-        make the guard with records that validate as its training part. If it is, nothing is less certain, but looks
-        are paid for gains that are none.
+        Judges the models. Predictions of the training part count as they are, so the model should not be fitted to it:
+        give the guard validation records as its training part. Otherwise the certificate remains valid, but evaluations
+        of the holdout are spent on gains that do not exist.
     name : str, default="guarded"
-        What MLflow calls it.
+        Name in MLflow.
 
     Returns
     -------
     mlflow.models.EvaluationMetric
-        For predictions of a part of the records it raises, but for a single one, which MLflow tries each metric with:
-        for that it is 0 everywhere.
-
-    Raises
-    ------
-    ImportError
-        MLflow is not installed.
 
     Examples
     --------
@@ -115,40 +88,37 @@ def promote(
     load: Callable[[str], Any] | None = None,
     client: Any = None,
 ) -> CandidateVerdict:
-    """Give a version of a registered model an alias if it is certified to be better than the one that has it.
+    """Give a version of a registered model an alias if it is certified to be better than the version that has it.
 
-    Where no version has the alias yet, this one gets it, and nobody has judged it. A program that ends between the
-    verdict and the alias calls again: the verdict is the same, costs nothing, and the alias is set.
+    If no version has the alias, this one gets it without a judgement. A program that ends between the verdict and the
+    alias can call again: the verdict is the same and free, and the alias is set.
 
     Parameters
     ----------
     models : GuardedModels
-        What judges, made for this registered model and alias alone.
+        Judges the versions; made for this registered model and alias alone.
     name : str
         The registered model.
     version : str or int
         Its version.
     alias : str, default="champion"
-        What the best version is known by.
+        Alias of the best version.
     load : callable, optional
-        ``load(uri)``: a fitted estimator; ``mlflow.pyfunc.load_model`` by default, whose models cannot be fitted again:
-        then make `models` with ``cv="training"``. ``mlflow.sklearn.load_model`` gives estimators that are
-        cross-validated.
+        ``load(uri)`` returns a fitted estimator; ``mlflow.pyfunc.load_model`` by default. Its models cannot be fitted
+        again, so make `models` with ``cv="training"``. Estimators of ``mlflow.sklearn.load_model`` are cross-validated.
     client : mlflow.MlflowClient, optional
         A new one by default.
 
     Returns
     -------
     CandidateVerdict
-        The alias is moved for the outcomes "first" and "kept".
+        The alias moves for the outcomes "first" and "kept".
 
     Raises
     ------
     InputError
-        When another version has the alias than the one that was certified last, because somebody moved it by hand or a
-        program ended before it had moved it; and for `models` with ``certify="milestones"``. Nothing is spent.
-    ImportError
-        MLflow is not installed.
+        Another version than the last certified one has the alias, since somebody moved it by hand or a program ended
+        before it moved it; or `models` has ``certify="milestones"``. Nothing is spent.
 
     Examples
     --------
@@ -160,9 +130,8 @@ def promote(
     import mlflow
 
     if models.certify != "each":
-        raise InputError(
-            "models", f"one with certify={models.certify!r}", "certify='each': what is promoted is certified"
-        )
+        seen = f"one with certify={models.certify!r}"
+        raise InputError("models", seen, "a GuardedModels with certify='each'", "Only certified versions are promoted.")
     if client is None:
         client = mlflow.MlflowClient()
     loaded = load or mlflow.pyfunc.load_model
@@ -171,8 +140,9 @@ def promote(
     if champion is None and holder is not None:
         models.propose(loaded(holder["version"]), holder["version"], known_as=holder)
     elif champion not in (None, wanted, holder):
-        seen = f"{alias!r} of {name!r} is not {champion['version']}, which was certified last"
-        raise InputError("alias", seen, "that version promoted again, or models with another name")
+        seen = f"{alias!r}, the alias of another version of {name!r}"
+        advice = "Promote that version again, or use models with another name."
+        raise InputError("alias", seen, f"that of {champion['version']}, which was certified last", advice)
     verdict = models.candidates.judged(wanted)
     if verdict is None:
         verdict = models.propose(loaded(wanted["version"]), wanted["version"], known_as=wanted)
@@ -182,7 +152,7 @@ def promote(
 
 
 def _known_as(client: Any, name: str, version: str) -> dict[str, str]:
-    """Return what a version is known by; numbers begin again when a registered model is made anew."""
+    """Return the identity of a version; numbers begin again when a registered model is made anew."""
     return {"version": f"models:/{name}/{version}", "source": str(client.get_model_version(name, version).source)}
 
 

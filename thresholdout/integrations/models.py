@@ -28,23 +28,7 @@ __all__ = ["GuardedModels", "numbers"]
 
 
 def numbers(verdict: CandidateVerdict) -> dict[str, float]:
-    """Return a verdict as the numbers that trackers of experiments log.
-
-    Parameters
-    ----------
-    verdict : CandidateVerdict
-
-    Returns
-    -------
-    dict
-        ``"kept"`` and ``"certified"``, 1 or 0; ``"score"``, the verdict's number to rank by; ``"asked"``, 0 where the
-        guard answers no more, or the model could not be evaluated.
-
-    Examples
-    --------
-    >>> numbers(CandidateVerdict("on the way", 3))
-    {'kept': 1.0, 'certified': 0.0, 'score': 0.75, 'asked': 1.0}
-    """
+    """Return a verdict as numbers for trackers: kept, certified, score, and asked (0 if the guard is exhausted)."""
     asked = verdict.outcome not in ("exhausted", "failed")
     kept, certified = float(bool(verdict)), float(verdict.certified)
     return {"kept": kept, "certified": certified, "score": verdict.score, "asked": float(asked)}
@@ -52,25 +36,25 @@ def numbers(verdict: CandidateVerdict) -> dict[str, float]:
 
 @shared
 class GuardedModels:
-    """Keeps or rejects models by their predictions; the first one is the champion that the next is compared with.
+    """Keep or reject models by their predictions; the first one becomes the champion.
 
-    For loops that train models: `thresholdout.integrations.ray_hooks`, `mlflow_hooks`, `transformers_hooks` and
-    `inspect_hooks` stand on it. See `GuardedCandidates` for what a verdict says, and for crashes, duplicates and the
-    end of the budget. Pickled, it is sent to other processes as a reference, and models are judged where it was made.
+    For loops that train models; `thresholdout.integrations.ray_hooks`, `mlflow_hooks`, `transformers_hooks` and
+    `inspect_hooks` use it. `GuardedCandidates` describes verdicts, crashes, duplicates and exhaustion. Other processes
+    get a reference when it is pickled, and models are judged in the process that made it.
 
     Parameters
     ----------
     guard : Thresholdout
-        Of pairs (X, y), with its training part; in this process.
+        A guard of pairs (X, y) with its training part, in this process.
     metric : str or Metric, default="accuracy"
         A metric that is a mean over records.
     cv : int, splitter or "training", optional
-        How models are scored on the training part, as in `Thresholdout.score`: cross-validated by default, which takes
-        an estimator that can be fitted again; each record is tested once. Predictions count as they are.
+        Scores of models on the training part, as in `Thresholdout.score`: cross-validated by default, which needs an
+        estimator that can be fitted again; each record is tested once. Predictions count as they are.
     classes : array-like, optional
-        The labels that columns of probabilities stand for; by default those of the training part, sorted.
+        Labels of the columns of probabilities; the sorted labels of the training part by default.
     name : str, default="models"
-        As in `GuardedCandidates`; another one for another metric, which is refused otherwise.
+        As in `GuardedCandidates`; another metric needs another name.
     certify, delta
         As in `Thresholdout.gate`.
 
@@ -79,13 +63,13 @@ class GuardedModels:
     guard : Thresholdout
         As given.
     metric : Metric
-        What is compared.
+        The metric of comparisons.
     candidates : GuardedCandidates
-        What judges.
+        Judges the models.
     certify : {"each", "milestones"}
         As given.
     classes : ndarray
-        The labels that columns of probabilities stand for.
+        Labels of the columns of probabilities.
 
     Examples
     --------
@@ -143,19 +127,19 @@ class GuardedModels:
         model : estimator
             Fitted.
         name : str
-            What tells it from all others, such as a trial's identifier, where its content cannot be told.
+            Identity of the model, such as a trial's identifier, for models whose content has no hash.
         known_as : optional
-            What JSON can write and tells it from all others, in place of its content.
+            Identity in place of its content, of a type that JSON writes.
 
         Returns
         -------
         CandidateVerdict
-            "failed" for a model that predicts nothing on the training part.
+            "failed" for a model that cannot predict the training part.
 
         Raises
         ------
         InputError
-            When it cannot be cross-validated, or by folds that do not test each training record once.
+            It cannot be cross-validated, or its folds do not test each training record once.
         """
         candidate = {"model": content_key(model) or name} if known_as is None else known_as
         told = self.candidates.judged(candidate)
@@ -165,7 +149,8 @@ class GuardedModels:
             return self.candidates.propose(candidate)
         found = self.guard._trained(self.metric, model, self._cv)
         if found.tested is not None:
-            raise InputError("cv", "folds that test some records never, or more than once", "folds of all records")
+            seen = "folds that test some records never, or more than once"
+            raise InputError("cv", seen, "folds that test each record once")
         with self._lock:
             if self.certify != "each" or self.candidates.champion is None:
                 return self._judged_now(candidate, found.values, model)
@@ -176,15 +161,15 @@ class GuardedModels:
                 self._present = None
 
     def propose_outputs(self, train: ArrayLike, holdout: ArrayLike) -> CandidateVerdict:
-        """Keep or reject a model of which the predictions are known.
+        """Keep or reject a model by its predictions.
 
         Parameters
         ----------
         train : array-like of shape (n_train,) or (n_train, k)
-            What it predicts for the training part: labels or numbers, or probabilities of the classes where the metric
-            is about probabilities or there are several columns.
+            Predictions of the training part: labels or numbers, or probabilities of the classes if the metric is about
+            probabilities or there are several columns.
         holdout : array-like of shape (n,) or (n, k)
-            The same for the holdout: for all of its records, in the guard's order.
+            Predictions of all records of the holdout, in the guard's order.
 
         Returns
         -------
@@ -193,7 +178,7 @@ class GuardedModels:
         Raises
         ------
         InputError
-            When there are predictions of a part of the records only, or no probabilities; nothing is spent.
+            Predictions are missing for some records, or are no probabilities; nothing is spent.
         """
         train_output, holdout_output = np.asarray(train), np.asarray(holdout)
         for argument, output, n in (
@@ -201,33 +186,34 @@ class GuardedModels:
             ("holdout", holdout_output, self.guard.n),
         ):
             if output.ndim == 0 or len(output) != n:
-                raise InputError(argument, f"predictions of shape {output.shape}", f"one for each of all {n} records")
+                expected = f"predictions for all {n} records"
+                raise InputError(argument, f"predictions of shape {output.shape}", expected)
         models = [self._predicting(output) for output in (train_output, holdout_output)]
         values = self.metric.of(models[0], None, self.guard._open[1])
-        getattr(models[1], self.metric.response)(None)  # refused here, where no label has been looked at
+        getattr(models[1], self.metric.response)(None)  # refused before a label of the holdout is read
         candidate = {"outputs": content_digest(train_output, holdout_output)}
         with self._lock:
             return self._judged_now(candidate, values, models[1])
 
     def values_on_train(self, outputs: ArrayLike, positions: ArrayLike) -> NDArray[np.float64]:
-        """Return the metric's values of predictions of some training records, whose labels everybody may know.
+        """Return the metric's values of predictions of some training records, which are public.
 
         Parameters
         ----------
         outputs : array-like of shape (m,) or (m, k)
             Predictions.
         positions : array-like of int of shape (m,)
-            Of which records.
+            Positions of the records.
         """
         labels = np.asarray(self.guard._open[1])[np.asarray(positions, dtype=np.intp)]
         found = self.metric.of(self._predicting(np.asarray(outputs)), None, labels)
         return np.asarray(found, dtype=np.float64)
 
     def _judged_now(self, candidate: Any, train_values: ArrayLike, model: Any) -> CandidateVerdict:
-        """Judge a candidate whose values on the holdout are kept at once.
+        """Judge a candidate whose values on the holdout are computed and kept at once.
 
-        The gate may ask for them when the model is gone: the first candidate's, and those of one on the way. Where they
-        cannot be computed nothing shows of that: the gate asks for them, if it looks, and the failure is charged there.
+        The gate may need them when the model is gone. A failure here shows nowhere: the gate meets it if it evaluates
+        the holdout, and charges it there.
         """
         interrupt = None
         try:
@@ -249,18 +235,18 @@ class GuardedModels:
         return np.asarray(found, dtype=np.float64).reshape(self.guard.n)
 
     def _when_looked_at(self, candidate: Any, part: Part) -> NDArray[np.float64]:
-        """Return the values of the candidate that is being judged; the gate looks at it."""
+        """Return the values of the candidate under judgement; the gate evaluates it."""
         if self._present is None or self._present[0] != candidate:
             raise InputError("model", "one that fails on the holdout", "predictions for all records")
         return self._on_holdout(self._present[1])
 
     def _predicting(self, output: NDArray[Any]) -> Any:
-        """Return what was predicted as an estimator."""
+        """Return predictions as an estimator."""
         several = output.ndim == 2 and output.shape[1] > 1
         kind: Kind = "probabilities" if several or self.metric.response == "predict_proba" else "values"
         model: Any = predictor(lambda X: output, kind, self.classes)
         if classifies(self.metric):
-            model.classes_ = self.classes  # with few records none of them may be right
+            model.classes_ = self.classes  # predictions of few records may lack some classes
         return model
 
     def __repr__(self) -> str:
@@ -272,4 +258,4 @@ class _RemoteModels(
     of=GuardedModels,
     serves="__repr__ candidates certify classes guard metric propose propose_outputs values_on_train",
 ):
-    """What judges models in every process but its own: it sends them there."""
+    """A reference in another process, which sends models to the one that made the object."""

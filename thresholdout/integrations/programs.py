@@ -1,9 +1,8 @@
-"""Programs that predict, kept or rejected by a guard: what optimisers that write programs are given as an evaluator.
+"""Predicting programs that a guard keeps or rejects, as an evaluator for optimisers that write programs.
 
-Such optimisers run an evaluator in processes of their own, call it again when it raises, and show a model what it says.
-So the guard stays in this process, behind a server on this machine; a program is run by a command, with the features of
-records and without labels, and what its evaluator is told is a score, one of six sentences, and what the program itself
-wrote to its standard error on the training part.
+Such optimisers run an evaluator in their own processes, repeat it after errors, and show its output to a model. So the
+guard stays in this process, behind a server on this machine. A command runs a program on features without labels. The
+evaluator receives a score, one of six sentences, and the program's own standard error on the training part.
 """
 
 from __future__ import annotations
@@ -39,41 +38,40 @@ __all__ = ["GuardedPrograms"]
 
 
 class GuardedPrograms:
-    r"""Keeps or rejects programs by what they predict; OpenEvolve and ShinkaEvolve ask it by a file that it writes.
+    r"""Keep or reject programs by their predictions; OpenEvolve and ShinkaEvolve use it through an evaluator file.
 
     Parameters
     ----------
     guard : Thresholdout
-        Of pairs (X, y), with its training part.
+        A guard of pairs (X, y) with its training part.
     command : str
         Runs a program: ``"python predict.py {candidate} {features} {predictions}"``. It reads the program from the file
-        that stands for ``{candidate}``, the features from the CSV ``{features}``, and writes to ``{predictions}`` a CSV
-        with a line for each record, in their order, below a heading; of several columns the one called ``prediction``.
-        No shell sees it. It runs as you: where you would not run a program of the optimiser yourself, let it start a
-        container.
+        ``{candidate}`` and the features from the CSV ``{features}``. It writes the CSV ``{predictions}`` with a heading
+        and a line for each record in order; of several columns ``prediction`` counts. No shell is used. The command has
+        your permissions: start a container in it for programs that you would not run yourself.
     metric : str or Metric, default="accuracy"
-        Of predictions, a mean over records.
+        A metric of predictions that is a mean over records.
     name : str, default="programs"
-        As in `GuardedCandidates`; another one for another command or metric.
+        As in `GuardedCandidates`; use another name for another command or metric.
     certify, delta
         As in `Thresholdout.gate`.
     file_name : str, default="candidate.py"
-        What a program's file is called.
+        Name of a program's file.
     seconds : float, default=600
-        After which a program is ended.
+        Time limit of a program.
     at_once : int, default=1
-        How many programs are run at a time.
+        Number of programs that run at a time.
 
     Attributes
     ----------
     candidates : GuardedCandidates
-        What judges; its `champion` is the program that is left in the end.
+        Judges the programs; its `champion` is the best program.
 
     Notes
     -----
-    A program is run on the holdout's features only when the gate looks. One that fails there is charged, see
-    `GuardedCandidates`; what it writes there is thrown away. It could keep what it sees of the features, and write it
-    out later; labels are in no file that it is given.
+    A program runs on the holdout's features only in a planned evaluation. If it fails there, an answer is charged, see
+    `GuardedCandidates`, and its output is discarded. It could store the features that it reads and write them out
+    later; labels are in no file that it receives.
 
     Examples
     --------
@@ -113,11 +111,11 @@ class GuardedPrograms:
     ) -> None:
         self._metric = check_mean(metric)
         if self._metric.response != "predict":
-            expected = "a metric of predictions, such as 'accuracy'; programs write no probabilities"
-            raise InputError("metric", repr(self._metric.name), expected)
+            advice = "Programs write no probabilities."
+            raise InputError("metric", repr(self._metric.name), "a metric of predictions, such as 'accuracy'", advice)
         self._command = ScoringCommand.parse(command, file_name, seconds)
         if not any("{features}" in argument for argument in self._command.arguments):
-            raise InputError("command", command, "a command with {features} where the file's name goes")
+            raise InputError("command", repr(command), "a command with {features} in place of the file's name")
         self._running = threading.BoundedSemaphore(check_count("at_once", at_once))
         self.candidates = GuardedCandidates(
             guard,
@@ -141,8 +139,8 @@ class GuardedPrograms:
         Returns
         -------
         tuple of int and dict
-            200 with ``score``, ``info`` (outcome, and a sentence that ``says`` it) and ``budget``; 422 when it fails on
-            the training part, with what it wrote to its standard error, for nothing; 429 when nothing is left.
+            200 with ``score``, ``info`` (the outcome, and its sentence under ``says``) and ``budget``; 422 if it fails
+            on the training part, with its standard error, free of charge; 429 if the guard is exhausted.
         """
         told = self.candidates.judged(program)
         if told is None:
@@ -158,20 +156,20 @@ class GuardedPrograms:
 
     @contextmanager
     def serving(self, evaluator: str | Path, port: int = 0) -> Iterator[str]:
-        """Serve programs on this machine meanwhile, and write the file by which an optimiser asks.
+        """Serve programs on this machine within the block, and write the evaluator file for an optimiser.
 
         Parameters
         ----------
         evaluator : str or Path
-            Where to write it; only you can read it, since it has the server's secret address. OpenEvolve takes it as
-            its evaluator, ShinkaEvolve as ``eval_program_path``.
+            Path of the file; only you can read it, since it has the server's secret address. OpenEvolve takes it as its
+            evaluator, ShinkaEvolve as ``eval_program_path``.
         port : int, default=0
-            On which to listen; 0 for any that is free.
+            Port of the server; 0 for any free one.
 
         Yields
         ------
         str
-            The address, below which is ``/evaluate``.
+            The address; programs are sent to ``/evaluate`` below it.
         """
         server = _Server(self, port)
         serving = threading.Thread(target=server.serve, name="thresholdout-programs", daemon=True)
@@ -189,7 +187,7 @@ class GuardedPrograms:
         return {"exhausted": self.candidates.exhausted, "remaining": self.candidates.guard.status.answers_left}
 
     def _values(self, program: str, part: Part) -> NDArray[Any]:
-        """Return the metric's value of each record of a part, for what a program predicts."""
+        """Return the metric's value of each record of a part for a program's predictions."""
         X, y = self.candidates.guard._records.labelled()[part == "holdout"]
         with tempfile.TemporaryDirectory(prefix="features-", ignore_cleanup_errors=True) as folder, self._running:
             features = Path(folder, "features.csv")
@@ -200,7 +198,7 @@ class GuardedPrograms:
 
 
 class _Server(LocalServer):
-    """Asks for programs."""
+    """Receives programs."""
 
     def __init__(self, programs: GuardedPrograms, port: int) -> None:
         self._programs = programs
@@ -214,12 +212,12 @@ class _Server(LocalServer):
         return self._programs.evaluate(program)
 
     def status(self) -> Answer:
-        """Say what is left."""
+        """Return the remaining budget."""
         return HTTPStatus.OK, {"budget": self._programs._budget()}
 
 
 def _failed(error: CommandFailed | InputError) -> Answer:
-    """Say that a program failed on the training part, and what it wrote there."""
+    """Return the answer for a program that failed on the training part, with its output there."""
     failed, printed = CandidateVerdict("failed"), error.printed if isinstance(error, CommandFailed) else ""
     told = {"error": str(error), "score": failed.score, "info": _info(failed) | {"stderr": printed}}
     return HTTPStatus.UNPROCESSABLE_ENTITY, told

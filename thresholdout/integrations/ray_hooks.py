@@ -1,7 +1,7 @@
 """Guards in Ray Tune; it is loaded when a hook is made.
 
-Trials run in other processes. A guard in a trainable is sent there as a reference, so ``guard.score(model)``
-in a trainable asks the one guard of the driver, and each query is answered once. The hooks here stay in the driver.
+Trials run in other processes. A guard in a trainable is sent there as a reference, so ``guard.score(model)`` in a
+trainable queries the one guard of the driver, and each query is answered once. The hooks here stay in the driver.
 """
 
 from __future__ import annotations
@@ -25,33 +25,28 @@ _LOG: Final = logging.getLogger(__name__)
 def gate_callback(models: GuardedModels, load: Callable[[Any], Any]) -> Any:
     """Return a callback for ``RunConfig(callbacks=[...])`` that keeps or rejects the model of each completed trial.
 
-    Trials are judged in the order in which they complete, each beside the last one that was kept. Trials that end with
-    an error are not judged; nor is one that is tried again before it completes.
+    Trials are judged in the order of completion, each against the last one that was kept. Trials that end with an error
+    are not judged, nor are attempts that Ray repeats.
 
     Parameters
     ----------
     models : GuardedModels
-        What judges.
+        Judges the models.
     load : callable
-        ``load(checkpoint)``: the fitted estimator in the last checkpoint of a trial.
+        ``load(checkpoint)`` returns the fitted estimator of a trial's last checkpoint.
 
     Returns
     -------
     ray.tune.Callback
         With ``verdicts``, a dict of `CandidateVerdict` by trial identifier, and ``best_trial_id``, that of the
-        champion, which is ``None`` before there is one. A trial without a checkpoint, or with one that `load` cannot
-        read, has the verdict "failed", for nothing; why goes to the log.
-
-    Raises
-    ------
-    ImportError
-        Ray Tune is not installed.
+        champion, None before there is one. A trial without a checkpoint, or with one that `load` cannot read, has the
+        verdict "failed", free of charge; the log has the reason.
 
     Notes
     -----
-    Ray's searchers and schedulers are told nothing of the verdicts, and go on by what the trials report. A callback
-    that was restored with its experiment goes on with the verdicts that it had, in the process that holds the guard.
-    What Ray stores of an experiment has the address of that process and a key to ask it, and no record.
+    Ray's searchers and schedulers do not see the verdicts, and use the trials' reports. A callback that is restored
+    with its experiment keeps its verdicts, in the process that holds the guard. Ray's storage of an experiment has the
+    address of that process and a key for queries, and no record.
 
     Examples
     --------
@@ -81,23 +76,9 @@ def gate_callback(models: GuardedModels, load: Callable[[Any], Any]) -> Any:
 
 
 def stop_when_exhausted(guard: Thresholdout) -> Any:
-    """Return a stopper for ``RunConfig(stop=...)`` that ends the experiment when a guard answers no more.
+    """Return a stopper for ``RunConfig(stop=...)`` that ends an experiment when the guard is exhausted.
 
-    For trainables that ask the guard themselves. Trials that are under way then are stopped too.
-
-    Parameters
-    ----------
-    guard : Thresholdout
-        As the driver has it.
-
-    Returns
-    -------
-    ray.tune.Stopper
-
-    Raises
-    ------
-    ImportError
-        Ray Tune is not installed.
+    For trainables that query the guard themselves. Running trials are stopped too; `guard` is the driver's.
     """
     from ray.tune import Stopper
 
@@ -105,7 +86,7 @@ def stop_when_exhausted(guard: Thresholdout) -> Any:
 
 
 class _GateHooks:
-    """What Ray Tune calls."""
+    """Methods that Ray Tune calls."""
 
     def __init__(self, models: GuardedModels, load: Callable[[Any], Any]) -> None:
         super().__init__()
@@ -119,7 +100,8 @@ class _GateHooks:
         name = str(trial.trial_id)
         try:
             if trial.checkpoint is None:
-                raise InputError("checkpoint", "a trial that reported none", "tune.report(..., checkpoint=...)")
+                advice = "Call tune.report(..., checkpoint=...) in the trainable."
+                raise InputError("checkpoint", "nothing", "a checkpoint with each report of a trial", advice)
             verdict = self._models.propose(self._load(trial.checkpoint), name)
         except (LedgerError, SharingError):
             raise
@@ -131,24 +113,24 @@ class _GateHooks:
             self.best_trial_id = name
 
     def get_state(self) -> dict[str, Any]:
-        """Return what a restored experiment goes on with."""
+        """Return the state of a stored experiment."""
         return {"verdicts": dict(self.verdicts), "best_trial_id": self.best_trial_id}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on with what an experiment had."""
+        """Restore the state of an experiment."""
         self.verdicts, self.best_trial_id = dict(state["verdicts"]), state["best_trial_id"]
 
 
 class _StopHooks:
-    """What Ray Tune asks."""
+    """Methods with which Ray Tune decides whether to stop."""
 
     def __init__(self, guard: Thresholdout) -> None:
         self._guard = guard
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        """Whether this trial ends: not by itself."""
+        """Return whether this trial ends: never by itself."""
         return False
 
     def stop_all(self) -> bool:
-        """Whether the experiment ends."""
+        """Return whether the experiment ends."""
         return self._guard.status.exhausted is not None

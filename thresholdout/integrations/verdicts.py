@@ -1,4 +1,4 @@
-"""What a loop is told about a candidate: one of six outcomes, a fixed sentence about it, and a number to rank by."""
+"""Verdicts about candidates: one of six outcomes, its fixed sentence, and a number for rankings."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _TEXTS: Final[dict[Outcome, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CandidateVerdict:
-    """What is said of one candidate. It is true if the candidate is kept.
+    """Verdict about one candidate. It is true if the candidate is kept.
 
-    Nothing in it is secret, so that all of it may be shown to a model.
+    Nothing in it is secret, so a model may see all of it.
 
     Attributes
     ----------
     outcome : {"first", "kept", "on the way", "rejected", "failed", "exhausted"}
-        "kept" is certified, "on the way" is what a gate with ``certify="milestones"`` keeps without that. "first" is
-        the first candidate of all, which nobody has judged. "failed" could not be evaluated, "exhausted" was not
-        looked at because the guard answers no more.
+        "kept" is certified; "on the way" is kept without a certificate by a gate with ``certify="milestones"``. "first"
+        is the first candidate, which is not judged. "failed" could not be evaluated. "exhausted" was not evaluated,
+        because the guard is exhausted.
     place : int
-        1 for the first candidate, k for the k-th that was kept, and 0 for one that was not.
+        1 for the first candidate, k for the k-th that was kept, and 0 for a rejected one.
     number : int
-        The query's number in the guard's history; 0 where none was asked.
+        Number of the query in the guard's history; 0 without a query.
     repeated : bool
-        Whether this candidate was judged before: the verdict is that of then, and nothing was charged.
+        Whether this candidate was judged before: the verdict is the earlier one, free of charge.
 
     Examples
     --------
@@ -57,32 +57,26 @@ class CandidateVerdict:
 
     @property
     def score(self) -> float:
-        """A number of which more is better, for loops that want one: k / (k + 1) in place k, and 0 in none.
+        """A number for rankings, greater is better: k / (k + 1) in place k, and 0 in none.
 
-        So every champion outscores those before it, and none reaches 1, at which some loops stop. It says nothing
-        about how good a candidate is.
+        Every champion outscores those before it, and none reaches 1, at which some loops stop. It does not measure how
+        good a candidate is.
         """
         return self.place / (self.place + 1)
 
     @property
     def certified(self) -> bool:
-        """Whether it is proved that the candidate is better than the last certified one before it."""
+        """Whether the candidate is proved to be better than the last certified one before it."""
         return self.outcome == "kept"
 
     @property
     def text(self) -> str:
-        """The outcome as a sentence, the same for every candidate with it."""
+        """The sentence of the outcome, the same for every candidate."""
         return _TEXTS[self.outcome]
 
 
 def outcome_of(source: str) -> Outcome:
-    """Return the outcome of an entry of the history, by its source.
-
-    Examples
-    --------
-    >>> [outcome_of(source) for source in ("milestone", "step", "unconfirmed", "skip", "failed")]
-    ['kept', 'on the way', 'on the way', 'rejected', 'failed']
-    """
+    """Return the outcome of an entry of the history, by its source."""
     if source in PROVED:
         return "kept"
     if source in ("step", "unconfirmed"):

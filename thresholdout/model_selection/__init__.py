@@ -1,4 +1,4 @@
-"""Guards in model selection: scikit-learn, Optuna, LightGBM, XGBoost, Keras, Lightning, and loops of one's own."""
+"""Guards in model selection: scikit-learn, Optuna, LightGBM, XGBoost, Keras, Lightning, and your own loops."""
 
 import lazy_loader
 

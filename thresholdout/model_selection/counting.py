@@ -1,4 +1,4 @@
-"""How many queries a search will ask, without asking any."""
+"""Number of queries of a search, counted without a query."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ __all__ = ["count_queries"]
 
 
 _DRAWN = "<drawn>"
-"""Marks candidates that nobody knows before they are drawn."""
+"""Marks candidates that are unknown before they are drawn."""
 
 _MOST_LISTED = 10_000
-"""Candidates that are looked through for those that ask most."""
+"""Candidates that are searched for those with the most queries; larger grids would make a count slow."""
 
 
 def count_queries(guard: Thresholdout, search: Any, X: Any = None, y: Any = None) -> int:
-    """Return how many queries fitting a search asks a guard at most; nothing is asked, and nothing fitted.
+    """Return the largest number of guard queries of fitting a search; nothing is queried or fitted.
 
     Parameters
     ----------
     guard : Thresholdout
         The guard.
     search : estimator
-        A grid, randomized or halving search of scikit-learn, also with searches inside; a `GuardedSearchCV`; or
-        anything with a ``guard`` and a method ``count_queries(X, y)``.
+        A grid, randomized or halving search of scikit-learn, with or without searches inside; a `GuardedSearchCV`; or
+        an object with a ``guard`` and a method ``count_queries(X, y)``.
     X, y : array-like, optional
-        What it would be fitted to; the guard's training part by default.
+        Data of the fit; the guard's training part by default.
 
     Returns
     -------
     int
-        Never less than are asked. Exact unless candidates fail, or a model is met twice, which is one query, or
-        searches inside differ between candidates of which scores or chance choose.
+        An upper bound. It is exact unless candidates fail, equal models occur twice, which is one query, or searches
+        inside differ between candidates that scores or chance choose.
 
     Raises
     ------
     InputError
-        When the search would be refused these records, or how often something inside asks is not known: a function
-        around a scorer, a search with its own way of searching, candidates that are drawn without a seed.
+        The search would be refused these records, or its number of queries is unknown: a function around a scorer, a
+        search with its own way of searching, candidates that are drawn without a seed.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def count_queries(guard: Thresholdout, search: Any, X: Any = None, y: Any = None
 
 
 class _Round(NamedTuple):
-    """Candidates of which so many are evaluated on every split, whichever they are."""
+    """Candidates, and the number of them that are evaluated on every split."""
 
     candidates: Sequence[dict[str, Any]]
     evaluated: int
@@ -95,21 +95,21 @@ def _fitting(guard: Thresholdout, estimator: Any, X: Any, y: Any) -> int:
         raise InputError(
             "search",
             f"a {type(estimator).__name__} with a guard inside",
-            "a grid, randomized or halving search of scikit-learn, or a pipeline: how often others fit and score what "
-            "is inside is not known",
+            "a grid, randomized or halving search of scikit-learn, or a pipeline",
+            "The number of fits and scores of other estimators is unknown.",
         )
     return sum(_fitting(guard, part, X, y) for part in parts)
 
 
 def _before_asking(guard: Thresholdout, guarded: Any, X: Any, y: Any) -> int:
-    """Count the queries of a guarded search before it asks by itself: of its search, and of every candidate."""
+    """Count the queries of a guarded search before its own: those of its search, and of fitting each candidate."""
     search = getattr(guarded, "search", None)
     if search is None or not reaches(guard, search):
         return 0
     rounds = _rounds(search, X, y)
     if rounds is None or not isinstance(guarded.guard, Thresholdout | None):
         seen = f"a {type(guarded).__name__} over a {type(search).__name__} with a guard inside"
-        raise InputError("search", seen, "a search of scikit-learn and a Thresholdout")
+        raise InputError("search", seen, "a search of scikit-learn with a Thresholdout")
     first = rounds[0]
     fits = sorted(_fitting(guard, _built(search, one), X, y) for one in first.candidates)
     return _searching(guard, search, rounds, X, y, refit=False) + sum(fits[len(fits) - first.evaluated :])
@@ -124,11 +124,11 @@ def _searching(
     from sklearn.utils import _safe_indexing
 
     if hasattr(search.cv, "__next__"):
-        raise InputError("cv", "an iterator, which counting would use up", "a list of splits, or a splitter")
+        raise InputError("cv", "an iterator, which a count would use up", "a list of splits or a splitter")
     inside = reaches(guard, search.estimator) or any(reaches(guard, list(one.candidates)) for one in rounds)
     if inside and any(_drawn(search, value) for one in rounds for value in one.candidates):
         seen = f"{type(search).__name__} with candidates that are drawn without a seed, and a guard inside"
-        raise InputError("search", seen, "random_state=0, or another integer")
+        raise InputError("search", seen, "one with a seed", "Pass random_state=0, or another integer, to it.")
     models = [[_built(search, one) for one in part.candidates] if inside else [search.estimator] for part in rounds]
     asks = [
         [_queries_of(guard, model if search.scoring is None else search.scoring) for model in part] for part in models
@@ -161,7 +161,7 @@ def _built(search: Any, candidate: dict[str, Any]) -> Any:
 
 
 def _rounds(search: Any, X: Any, y: Any) -> list[_Round] | None:
-    """Return what a search evaluates at most; None for what is no known search."""
+    """Return the rounds of a search with their largest sizes; None for an unknown kind of search."""
     from sklearn.model_selection import GridSearchCV, ParameterGrid, RandomizedSearchCV
 
     if not _of_sklearn(search, "fit", "_run_search"):
@@ -177,7 +177,7 @@ def _rounds(search: Any, X: Any, y: Any) -> list[_Round] | None:
 
 
 def _sampled(search: Any, size: int) -> _Round:
-    """Return so many candidates of a randomized search: those of its seed, or all that there may be."""
+    """Return the candidates of a randomized search: those of its seed, or all possible ones."""
     from sklearn.model_selection import ParameterGrid, ParameterSampler
 
     spaces = search.param_distributions
@@ -200,10 +200,7 @@ def _drawn(search: Any, candidate: dict[str, Any]) -> bool:
 
 
 def _halving(search: Any, X: Any, y: Any) -> list[_Round]:
-    """Run the schedule of a halving search with an estimator that does nothing.
-
-    How many candidates a round keeps does not depend on their scores; only which ones does.
-    """
+    """Run the schedule of a halving search with an idle estimator: scores decide only which candidates remain."""
     from sklearn.base import is_classifier
     from sklearn.model_selection import check_cv
 
@@ -234,23 +231,23 @@ def _halving(search: Any, X: Any, y: Any) -> list[_Round]:
 
 
 class _Alike:
-    """Splits that a schedule can be run with: all records on both sides, as often as wanted."""
+    """Splits for a schedule without data: all records on both sides, any number of times."""
 
     def __init__(self, n_splits: int) -> None:
         self.n_splits = n_splits
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
-        """Yield all records on both sides, as often as wanted."""
+        """Yield all records on both sides."""
         for _ in range(self.n_splits):
             yield np.arange(len(X)), np.arange(len(X))
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return how often."""
+        """Return the number of splits."""
         return self.n_splits
 
 
 def _idle(original: Any) -> Any:
-    """Return an estimator that has another one's parameters, and fits nothing."""
+    """Return an estimator with the parameters of another one, which fits nothing."""
     from sklearn.base import BaseEstimator
     from sklearn.utils import get_tags
 
@@ -275,13 +272,13 @@ def _idle(original: Any) -> Any:
 
 
 def _of_sklearn(estimator: Any, *methods: str) -> bool:
-    """Whether methods that decide how often something is fitted are scikit-learn's own."""
+    """Return whether the methods that decide the number of fits are scikit-learn's own."""
     found = [getattr(type(estimator), name, None) for name in methods]
     return all(str(getattr(method, "__module__", "")).startswith("sklearn.") for method in found)
 
 
 def _parts(estimator: Any) -> list[Any] | None:
-    """Return what an estimator fits once each, when that is known of it."""
+    """Return the estimators that an estimator fits once each; None if that is unknown."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import FeatureUnion, Pipeline
 
@@ -298,13 +295,7 @@ def _parts(estimator: Any) -> list[Any] | None:
 
 
 def _queries_of(guard: Thresholdout, scoring: Any) -> int:
-    """Count the queries of scoring one estimator where the guard is asked; ``scoring`` may be the estimator itself.
-
-    Raises
-    ------
-    InputError
-        When it is a function that asks the guard in its own way.
-    """
+    """Count the queries of scoring one estimator; ``scoring`` may be the estimator itself."""
     if isinstance(scoring, GuardScorer):
         return len(scoring.metrics) if same(guard, scoring.guard) else 0
     if isinstance(scoring, Mapping):
@@ -315,9 +306,10 @@ def _queries_of(guard: Thresholdout, scoring: Any) -> int:
         return _queries_of(guard, scoring.steps[-1][1])
     if hasattr(scoring, "search"):  # a guarded search scores as the search inside of it
         return _queries_of(guard, scoring.search)
-    if hasattr(scoring, "scoring"):  # a search scores by what it searches with
+    if hasattr(scoring, "scoring"):  # a search scores as it searches
         return _queries_of(guard, scoring.estimator if scoring.scoring is None else scoring.scoring)
     if not hasattr(scoring, "fit") and reaches(guard, scoring):
         seen = f"{getattr(scoring, '__name__', type(scoring).__name__)!r}, a function with a guard inside"
-        raise InputError("scoring", seen, "guard.scorer() itself, or a mapping with it; what others ask is not known")
+        advice = "The number of queries of other functions is unknown."
+        raise InputError("scoring", seen, "guard.scorer() or a mapping with it", advice)
     return 0

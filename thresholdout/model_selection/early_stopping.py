@@ -1,16 +1,9 @@
-"""When to stop an iterative learner, and which few of its rounds are worth a query to a guard.
+"""Rules of early stopping, which choose the few rounds of an iterative learner that are worth a query.
 
-An early stopping that scores the holdout in every round spends one query a round, most of them on rounds that
-nobody would pick. `EarlyStopping` follows a *free* signal instead, a score on records that cost nothing, such as a part
-cut from the training records. It wants a query asked only
-
-- when the signal *claims* an improvement that would matter: it has risen by at least a step since the last claim; and
-- once at the end, about the round that the signal prefers, unless it has been asked about already.
-
-Since the steps are a fixed share of what the signal can still rise, the number of queries is bounded by a number that
-is stated beforehand, whatever the signal does and however many rounds there are; see `EarlyStopping`.
-
-Everything here is pure: numbers in, round numbers out. `GuardedStopping` puts a guard behind it.
+`EarlyStopping` follows a *free* signal, a score on records that cost nothing, such as a part cut from the training
+records. It requests a query if the signal *claims* an improvement of at least a step since the last claim, and once at
+the end, about the signal's best round. The steps are a fixed share of the signal's remaining range, so the number of
+queries is bounded for every signal. Rules contain no guard: `GuardedStopping` adds it.
 """
 
 from __future__ import annotations
@@ -26,21 +19,11 @@ __all__ = ["EarlyStopping", "EveryRound", "StoppingRule"]
 
 
 class StoppingRule(ABC):
-    """What decides when a loop stops, and which rounds a guard is asked about. Rounds count from 0.
+    """Decides when a loop stops, and the rounds of queries. Rounds count from 0.
 
-    Call `update` once a round. When it returns the number of a round, ask about that round, and `tell` the answer.
-    When `stopped` is true, or the loop ends by itself, call `finish`, and `tell` once more if it returns a round.
-
-    Attributes
-    ----------
-    rounds : int
-        How many rounds there were.
-    stopped : bool
-        Whether the loop should end.
-    signal_round : int or None
-        The round with the best signal so far, the one that may be asked about later: keep its model.
-    answers : dict of int to float
-        Answers by round, without NaN.
+    Call `update` once a round. If it returns a round, query the guard about it, and pass the answer to `tell`. When
+    `stopped` is true, or the loop ends by itself, call `finish`, and `tell` once more if it returns a round. Keep the
+    model of `signal_round`, the round with the best signal so far: a later query may be about it. `answers` has no NaN.
     """
 
     def __init__(self, patience: int, min_delta: float) -> None:
@@ -54,25 +37,25 @@ class StoppingRule(ABC):
 
     @property
     def best_round(self) -> int | None:
-        """The round with the best answer, the earliest of equals; without any answer the one with the best signal."""
+        """The earliest round with the best answer; without answers the one with the best signal."""
         if self.answers:
             return max(self.answers, key=lambda k: (self.answers[k], -k))
         return self.signal_round
 
     @abstractmethod
     def update(self, signal: float) -> int | None:
-        """Take the signal of one more round, greater is better, and return the round to ask about, if any."""
+        """Take the signal of the next round, greater is better, and return the round of a query, if any."""
 
     @abstractmethod
     def tell(self, answer: float) -> None:
-        """Take the answer about the round that was last asked for; NaN when there was none."""
+        """Take the answer about the requested round; NaN if there was none."""
 
     @abstractmethod
     def finish(self) -> int | None:
-        """End the loop, and return the round that is still to be asked about, if any."""
+        """End the loop, and return the round of a last query, if any."""
 
     def _follow(self, signal: float) -> bool:
-        """Count a round, and say whether its signal is the best so far."""
+        """Count a round, and return whether its signal is the best so far."""
         better = signal > self._best_signal + (self.min_delta if self.rounds else 0.0)
         if better:
             self._best_signal, self.signal_round = signal, self.rounds
@@ -83,34 +66,23 @@ class StoppingRule(ABC):
 class EarlyStopping(StoppingRule):
     """Early stopping on a free signal that spends a query only when it needs one.
 
-    Parameters
-    ----------
-    upper : float
-        The largest value that the signal can take.
-    patience : int, default=10
-        Stop after so many rounds in which the signal did not improve.
-    queries : int, default=6
-        Largest number of queries: all but one of them for claims, the last one for the end.
-    worth : float, default=0
-        An improvement of the signal that is worth a query, where it is more than the step below.
-    min_delta : float, default=0
-        A smaller rise of the signal is no improvement.
-    doubts : int, default=2
-        Stop after so many claims in succession that the guard does not confirm: its answer is not above its best one.
+    `upper` is the largest possible signal, and `worth` the smallest improvement that is worth a query, if larger than
+    the step below. The rule stops after `patience` rounds without a better signal, or after `doubts` successive claims
+    that the guard does not accept: its answer is not above its best one.
 
     Notes
     -----
-    *Number of queries.* Let s be the signal of the first round, and ``step = max(worth, (upper - s) / (queries -
-    1))``. A claim is a signal that lies at least a step above that of the last claim (at first, above s). After k
-    claims the signal has been at ``s + k * step`` or more, and it is never above ``upper``: there are at most
-    ``(upper - s) / step <= queries - 1`` claims, and at most one query at the end. Rounding could let one more
-    through, so claims are counted too. The bound holds for any signal, any answers and any number of rounds.
+    *Number of queries.* Let s be the signal of the first round, and ``step = max(worth, (upper - s) / (queries - 1))``.
+    A claim is a signal at least a step above that of the last claim (at first, above s). After k claims the signal has
+    reached ``s + k * step``, and it is never above ``upper``: there are at most ``(upper - s) / step <= queries - 1``
+    claims, and at most one query at the end. Rounding could admit one more, so claims are counted too. The bound holds
+    for any signal, any answers and any number of rounds.
 
-    *What the answers are worth.* A guard's half-widths hold for all its queries at once, however each was chosen. So,
-    with the guard's confidence, the score of every round that was asked about is within the half-width of its answer,
-    the chosen round's among them, although it was chosen for its answer; and no round that was asked about is truly
-    better than the chosen one by more than the sum of the two half-widths. About rounds that were not asked about
-    nothing is promised: the signal passed over them. The signal must not be computed from holdout records.
+    *Guarantee of the answers.* A guard's half-widths hold for all its queries at once, however each was chosen. So,
+    with the guard's confidence, the score of every queried round is within the half-width of its answer, including the
+    chosen round, although it was chosen for its answer. No queried round is better than the chosen one by more than the
+    sum of the two half-widths. Nothing is guaranteed about other rounds. The signal must not be computed from holdout
+    records.
 
     Examples
     --------
@@ -141,7 +113,7 @@ class EarlyStopping(StoppingRule):
         self.worth = _amount("worth", worth)
         self.doubts = check_count("doubts", doubts)
         self._step = math.inf
-        self._level = math.nan  # the signal of the last claim; at first that of the first round
+        self._level = math.nan  # the signal of the last claim, or of the first round before any
         self._claims = 0
         self._doubted = 0
         self._waited = 0
@@ -150,7 +122,7 @@ class EarlyStopping(StoppingRule):
         self._ended = False
 
     def update(self, signal: float) -> int | None:
-        """Follow the signal, and return the round to ask about when it claims an improvement or ends the loop."""
+        """Follow the signal, and return the round of a query if it claims an improvement or ends the loop."""
         if self._follow(signal):
             self._waited = 0
             if math.isnan(self._level):
@@ -169,10 +141,11 @@ class EarlyStopping(StoppingRule):
         return self.finish()
 
     def tell(self, answer: float) -> None:
-        """Take the answer, and stop when too many claims in succession were not confirmed."""
+        """Take the answer, and stop after too many successive claims that were not accepted."""
         number, self._open = self._open, None
         if number is None:
-            raise InputError("answer", "an answer", "none before update() or finish() returned a round to ask about")
+            expected = "the answer about a round that update() or finish() returned"
+            raise InputError("answer", "one without such a round", expected)
         if math.isnan(answer):
             return
         best = max(self.answers.values(), default=-math.inf)
@@ -181,7 +154,7 @@ class EarlyStopping(StoppingRule):
         self.stopped = self.stopped or self._doubted >= self.doubts
 
     def finish(self) -> int | None:
-        """End the loop, and return the signal's best round unless it is known, or the claims were doubted."""
+        """End the loop, and return the signal's best round unless its answer is known, or the claims were doubted."""
         ended, self._ended = self._ended, True
         if ended or self._doubted >= self.doubts or self.signal_round is None or self.signal_round in self._asked:
             return None
@@ -194,16 +167,7 @@ class EarlyStopping(StoppingRule):
 
 
 class EveryRound(StoppingRule):
-    """Early stopping as it is usually done: ask in every round, stop when the answers no longer improve.
-
-    For comparison, and for learners with few, long rounds. The number of queries grows with the rounds.
-
-    Parameters
-    ----------
-    patience : int, default=10
-        Stop after so many rounds without a better answer.
-    min_delta : float, default=0
-        A smaller rise of the answer is no improvement.
+    """Early stopping with a query in every round, until `patience` answers bring no improvement by `min_delta`.
 
     Examples
     --------
@@ -222,12 +186,12 @@ class EveryRound(StoppingRule):
         self._waited = 0
 
     def update(self, signal: float) -> int | None:
-        """Return the present round: each one is asked about."""
+        """Return the present round: every round has a query."""
         self._follow(signal)
         return self.rounds - 1
 
     def tell(self, answer: float) -> None:
-        """Take the answer, and stop when too many did not improve."""
+        """Take the answer, and stop after too many without an improvement."""
         if not math.isnan(answer):
             self.answers[self.rounds - 1] = answer
         self._waited += 1
@@ -236,7 +200,7 @@ class EveryRound(StoppingRule):
         self.stopped = self.stopped or self._waited >= self.patience
 
     def finish(self) -> int | None:
-        """Return nothing: no round is left to be asked about."""
+        """Return None: every round has had its query."""
         return None
 
 

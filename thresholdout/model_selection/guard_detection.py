@@ -1,4 +1,4 @@
-"""Whether something asks a guard, or could: what can be reached from it."""
+"""Detection of guards that can be reached from an object."""
 
 from __future__ import annotations
 
@@ -22,15 +22,10 @@ _OF_DATA: Final = ("numpy", "pandas", "scipy")
 
 
 def reaches(guard: Thresholdout, thing: Any) -> bool:
-    """Whether a guard, or a scorer that asks it, can be reached from an object.
+    """Return whether a guard, or a scorer that queries it, can be reached from an object.
 
-    Parameters
-    ----------
-    guard : Thresholdout
-        The guard.
-    thing : object
-        Of an estimator the parameters, of a container the items, of a function its closure, defaults and globals, of
-        anything else the attributes. A splitter of the guard asks nothing.
+    The search follows parameters of estimators, items of containers, closures, defaults and globals of functions, and
+    attributes of all else. A splitter of the guard makes no queries.
 
     Examples
     --------
@@ -46,7 +41,7 @@ def reaches(guard: Thresholdout, thing: Any) -> bool:
         one = waiting.pop()
         if id(one) in seen or isinstance(one, _PLAIN):
             continue
-        seen[id(one)] = one  # kept, so that no other object gets its id
+        seen[id(one)] = one  # a reference, so that no new object gets its id
         if isinstance(one, GuardScorer):
             one = one.guard
         if hasattr(type(one), SHARED):
@@ -58,7 +53,7 @@ def reaches(guard: Thresholdout, thing: Any) -> bool:
 
 
 def _next(thing: Any) -> Iterator[Any]:
-    """Yield what an object holds or uses."""
+    """Yield the objects that an object holds or uses."""
     if isinstance(thing, Mapping):
         yield from thing.values()
     elif isinstance(thing, (list, tuple, set, frozenset)):

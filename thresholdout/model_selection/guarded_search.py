@@ -1,4 +1,4 @@
-"""A search whose choice is made by a guard."""
+"""A search whose final choice a guard makes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def _delegated(name: str) -> Callable[[Method], Method]:
-    """Return a decorator for a method that exists when the searched estimator has it."""
+    """Return a decorator for a method that exists if the searched estimator has it."""
 
     def check(self: GuardedSearchCV) -> bool:
         getattr(getattr(self, "best_estimator_", self.search.estimator), name)
@@ -70,107 +70,103 @@ def _delegated(name: str) -> Callable[[Method], Method]:
 class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Search by cross-validation, then choose by a guard.
 
-    The search runs as it is, on training records only. Its candidates are fitted to all of these, and then the guard is
-    asked for them in this process: as one list, in one transaction, which is answered as a whole or not at all. None of
-    the queries pays for what the others tell, so their intervals are as narrow as those of a list that was written
-    down before; and nothing is charged if a fit fails. The cross-validated score is the training value of the query,
-    or the score on the guard's development part where it has one.
-    Answers and charges do not depend on ``n_jobs``, nor on the order in which workers finish.
+    The search runs unchanged, on training records only. Then all candidates are fitted to these records, and the guard
+    answers them in this process as one list, in one transaction: all queries, or none. The intervals are as narrow as
+    those of a list that was fixed in advance, and nothing is charged if a fit fails. The training value of a query is
+    the cross-validated score, or the score on the guard's development part if it has one. Answers and charges do not
+    depend on ``n_jobs``, nor on the order in which workers finish.
 
-    A guard that answers one query after another (another mechanism) is asked so, in the order of their cross-validated
-    rank; and one with a ``budget=``, of which claims that are confirmed spend nothing. A `KFoldGuard` is asked in the
-    order of the grid.
+    A guard with another mechanism answers one query after another, in the order of their cross-validated rank; so does
+    one with a ``budget=``, where queries that the holdout confirms spend nothing. A `KFoldGuard` has the order of the
+    grid.
 
     Parameters
     ----------
     search : GridSearchCV, RandomizedSearchCV, HalvingGridSearchCV, ...
-        A search with ``estimator``, which leaves ``cv_results_``; it is cloned. With ``cv=None`` its folds are of whole
-        groups where these are declared, and of later records where an order is, as in `Thresholdout.score`. The rounds
-        of a halving search are decided by cross-validated scores, so all of it is fixed before the guard is asked:
-        about the candidates of the last round, as one list. (Earlier rounds are fits to fewer records, which nobody is
-        going to use.)
+        A search with ``estimator`` that leaves ``cv_results_``; it is cloned. With ``cv=None`` its folds have whole
+        groups if these are declared, and later records if an order is, as in `Thresholdout.score`. Cross-validated
+        scores decide the rounds of a halving search, so they are fixed before the first query; the list has the
+        candidates of the last round. (Earlier rounds are fits to fewer records, which are not used.)
     guard : Thresholdout or KFoldGuard, optional
-        A `Thresholdout` has the training part beside the holdout, and `fit` gets training records. A `KFoldGuard` gets
-        all its records in `fit`; the search's own cross-validation is not run then, because its scores would tell about
-        the records, and every candidate of the grid is one query. A ladder is refused: it tells the best score so
-        far, and not each candidate's. By default `fit` holds out a part of its records and makes a guard of it; without
-        a ledger this is a new guard with new answers each time, so fit once.
+        For a `Thresholdout`, which has the training part beside the holdout, `fit` takes training records. For a
+        `KFoldGuard` `fit` takes all its records; the search's own cross-validation does not run, because its scores
+        would reveal the records, and every candidate of the grid is one query. A ladder is refused: it reports the best
+        score so far, and not each candidate's. By default `fit` holds out a part of its records and makes a guard of
+        it. Without a ledger each `fit` makes a new guard with new answers, so fit once.
     metric : str, Metric or Statistic, optional
-        What the guard is asked for. By default what the search scores by, where a guard knows it; losses without a
-        bound need one, such as ``thresholdout.scoring.metrics.squared_error(clip=...)``.
+        Metric of the guard's answers; by default the search's score, if a guard knows it. Losses without a bound need
+        one, such as ``thresholdout.scoring.metrics.squared_error(clip=...)``.
     candidates : int, optional
-        How many of the best candidates the guard is asked about; all of them by default. A list holds all their fitted
-        models until it has been asked.
+        Number of the best candidates to query; all of them by default. A list keeps all their fitted models until it is
+        answered.
     report : {"all", "best"}, optional
-        What a list tells: every score, or the best one alone; the other candidates then have the guarded score NaN. All
-        intervals have the same width either way, but what is asked later pays for what was told: measured for 20
-        candidates and 1,000 records, the intervals of a second search on the same guard are 4.3 times as wide as those
-        of the first one after "all", and 1.6 times after "best" (1.8 times if all are asked one after another, and 1.7
-        times in the first search). So by default it is "best" for a `Thresholdout` that is given, and "all" where `fit`
-        makes one, which nobody else asks, for a `KFoldGuard`, or where answers come one after another.
+        Scores that a list reports: every one, or the best alone; then the guarded score of the others is NaN. The
+        intervals of this search have the same width either way, but later queries pay for the information released.
+        Measured for 20 candidates and 1,000 records, the intervals of a second search on the same guard are 4.3 times
+        as wide as those of the first after "all", and 1.6 times after "best" (1.8 times if all queries are answered one
+        after another, and 1.7 times in the first search). The default is "best" for a given `Thresholdout`, and "all"
+        for a guard that `fit` makes, which has no later queries, for a `KFoldGuard`, and for answers one after another.
     reserve : float, default=0.2
         Share of the error budget that a list leaves for later queries, see `Thresholdout.score_all`; it costs 2 % of
         width.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        What happens when the guard answers no more. "stop": no further query, one warning, and the best of those
-        answered is chosen; the others have the guarded score NaN and the last rank. A list has as many candidates as
-        there are queries left.
-        "nan": the same, but later candidates are tried, whose answers may be known. "train": their cross-validated
-        scores stand in, without certificate (with a `KFoldGuard` there are none: NaN). "raise": `BudgetExhausted`. If
-        there is no answer at all, it is raised.
+        Policy at exhaustion of the guard. "stop": no further query, one warning, and the best of the answered
+        candidates; the others have the guarded score NaN and the last rank. A list has as many candidates as queries
+        remain. "nan": the same, but later candidates are tried, whose answers may be known. "train": their
+        cross-validated scores stand in, without a certificate (NaN with a `KFoldGuard`). "raise": `BudgetExhausted`.
+        Without any answer it is always raised.
     holdout : float, default=0.25
-        Without a guard: share of the records that is held out, of the groups if there are groups. Drawn without looking
-        at labels.
+        Without a guard: share of the records, or of the groups, that is held out. Drawn without regard to labels.
     budget : int, optional
-        Without a guard: how many answers may contradict cross-validation, asked one after another. Any number by
+        Without a guard: number of answers that may contradict cross-validation, one after another. Unlimited by
         default: all candidates are one list.
     confidence : float, default=0.95
         Without a guard: see `Thresholdout`.
     ledger : str, path or Ledger, optional
         Without a guard: see `Thresholdout`. With the same records and ``random_state`` the guard is continued.
     noise : NoiseSource, optional
-        Without a guard: see `Thresholdout`. A copy is used in every `fit`.
+        Without a guard: see `Thresholdout`. Every `fit` uses a copy.
     random_state : int, RandomState or None
-        Without a guard: seed for what is held out.
+        Without a guard: seed of the held-out part.
 
     Attributes
     ----------
     cv_results_ : dict
-        The search's, and for every candidate ``guarded_score`` (greater is better, as in the search: losses are
-        negated; NaN where nothing was answered), ``guarded_low`` and ``guarded_high``, the ends of its interval,
-        ``guarded_half_width``, ``guarded_source`` ("train", "holdout", "uncertified", or "" when nothing was answered),
+        The search's, with these for every candidate: ``guarded_score`` (greater is better, as in the search: losses are
+        negated; NaN without an answer), ``guarded_low`` and ``guarded_high``, the ends of its interval,
+        ``guarded_half_width``, ``guarded_source`` ("train", "holdout", "uncertified", or "" without an answer),
         ``rank_guarded``.
     best_index_, best_params_, best_estimator_
-        The candidate with the best guarded score, at equal scores the one with the better cross-validated rank.
+        The candidate with the best guarded score; of equal ones, that with the better cross-validated rank.
     best_score_ : float
         Its guarded score.
     best_interval_ : tuple of float
-        What that is worth: its interval, in the direction of the score. It holds although the best was chosen.
+        Its interval, in the direction of the score. It is valid although the best was chosen.
     best_half_width_ : float
         The larger side of the interval.
     answers_ : list of Answer
-        The guard's answers in the order of the queries, in the metric's own units; one, if only the best is told.
+        The guard's answers in the order of the queries, in the metric's own units; a single one if only the best is
+        reported.
     n_queries_ : int
-        How many of them were new; repeated ones cost nothing.
+        Number of new queries; repeated ones are free.
     exhausted_ : {"budget", "queries"} or None
-        Which limit of the guard was met.
+        The limit of the guard that was reached.
     certificate_ : Certificate
         Of the guard.
     guard_ : Thresholdout or KFoldGuard
-        That was asked. A guard that `fit` made is not pickled.
+        The guard that answered. A guard that `fit` made is not pickled.
     search_ : estimator
-        The fitted search; ``None`` with a `KFoldGuard`.
+        The fitted search; None with a `KFoldGuard`.
 
     Notes
     -----
-    *Keys.* The key of a query is a hash of the fitted estimator, the metric and the training value: of what the
-    query is a function of, with the code of classes and functions that are not of an installed package. If the same
-    candidates are fitted again and come out the same, after a crash for instance, the same ledger gives the same
-    answers and charges nothing; a search that is killed has been charged for its whole list, or for nothing. An
-    estimator that comes out differently (without a fixed seed), or whose content can't be hashed, is a new query.
-    With a `KFoldGuard` the key is a hash of the estimator's parameters and the metric, since nothing computed from the
-    records may show: the answer is then about the models that were fitted the first time, and the best estimator, which
-    is fitted to all records, must not be asked for its score on them.
+    *Keys.* The key of a query is a hash of the fitted estimator, the metric and the training value, with the code of
+    classes and functions that belong to no installed package. If the same candidates are fitted again with equal
+    results, after a crash for instance, the same ledger gives the same answers free of charge. A search that is killed
+    has been charged for its whole list, or for nothing. An estimator with another result (without a fixed seed), or
+    with content that cannot be hashed, is a new query. With a `KFoldGuard` the key is a hash of the estimator's
+    parameters and the metric, since nothing computed from the records may show. The answer is then about the models
+    that were fitted first. Do not score the best estimator on the guard's records: it is fitted to all of them.
 
     Examples
     --------
@@ -228,17 +224,17 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **fit_params: Any) -> GuardedSearchCV:
-        """Search, ask the guard, and keep the best candidate.
+        """Search, query the guard, and keep the best candidate.
 
         Parameters
         ----------
         X, y : array-like
-            Training records and labels; all records when there is no guard, and with a `KFoldGuard`.
+            Training records and labels; all records without a guard, and with a `KFoldGuard`.
         groups : array-like of shape (n,), optional
-            Group of each record, for the search's splitter. Without a guard whole groups are held out, and only groups
-            are taken for independent.
+            Group of each record, for the search's splitter. Without a guard whole groups are held out, and independence
+            is assumed between groups only.
         **fit_params
-            For the search's ``fit``; what has one entry per record is split like the records.
+            For the search's ``fit``; entries for each record are split like the records.
 
         Returns
         -------
@@ -248,9 +244,9 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            When an argument cannot be used, or some record is no training record of the guard.
+            An argument cannot be used, or a record is no training record of the guard.
         BudgetExhausted
-            By the policy "raise", or when there is no answer at all.
+            By the policy "raise", or without any answer.
         """
         check_search(self.search, self.candidates)
         policy, scoring = check_exhausted(self.exhausted), Scoring(self.search, self.metric)
@@ -275,11 +271,12 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         settings, routed = search.cv_results_["params"], estimator_parameters(search, fit_params)
         order = ranked(search.cv_results_, scoring, self.candidates)
         if not order.size:
-            fit_candidate(self.search.estimator, settings[0], X, y, routed)  # shows its own error, if that is why
-            raise InputError("search", "no candidate with a finite cross-validated score", "at least one")
+            fit_candidate(self.search.estimator, settings[0], X, y, routed)  # a failing fit raises its own error
+            seen = "one without any"
+            raise InputError("search", seen, "a search that gives some candidate a finite cross-validated score")
         guard = cast(Thresholdout, self.guard) if part is None else part.guard(self, len(order))
         values = scoring.training_values(search.cv_results_)
-        own = guard.development is None  # else scores on the open records take the place of cross-validated ones
+        own = guard.development is None  # otherwise scores on the development part replace cross-validated ones
         models = self._fitted([settings[index] for index in order], X, y, routed)
         found: Found | None = None
         if takes_lists(guard):
@@ -325,14 +322,15 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         policy: Exhausted,
         report: Reported,
     ) -> GuardedSearchCV:
-        """Ask about every candidate of the grid; the records themselves are looked at by the guard only."""
+        """Query every candidate of the grid; only the guard uses the records themselves."""
         if self.candidates is not None:
-            raise InputError("candidates", self.candidates, "None: nothing ranks the candidates before the guard does")
+            advice = "Nothing ranks the candidates before the guard."
+            raise InputError("candidates", self.candidates, "None with a KFoldGuard", advice)
         if fit_params or groups is not None:
             given = ", ".join([*fit_params, *(["groups"] if groups is not None else [])])
-            raise InputError("fit_params", given, "none with a KFoldGuard; groups are given to the guard")
+            raise InputError("fit_params", given, "left out with a KFoldGuard", "Declare groups to the guard.")
         if origin(guard, X, y) != "holdout":
-            raise InputError("X", "other records than the guard's", "exactly the records of the KFoldGuard")
+            raise InputError("X", "other records than the guard's", "all records of the KFoldGuard, and no others")
         settings = listed_candidates(self.search)
         models = [with_parameters(self.search.estimator, one) for one in settings]
         n_jobs = getattr(self.search, "n_jobs", None)
@@ -359,7 +357,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _fitted(
         self, settings: Sequence[Mapping[str, Any]], X: Any, y: Any, routed: Mapping[str, Any]
     ) -> Iterator[Any]:
-        """Fit the candidates to all records, some at a time and in order."""
+        """Fit the candidates to all records, several at a time and in order."""
         from joblib import effective_n_jobs
         from sklearn.utils.parallel import Parallel, delayed
 
@@ -384,7 +382,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         scoring: Scoring,
         policy: Exhausted,
     ) -> None:
-        """Ask the queries in their order, keep the best model, and follow the policy at exhaustion."""
+        """Make the queries in their order, keep the best model, and follow the policy at exhaustion."""
         size = len(values)
         scores, widths, sources = np.full(size, np.nan), np.full(size, np.nan), np.full(size, "", dtype=object)
         lows, highs = np.full(size, np.nan), np.full(size, np.nan)
@@ -429,7 +427,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.guard_ = guard
 
     def _finish(self, guard: Thresholdout | KFoldGuard, results: dict[str, Any], scoring: Scoring) -> None:
-        """Set what is left of the attributes."""
+        """Set the remaining attributes."""
         self.cv_results_ = {**results, **self._columns}
         del self._columns
         self.best_params_ = results["params"][self.best_index_]
@@ -442,17 +440,17 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self._scoring_name = scoring.name
 
     def count_queries(self, X: Any = None, y: Any = None) -> int:
-        """Return how many queries `fit` asks at most, without fitting anything.
+        """Return the largest number of queries of `fit`, without fitting anything.
 
         Parameters
         ----------
         X, y : array-like, optional
-            Not needed.
+            Ignored.
 
         Raises
         ------
         InputError
-            When the search does not tell how many candidates it has; ``candidates=`` bounds it then.
+            The number of candidates depends on the records, and ``candidates=`` does not bound it.
 
         Examples
         --------
@@ -466,7 +464,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         bounds = [bound for bound in (most, self.candidates) if bound is not None]
         if not bounds:
             seen = f"{type(self.search).__name__}, whose number of candidates depends on the records"
-            raise InputError("search", seen, "candidates= beside it, which bounds the number of queries")
+            advice = "Pass candidates=, which bounds the number of queries."
+            raise InputError("search", seen, "one with a known number of candidates", advice)
         return min(bounds)
 
     @_delegated("predict")
@@ -491,16 +490,16 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @_delegated("transform")
     def transform(self, X: Any) -> Any:
-        """Return what the best estimator makes of X."""
+        """Transform X by the best estimator."""
         return self._best().transform(X)
 
     @_delegated("inverse_transform")
     def inverse_transform(self, X: Any) -> Any:
-        """Return what the best estimator makes X of."""
+        """Invert the best estimator's transformation of X."""
         return self._best().inverse_transform(X)
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
-        """Return the best estimator's score on records that nobody has asked about, by the search's own scoring."""
+        """Return the best estimator's score on unused records, by the search's own scoring."""
         from sklearn.metrics import check_scoring
 
         scoring, best = self.search.scoring, self._best()
@@ -531,7 +530,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features, if they had any."""
+        """Names of the features, if they have any."""
         names: NDArray[Any] = self._fitted_attribute("feature_names_in_")
         return names
 
@@ -554,14 +553,14 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return everything but a guard that `fit` made: its state stays in this process, or in its ledger."""
+        """Return all attributes but a guard that `fit` made: its state stays in this process, or in its ledger."""
         state: dict[str, Any] = dict(super().__getstate__())
         if self.guard is None:
             state.pop("guard_", None)
         return state
 
     def get_metadata_routing(self) -> Any:
-        """Return what is passed on: everything that the search's ``fit`` asks for."""
+        """Return the routing of the search's ``fit``."""
         from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
         router = MetadataRouter(owner=type(self).__name__)
@@ -575,7 +574,9 @@ def _checked_labels(search: Any, y: Any) -> Any:
     from sklearn.utils.validation import column_or_1d
 
     if y is None:
-        raise InputError("y", None, "labels: GuardedSearchCV requires y to be passed, but the target y is None")
+        # scikit-learn's checks of estimators look for this sentence
+        advice = "GuardedSearchCV requires y to be passed, but the target y is None."
+        raise InputError("y", None, "an array of labels", advice)
     array = np.asarray(y)
     if array.ndim == 2:
         array = y = column_or_1d(y, warn=True)
@@ -588,7 +589,7 @@ def _checked_labels(search: Any, y: Any) -> Any:
 
 
 def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Return ranks from 1, the largest score first; those without a score come last."""
+    """Return ranks from 1, the largest score first; candidates without a score come last."""
     from scipy.stats import rankdata
 
     filled = np.where(np.isnan(scores), -np.inf, scores)

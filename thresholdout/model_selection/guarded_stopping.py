@@ -1,4 +1,4 @@
-"""Early stopping behind a guard, for any loop; hooks for libraries are in `boosting` and `loops`."""
+"""Early stopping behind a guard, for any loop."""
 
 from __future__ import annotations
 
@@ -29,62 +29,53 @@ __all__ = ["Evaluation", "GuardedStopping"]
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One round that was looked at.
-
-    Attributes
-    ----------
-    round : int
-        Its number, from 0.
-    signal : float
-        The metric on the free records.
-    """
+    """A round that was evaluated, counted from 0, and its signal: the metric on the free records."""
 
     round: int
     signal: float
 
 
 class GuardedStopping:
-    """Early stopping that follows a free signal and asks a guard about the few rounds that matter.
+    """Early stopping that follows a free signal and queries a guard about a few rounds.
 
     The signal is the metric on records of the guard's training part, best on a part that the model is not fitted to
-    (``validation``). It also is the training value of each query: where the holdout does not contradict it, the
-    answer is none from the holdout. (A model that is being trained cannot be fitted again to parts of its records, so
-    nothing is cross-validated here.) See `EarlyStopping` for which rounds are asked about and what answers guarantee.
+    (``validation``). It is also the training value of each query: where the holdout confirms it, no answer from the
+    holdout is spent. (A model in training cannot be fitted again to parts of its records, so nothing is cross-validated
+    here.) `EarlyStopping` states which rounds are queried and the guarantee of their answers.
 
-    In a loop of your own call `update` once a round and `finish` at the end. For LightGBM and XGBoost see
-    `lightgbm_callback` and `xgboost_callback`, for networks `keras_callback` and `lightning_callback`. One object
-    serves one fit, and shows afterwards what it did.
+    In your own loop call `update` once a round and `finish` at the end. For LightGBM and XGBoost see
+    `lightgbm_callback` and `xgboost_callback`, for networks `keras_callback` and `lightning_callback`. Each fit needs a
+    new object, which shows its history afterwards.
 
     Parameters
     ----------
     guard : Thresholdout
-        The guard, with its training part. A ladder, which tells the best score so far, is refused.
+        The guard, with its training part. A ladder, which reports the best score so far, is refused.
     metric : str, Metric or Statistic, default="accuracy"
         As in `Thresholdout.score`. A statistic needs ``validation=None``.
     validation : array-like of int or bool, optional
-        Which records of the guard's training part the model is *not* fitted to, by position or as a mask. By default
-        all of them count, which is right when none is used for fitting. Fitted records make a signal that keeps rising,
-        and training values that the holdout contradicts; that is sound, but uses up more answers from the holdout.
+        Records of the guard's training part that the model is *not* fitted to, by position or as a mask. By default all
+        of them, which is right if none is used for fitting. With fitted records the signal keeps rising, and the
+        holdout contradicts it: answers stay valid, but more of them come from the holdout.
     patience : int, default=10
-        Stop after so many looks without a better signal.
+        Stop after this many evaluations without a better signal.
     queries : int, default=6
         Largest number of queries for ``ask="claims"``.
     worth, min_delta, doubts : float, float, int
         As in `EarlyStopping`; in units of the metric.
     ask : {"claims", "rounds"}, default="claims"
-        ``"rounds"`` asks at every look, as early stopping on a holdout usually does, for comparison.
+        ``"rounds"`` makes a query at every evaluation, as early stopping on a holdout usually does, for comparison.
     every : int, default=1
-        Look at one round of so many, from the first on. Looking takes a prediction of the free records.
+        Evaluate every k-th round, from the first on. An evaluation predicts the free records.
     keep : callable, default=copy.deepcopy
-        Makes a copy of a model that later rounds do not change: the best round's, which may be asked about later.
+        Copies the model of the best round, which later rounds change and a later query may need.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        What happens when the guard answers no more. "stop": the loop ends with one warning, and the best of the rounds
-        that were answered is chosen; where none was, the model at hand is nobody's choice, and `BudgetExhausted` is
-        raised. "nan": the loop goes on until the signal ends it; without any answer the signal chooses. "train": the
-        signal stands in, without certificate. "raise": `BudgetExhausted`.
+        Policy at exhaustion of the guard. "stop": the loop ends with one warning, and the best of the answered rounds
+        is chosen; without any, `BudgetExhausted` is raised, since no answer supports the model. "nan": the loop goes on
+        until the signal ends it; without any answer the signal chooses. "train": the signal stands in, without a
+        certificate. "raise": `BudgetExhausted`.
     key : str, optional
-        Identity of this fit. With it, a repeated fit gets the same answers and is not charged again; the fit must be
-        reproducible.
+        Identity of this fit. With it, a repeated fit has the same answers free of charge; the fit must be reproducible.
 
     Attributes
     ----------
@@ -93,20 +84,20 @@ class GuardedStopping:
     best_round : int or None
         The round with the best answer; without answers, that with the best signal.
     best : Answer or None
-        The answer about the best round, ``None`` when the guard was not asked about it.
+        The answer about the best round, None without a query about it.
     best_model : object or None
-        What `update` got in the best round, as kept.
+        The model of the best round, as kept.
     answers : dict of int to Answer
         Answers by round.
     evaluations : list of Evaluation
-        The rounds that were looked at, with their signals.
+        The evaluated rounds, with their signals.
     asked, spent, replaced : int
         New queries; answers from the holdout among them; queries without an answer.
     last_value : float
-        The last answer's value; NaN before the first and after a query without an answer; with
-        ``exhausted="train"`` the signal that stood in for it.
+        The last answer's value; NaN before the first and after a query without an answer; with ``exhausted="train"``
+        the signal in its place.
     exhausted : {"budget", "queries"} or None
-        Which limit of the guard was reached.
+        The limit of the guard that was reached.
 
     Examples
     --------
@@ -152,8 +143,9 @@ class GuardedStopping:
         self._sign = 1.0 if self.metric.greater_is_better else -1.0
         self._train: tuple[Any, Any] = _pair(guard)
         if validation is not None and isinstance(self.metric, Statistic):
-            seen = f"{self.metric.name!r}, which is no mean over records, with validation="
-            raise InputError("metric", seen, "a metric; or a guard whose training part is the validation part")
+            seen = f"{self.metric.name!r}, which is no mean over records"
+            advice = "Or give the guard the validation part as its training part, without validation=."
+            raise InputError("metric", seen, "a metric beside validation=", advice)
         self._free = self._train
         if validation is not None:
             rows = _positions(validation, _size(self._train[1]))
@@ -197,7 +189,7 @@ class GuardedStopping:
 
     @property
     def rounds(self) -> int:
-        """How many rounds there were, looked at or not."""
+        """Number of rounds, evaluated or not."""
         return self._rounds
 
     @property
@@ -208,7 +200,7 @@ class GuardedStopping:
 
     @property
     def best(self) -> Answer | None:
-        """The answer about the best round, ``None`` when there is none."""
+        """The answer about the best round, or None."""
         best = self.best_round
         return None if best is None else self.answers.get(best)
 
@@ -220,19 +212,19 @@ class GuardedStopping:
 
     @property
     def best_model(self) -> Any:
-        """What `update` got in the best round, as kept."""
+        """The model of the best round, as kept."""
         best = self._rule.best_round
         return None if best is None else self._kept.get(best)
 
     def update(self, model: Any, *, keep: Callable[[Any], Any] | None = None) -> bool:
-        """Look at the model after one more round, and say whether to stop.
+        """Evaluate the model after one more round, and return whether to stop.
 
         Parameters
         ----------
         model : object
             Fitted, with ``predict`` or ``predict_proba`` as the metric needs.
         keep : callable, optional
-            Instead of the one given at first.
+            Replaces the `keep` of the object for this round.
 
         Returns
         -------
@@ -242,12 +234,13 @@ class GuardedStopping:
         Raises
         ------
         InputError
-            When the loop was told to stop before.
+            An earlier call returned True.
         BudgetExhausted
-            When the guard answers no more, and ``exhausted="raise"``, or "stop" and there is no answer at all.
+            The guard is exhausted, and ``exhausted="raise"``, or "stop" without any answer.
         """
         if self.stopped:
-            raise InputError("model", "one more round after the stop", "a new GuardedStopping for each fit")
+            advice = "Make a new GuardedStopping for each fit."
+            raise InputError("model", "a further round", "the last one after update() returned True", advice)
         number, self._rounds = self._rounds, self._rounds + 1
         if number % self.every:
             return False
@@ -261,11 +254,11 @@ class GuardedStopping:
         return self.stopped
 
     def finish(self) -> None:
-        """Ask about the round that the signal prefers, if it is not known yet; call it when the loop has ended."""
+        """Query the signal's best round unless its answer is known; call this at the end of the loop."""
         self._ask(self._rule.finish())
 
     def summary(self) -> str:
-        """Say in one line what was asked, spent and chosen."""
+        """Return one line about queries, spent answers and the choice."""
         best = f"; best round {self.best_round}: {self.best!r}" if self.best is not None else ""
         if not best and self.best_round is not None:
             best = f"; best round {self.best_round} by the signal alone"
@@ -276,7 +269,7 @@ class GuardedStopping:
         return f"<GuardedStopping {self.metric.name}: {self.summary()}>"
 
     def _ask(self, evaluation: int | None) -> None:
-        """Ask about a round that was kept, tell the rule, and forget models that nobody will need."""
+        """Query a kept round, tell the rule, and drop models without further use."""
         if evaluation is not None:
             number = self.evaluations[evaluation].round
             try:
@@ -299,7 +292,7 @@ class GuardedStopping:
         return self.guard.score(model, self.metric, train_values=evaluation.signal, key=key)
 
     def _stand_in(self, error: BudgetExhausted, signal: float) -> float:
-        """Keep to the policy, and return what stands in for the answer."""
+        """Apply the policy at exhaustion, and return the value in place of the answer."""
         if self._policy == "raise":
             raise error
         if self._policy == "stop" and not self.answers:
@@ -317,7 +310,8 @@ def _pair(guard: Thresholdout) -> tuple[Any, Any]:
     """Return the training part as (X, y)."""
     train = guard._open
     if len(train) != 2:
-        raise InputError("guard", "a training part without labels", "Thresholdout((X, y), train=(X_train, y_train))")
+        advice = "Make it as Thresholdout((X, y), train=(X_train, y_train))."
+        raise InputError("guard", "one with a training part without labels", "a guard of pairs (X, y)", advice)
     return train[0], train[1]
 
 
@@ -326,13 +320,13 @@ def _size(piece: Any) -> int:
 
 
 def _positions(validation: ArrayLike, n: int) -> NDArray[np.intp]:
-    """Check which records are meant, and return their positions."""
+    """Return the positions of the validation records, after checks."""
     rows = np.asarray(validation)
     if rows.dtype == bool and rows.shape == (n,):
         rows = np.flatnonzero(rows)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.size == 0:
         seen = f"an array of {rows.dtype} of shape {rows.shape}"
-        raise InputError("validation", seen, f"positions of training records, or a mask of {n}, at least one of them")
+        raise InputError("validation", seen, f"at least one position of a training record, or a mask of length {n}")
     if rows.min() < 0 or rows.max() >= n or np.unique(rows).size != rows.size:
         seen = f"positions from {rows.min()} to {rows.max()}, {np.unique(rows).size} of {rows.size} different"
         raise InputError("validation", seen, f"different positions from 0 to {n - 1}")

@@ -1,4 +1,4 @@
-"""Records that a search holds out by itself, and the guard that it makes of them."""
+"""The part of the records that a search holds out, and its guard."""
 
 from __future__ import annotations
 
@@ -23,22 +23,7 @@ __all__ = ["HeldOut"]
 
 
 class HeldOut:
-    """A part of the records, held out without looking at labels.
-
-    Parameters
-    ----------
-    owner : GuardedSearchCV
-        Says how much is held out, and what its guard is like.
-    X, y, groups : array-like
-        All records, their labels, and whose they are (or ``None``).
-    fit_params : mapping
-        What has one entry per record is split like the records.
-
-    Attributes
-    ----------
-    train : tuple
-        What is left: X, y, groups, fit_params.
-    """
+    """Records split for a search without regard to labels; `train` has the rest: X, y, groups, fit_params."""
 
     def __init__(self, owner: GuardedSearchCV, X: Any, y: Any, groups: Any, fit_params: Mapping[str, Any]) -> None:
         from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
@@ -62,7 +47,7 @@ class HeldOut:
         self._groups = None if groups is None else some(groups, held)
 
     def guard(self, owner: GuardedSearchCV, queries: int) -> Thresholdout:
-        """Make the guard, for a known number of queries."""
+        """Make the guard for a known number of queries."""
 
         def make(mechanism: Claims | SparseVector) -> Thresholdout:
             return Thresholdout(
@@ -82,12 +67,12 @@ class HeldOut:
             return make(SparseVector(0.5, 0.01, budget=owner.budget))
 
     def warn_of_nothing(self, answers: Sequence[Answer | None]) -> None:
-        """Say so when no answer says anything: every interval is more than half of the range."""
+        """Warn if every interval is wider than half of the range, so that no answer says anything."""
         told = [answer for answer in answers if answer is not None]
         if told and all(high - low > 0.5 * (a.upper - a.lower) for a in told for low, high in [a.interval]):
             warnings.warn(
-                f"what was held out, {len(self._held[1])} records, is too small to certify anything about "
-                f"{len(told)} queries; intervals are more than half of the range",
+                f"The held-out part of {len(self._held[1])} records is too small to certify anything about "
+                f"{len(told)} queries: intervals are wider than half of the range. Hold out more records.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -1,4 +1,4 @@
-"""Guards in LightGBM, which is not loaded, and need not be installed, before one of its fits calls a hook."""
+"""Guards in LightGBM, which is loaded only when one of its fits calls a hook."""
 
 from __future__ import annotations
 
@@ -67,12 +67,11 @@ _OBJECTIVES: dict[str, tuple[Kind, Callable[[NDArray[Any], dict[str, Any]], NDAr
 
 
 class _FreeOutputs:
-    """What a booster puts out for the free records, round by round, from sums of raw scores.
+    """Outputs of a booster for the free records, round by round, from sums of raw scores.
 
-    A prediction by the whole ensemble costs as many trees as there were rounds, so that a fit of r rounds pays for
-    r^2 / 2 of them; the sum pays for r. Where sums are not what the booster puts out (random forests average, and
-    parameters such as ``reg_sqrt`` change the outputs), it predicts as a whole: that is found out after 1, 2, 4, 8, ...
-    looks, by comparing both.
+    A prediction by the whole ensemble after each of r rounds costs r^2 / 2 trees, the sum r. Some boosters do not
+    output sums (random forests average, and parameters such as ``reg_sqrt`` change the outputs). Both ways are compared
+    after 1, 2, 4, 8, ... evaluations; if they differ, the whole ensemble predicts.
     """
 
     def __init__(self, X: Any, objective: str, params: dict[str, Any]) -> None:
@@ -84,7 +83,7 @@ class _FreeOutputs:
         self._adds = True
 
     def after(self, booster: Any, rounds: int) -> NDArray[Any]:
-        """Return the outputs of the first ``rounds`` rounds, at least as many as in the call before."""
+        """Return the outputs of the first ``rounds`` rounds, at least as many as in the previous call."""
         if rounds == self._rounds:
             return self._output
         if self._adds:
@@ -102,17 +101,16 @@ class _FreeOutputs:
 class LightGBMCallback:
     """Early stopping for ``lightgbm.train(callbacks=[...])`` and ``LGBMClassifier.fit(callbacks=[...])``.
 
-    The holdout does not pass through LightGBM: the model predicts it in the guard's process, and only for rounds that
-    are asked about. For the free records the raw scores of each round's trees are added up. After the fit
-    ``best_iteration`` is the chosen number of rounds, as with LightGBM's own early stopping, and ``stopping`` shows
-    what was asked, spent and replaced.
+    The holdout does not pass through LightGBM: the model predicts it in the guard's process, and only for queries. For
+    the free records the raw scores of each round's trees are added up. After the fit ``best_iteration`` is the chosen
+    number of rounds, as with LightGBM's own early stopping, and ``stopping`` has the queries and their costs.
 
     Parameters
     ----------
     stopping : GuardedStopping
-        What to follow, and when to ask. One for each fit.
+        The rule and its guard; a new one for each fit.
     classes : array-like, optional
-        The labels that the booster's outputs stand for; by default the labels of the guard's training part, sorted, as
+        Labels of the booster's outputs; by default the sorted labels of the guard's training part, as
         ``LGBMClassifier`` numbers them.
 
     Examples
@@ -133,7 +131,7 @@ class LightGBMCallback:
     True
     """
 
-    order = 30  # after LightGBM's own, so that what they record is complete
+    order = 30  # LightGBM's place for early stopping: after callbacks that log (10) and record (20)
     before_iteration = False
 
     def __init__(self, stopping: GuardedStopping, classes: ArrayLike | None = None) -> None:
@@ -142,15 +140,7 @@ class LightGBMCallback:
         self._classes = stopping.classes if classes is None else np.asarray(classes)
 
     def __call__(self, env: Any) -> None:
-        """Look at the booster after a round; LightGBM calls this.
-
-        Raises
-        ------
-        lightgbm.callback.EarlyStopException
-            When training should stop, or has come to its last round.
-        InputError
-            When the objective puts out raw scores, or the callback served an earlier fit.
-        """
+        """Evaluate the booster after a round; LightGBM calls this, and stops at its EarlyStopException."""
         from lightgbm.callback import EarlyStopException
 
         if env.iteration == env.begin_iteration:
@@ -171,13 +161,14 @@ class LightGBMCallback:
             raise EarlyStopException(best, env.evaluation_result_list or [])
 
     def _check(self, env: Any) -> None:
-        """Refuse what cannot be served, before the first look."""
+        """Refuse unsupported fits before the first evaluation."""
         from lightgbm import Booster
 
         if not isinstance(env.model, Booster):
-            raise InputTypeError("callbacks", "a guard's callback in lightgbm.cv", "lightgbm.train; cv has many models")
+            advice = "lightgbm.cv fits several models."
+            raise InputTypeError("callbacks", "a guard's callback in lightgbm.cv", "used in lightgbm.train", advice)
         if self.stopping.rounds:
-            raise InputError("stopping", "a GuardedStopping of an earlier fit", "a new one for each fit")
+            raise InputError("stopping", "the GuardedStopping of an earlier fit", "a new one for each fit")
         objective = _objective(env.params)
         known = None if objective == "none" else objective
         check_objective(known, _OBJECTIVES.get(objective, (None,))[0], self.stopping.metric)
@@ -198,29 +189,29 @@ def _threads(params: dict[str, Any]) -> dict[str, Any]:
 
 
 class LightGBMEval:
-    """A function for ``lightgbm.train(feval=...)`` that asks a guard every so many rounds.
+    """A function for ``lightgbm.train(feval=...)`` that queries a guard every few rounds.
 
     Its method `holdout` makes the set that stands for the holdout in ``valid_sets``: ``[train, holdout]``, or ``[train,
     validation, holdout]`` with a part cut from the training records. Every other set is free: its value is the plain
     metric, and that of the last free set before the holdout is the training value of the query. LightGBM's own early
-    stopping then works on the answers, with ``"metric": "none"`` in the parameters. `LightGBMCallback` serves the same
-    purpose with fewer queries, and needs no holdout in ``valid_sets``.
+    stopping then uses the answers, with ``"metric": "none"`` in the parameters. `LightGBMCallback` does the same with
+    fewer queries, and needs no holdout in ``valid_sets``.
 
     Parameters
     ----------
     guard : Thresholdout
-        The guard, with its training part, in this process; no ladder, which tells the best score so far.
+        The guard, with its training part, in this process; no ladder, which reports the best score so far.
     metric : str or Metric, default="accuracy"
         As in `Thresholdout.score`; no statistic.
     every : int, default=10
-        Ask in one round of so many, from the first on. In between the last answer is repeated.
+        Query every k-th round, from the first on. Other rounds repeat the last answer.
     classes : array-like, optional
         As in `LightGBMCallback`.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        What happens when the guard answers no more. An evaluation function can't stop LightGBM: by "stop" the metric is
-        NaN from there on, which LightGBM's own early stopping counts as no improvement, so that it ends the fit and
-        keeps the best round that was answered; without any answer `BudgetExhausted` is raised. "nan": the same, also
-        without any. "train": the training value stands in, without certificate. "raise": `BudgetExhausted`.
+        Policy at exhaustion of the guard. An evaluation function cannot stop LightGBM: by "stop" the metric is NaN from
+        there on, which LightGBM's own early stopping counts as no improvement, so that it ends the fit and keeps the
+        best answered round; without any answer `BudgetExhausted` is raised. "nan": the same, but never an error.
+        "train": the training value stands in, without a certificate. "raise": `BudgetExhausted`.
     key : str, optional
         Identity of this fit, as in `GuardedStopping`.
 
@@ -231,16 +222,16 @@ class LightGBMEval:
     asked, spent, replaced : int
         New queries; answers from the holdout among them; queries without an answer.
     exhausted : {"budget", "queries"} or None
-        Which limit of the guard was reached.
+        The limit of the guard that was reached.
 
     Notes
     -----
-    With a custom objective LightGBM passes raw scores. They are refused when they do not look like probabilities.
+    With a custom objective LightGBM passes raw scores, which are refused unless they have the form of probabilities.
 
-    The plain metric of a set with holdout records would be an answer that nobody has charged. So a set of one's own
-    that still has its records, by ``lightgbm.Dataset(..., free_raw_data=False)``, must have training records of the
-    guard. Those of other sets can't be seen; they are not compared with the holdout, neither here nor there, because
-    such a comparison tells which records are in it.
+    The plain metric of a set with holdout records would be an answer without charge. So a set of your own that still
+    has its records, by ``lightgbm.Dataset(..., free_raw_data=False)``, must have training records of the guard. The
+    records of other sets are not available. No set is compared with the holdout, since a comparison reveals which
+    records are in it.
 
     Examples
     --------
@@ -272,7 +263,7 @@ class LightGBMEval:
         self._policy = check_exhausted(exhausted)
         if isinstance(guard, Proxy):
             raise SharingError(
-                "LightGBMEval needs the holdout, which is in another process; LightGBMCallback works here"
+                "LightGBMEval needs the holdout, which is in another process. Use LightGBMCallback here."
             )
         guard.parameters.check_tells_each()
         self._guard = guard
@@ -297,22 +288,23 @@ class LightGBMEval:
         reference : lightgbm.Dataset
             The training set.
         **settings
-            Others of ``lightgbm.Dataset``, such as ``categorical_feature``.
+            Other arguments of ``lightgbm.Dataset``, such as ``categorical_feature``.
 
         Returns
         -------
         lightgbm.Dataset
-            It has the holdout's features, and the same label everywhere: LightGBM's own metrics see no other. It can't
-            be pickled.
+            The holdout's features with one constant label, which is all that LightGBM's own metrics read. It cannot be
+            pickled.
         """
         import lightgbm
 
         class Holdout(lightgbm.Dataset):
             def __reduce__(self) -> NoReturn:
-                raise SharingError("a set with the records of a holdout cannot be pickled")
+                raise SharingError("A set with the records of a holdout cannot be pickled. Make it in each process.")
 
         if self._own is not None:
-            raise InputError("holdout", "a second call of LightGBMEval.holdout", "a new LightGBMEval for each fit")
+            advice = "Make a new LightGBMEval for each fit."
+            raise InputError("holdout", "a second call of LightGBMEval.holdout", "called once", advice)
         train, protected = self._guard._records.labelled()
         label = 0.0 if self._kind == "probabilities" else float(np.asarray(train[1])[0])
         X = handed_out(protected)[0]
@@ -325,10 +317,10 @@ class LightGBMEval:
         Raises
         ------
         InputError
-            When no free set came before the holdout in this round, a set has other records than training records, or
-            the predictions are raw scores.
+            No free set precedes the holdout in this round, a set has other than training records, or the predictions
+            are raw scores.
         BudgetExhausted
-            When the guard answers no more, and ``exhausted="raise"``, or "stop" and there is no answer at all.
+            The guard is exhausted, and ``exhausted="raise"``, or "stop" without any answer.
         """
         model = predictor(lambda X: np.asarray(preds), self._kind, self._classes, only_holdout=True)
         if data is self._own:
@@ -346,32 +338,33 @@ class LightGBMEval:
         codes = given.astype(np.intp)
         if codes.size and (codes.min() < 0 or codes.max() >= self._classes.size):
             seen = f"a set with labels from {codes.min()} to {codes.max()}"
-            raise InputError("classes", seen, f"numbers of the {self._classes.size} classes; pass classes=[...]")
+            expected = f"labels for all numbers in the sets, not for {self._classes.size} alone"
+            raise InputError("classes", seen, expected, "Pass classes=[...].")
         known: NDArray[Any] = self._classes[codes]
         return known
 
     def _check_free(self, data: Any, labels: NDArray[Any]) -> None:
-        """Refuse a set that has its records still, and they are no training records; once for each set."""
+        """Refuse a set whose records are available and are no training records; once for each set."""
         if data in self._free_sets:
             return
-        records = data.data if hasattr(data.data, "shape") else None  # None when LightGBM has freed them
-        given = labels if self._kind == "probabilities" else None  # others are in single precision here
+        records = data.data if hasattr(data.data, "shape") else None  # LightGBM may have freed them
+        given = labels if self._kind == "probabilities" else None  # LightGBM keeps numbers in single precision
         if records is not None and origin(self._guard, records, given) != "train":
             seen = "a set of your own with records that are not all in the guard's training part"
-            raise InputError(
-                "valid_sets", seen, "sets of training records, and LightGBMEval.holdout(train) for the holdout"
-            )
+            expected = "sets of training records and LightGBMEval.holdout(train)"
+            raise InputError("valid_sets", seen, expected)
         self._free_sets.add(data)
 
     def _on_holdout(self, model: Any) -> float:
-        """Ask in this round, or repeat the last answer."""
+        """Query the guard in this round, or repeat the last answer."""
         number, self._round = self._round, self._round + 1
         free, self._free = self._free, None
         if number % self.every:
             return self._shown
         if free is None:
             seen = "a holdout with no free set before it"
-            raise InputError("valid_sets", seen, "[train, holdout], or a part cut from the training records first")
+            advice = "A part cut from the training records may come first instead."
+            raise InputError("valid_sets", seen, "a list such as [train, holdout]", advice)
         try:
             key = None if self._key is None else f"{self._key}/round {number}"
             answer = self._guard.score(model, self.metric, train_values=free, key=key)
@@ -393,4 +386,4 @@ class LightGBMEval:
         return self._shown
 
     def __reduce__(self) -> NoReturn:
-        raise SharingError("an evaluation function cannot be pickled: its copy would lose the set that is the holdout")
+        raise SharingError("LightGBMEval cannot be pickled: its copy would lose the set that stands for the holdout.")

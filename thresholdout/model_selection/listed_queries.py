@@ -38,18 +38,9 @@ _LONGEST: Final = 120
 
 @dataclass(frozen=True)
 class Candidate:
-    """One query of the list.
+    """One query of the list: a fitted model, its name in the history, its cross-validated score, and its key.
 
-    Attributes
-    ----------
-    model : estimator
-        Fitted.
-    name : str
-        What the history calls it.
-    value : float or None
-        Its cross-validated score; ``None`` for the score on the guard's development part.
-    key : str or None
-        Identity of the query; ``None`` where the model's content can't be told.
+    `value` is None for the score on the guard's development part, `key` is None for a model whose content has no hash.
     """
 
     model: Any
@@ -60,27 +51,13 @@ class Candidate:
 
 @dataclass
 class Found:
-    """What was answered.
-
-    Attributes
-    ----------
-    answers : dict
-        From places in the list.
-    refusal : BudgetExhausted or None
-        Why others have no answer; without it they were not to be told.
-    """
+    """Answers by their places in the list; `refusal` says why others have none, None where they are not reported."""
 
     answers: dict[int, Answer] = field(default_factory=dict)
     refusal: BudgetExhausted | None = None
 
     def answer(self, place: int) -> Answer | None:
-        """Return the answer at a place; ``None`` where it was not to be told.
-
-        Raises
-        ------
-        BudgetExhausted
-            When the guard answered no more.
-        """
+        """Return the answer at a place, None where it is not reported; raise `refusal` where there is none."""
         if place not in self.answers and self.refusal is not None:
             raise self.refusal
         return self.answers.get(place)
@@ -89,62 +66,29 @@ class Found:
 def candidate(
     model: Any, index: int, settings: Mapping[str, Any], value: float | None, metric: Metric | Statistic
 ) -> Candidate:
-    """Return a fitted model as a query.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    index : int
-        Its row in ``cv_results_``.
-    settings : mapping
-        Its parameters.
-    value : float or None
-        Its cross-validated score.
-    metric : Metric or Statistic
-        What is asked for.
-    """
+    """Return a fitted model as a query; `index` is its row in ``cv_results_``."""
     return Candidate(model, candidate_name(index, settings), value, content_key(model, metric, value))
 
 
 def candidate_name(index: int, settings: Mapping[str, Any]) -> str:
-    """Return what the history calls the candidate of a row.
-
-    Examples
-    --------
-    >>> candidate_name(2, {"max_depth": 3})
-    "2 {'max_depth': 3}"
-    """
+    """Return the name in the history of the candidate of a row, such as "2 {'max_depth': 3}"."""
     return f"{index} {dict(settings)}"[:_LONGEST]
 
 
 def checked_report(report: Reported | None, guard: Any) -> Reported:
-    """Return what a list tells.
-
-    Parameters
-    ----------
-    report : {"all", "best"} or None
-        As declared.
-    guard : Thresholdout, KFoldGuard or None
-        As given.
-
-    Raises
-    ------
-    InputError
-        When it is neither "all" nor "best", or the guard can only tell each answer.
-    """
+    """Return the report of a list, "all" or "best", by default from the guard."""
     lists = guard is None or takes_lists(guard)
     if report is None:
         return "best" if lists and isinstance(guard, Thresholdout) and guard.status.answers_left is None else "all"
     check_word("report", report, ("all", "best"))
     if report == "best" and not lists:
-        seen = "'best' beside a guard that answers one query after another"
-        raise InputError("report", seen, "report='all', or a guard with mechanism='claims' without epsilon=")
+        advice = "Or use a guard with mechanism='claims' without epsilon=."
+        raise InputError("report", "'best'", "'all' for a guard that answers one query after another", advice)
     return report
 
 
 def takes_lists(guard: Any) -> bool:
-    """Whether a guard answers lists of queries that were fixed together."""
+    """Return whether a guard answers lists of queries that were fixed together."""
     parameters: Parameters | None = getattr(guard, "parameters", None)
     return parameters is not None and parameters.takes_lists
 
@@ -158,34 +102,16 @@ def ask_together(
     policy: Exhausted,
     n_jobs: int | None = None,
 ) -> Found | None:
-    """Ask about candidates as one list; where there are fewer queries left, about the first of them.
+    """Query candidates as one list, in their order; if fewer queries remain, the first of them.
 
-    Parameters
-    ----------
-    guard : Thresholdout or KFoldGuard
-        One that takes lists.
-    asked : sequence of Candidate
-        In the order of their cross-validated rank; of the grid, with a `KFoldGuard`.
-    metric : Metric or Statistic
-        What is asked for.
-    report, reserve
-        As in `Thresholdout.score_all`.
-    policy : {"stop", "nan", "train", "raise"}
-        By "nan" and "train", answers that are known already are given for later candidates too.
-    n_jobs : int, optional
-        Folds that a `KFoldGuard` fits at once.
-
-    Returns
-    -------
-    Found or None
-        ``None`` where the guard counts answers from the holdout and all are to be told: one after another, claims that
-        are confirmed need none of them.
+    By the policies "nan" and "train" later candidates have their known answers too. Returns None if the guard counts
+    answers from the holdout and all are reported: one after another, accepted hypotheses spend none of them.
     """
     if report == "all" and guard.status.answers_left is not None:
         return None
     places: dict[str, list[int]] = {}
     for place, one in enumerate(asked):
-        places.setdefault(one.key or fresh_key(), []).append(place)  # the same model twice is one query
+        places.setdefault(one.key or fresh_key(), []).append(place)  # equal models are one query
     found, room = Found(), len(places)
     while True:
         keys = list(places) if report == "best" else _chosen(guard, list(places), room, policy)
@@ -220,7 +146,7 @@ def ask_together(
 
 
 def _chosen(guard: Thresholdout | KFoldGuard, keys: list[str], room: int, policy: Exhausted) -> list[str]:
-    """Return the keys of the candidates that can be asked about: those with an answer cost nothing."""
+    """Return the keys of the candidates for the list: those with a known answer are free."""
     if room >= len(keys):
         return keys
     chosen = []

@@ -1,4 +1,4 @@
-"""Guards in Optuna, which is not loaded, and need not be installed, before a study calls the objective."""
+"""Guards in Optuna, which is loaded only when a study calls the objective."""
 
 from __future__ import annotations
 
@@ -33,53 +33,52 @@ _STATE = "guard_state"
 class GuardedObjective:
     """An objective for ``study.optimize`` whose values are a guard's answers.
 
-    For every trial it builds an estimator, fits it to the guard's training part, and asks the guard for its score: one
-    query for each metric. The holdout never passes through Optuna. Answers, with what they are worth, are in
-    ``trial.user_attrs``, by the name of the metric: ``value``, ``half_width``, ``source``, ``query``, ``remaining`` and
-    ``repeated``. The study keeps the guard's identity in ``study.user_attrs["guard"]`` and refuses another guard; how
-    far that guard was, when a trial ended last, is in ``study.user_attrs["guard_state"]``.
+    For every trial it builds an estimator, fits it to the guard's training part, and queries its score: one query for
+    each metric. The holdout never passes through Optuna. ``trial.user_attrs`` has each answer by the name of its
+    metric: ``value``, ``half_width``, ``source``, ``query``, ``remaining`` and ``repeated``. The study keeps the
+    guard's identity in ``study.user_attrs["guard"]`` and refuses another guard; ``study.user_attrs["guard_state"]`` has
+    the guard's state after the last trial.
 
     Parameters
     ----------
     guard : Thresholdout
-        The guard, with its training part; no ladder, which tells the best score so far. With several processes on one
-        study, each opens its own guard, on the same records and the same ledger.
+        The guard, with its training part; no ladder, which reports the best score so far. If several processes work on
+        one study, each opens its own guard on the same records and the same ledger.
     build : callable
-        ``build(trial)``: suggests parameters and returns an estimator.
+        ``build(trial)`` suggests parameters and returns an estimator.
     metric : str, Metric, Statistic or sequence of them, default="accuracy"
         As in `Thresholdout.score`; several make a study with several objectives. Losses are not negated: their
         direction is ``"minimize"``, which is checked.
     cv : int, splitter, iterable of (fit, test) or "training", optional
         As in `Thresholdout.score`; all trials have the same folds.
     fit : bool, default=True
-        Fit what `build` returns; ``False`` when `build` does that itself.
+        Whether to fit the estimator of `build`; False if `build` fits it.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        When the guard answers no more. "stop": the study stops, in every worker, with one warning; a trial that found
-        no answer fails, as trials without a value do in Optuna, and the best trial is the best of the answered; where
-        the study has none, `BudgetExhausted` is raised. "nan": the trial fails, and the study goes on. "train": the
-        value on the training part stands in, without certificate. "raise": `BudgetExhausted`, which ends the study
-        unless Optuna is told to ``catch`` it.
+        Policy at exhaustion of the guard. "stop": the study stops, in every worker, with one warning. A trial without
+        an answer fails, as trials without a value do in Optuna, and the best trial is the best answered one; in a study
+        without any, `BudgetExhausted` is raised. "nan": the trial fails, and the study goes on. "train": the value on
+        the training part stands in, without a certificate. "raise": `BudgetExhausted`, which ends the study unless
+        Optuna has ``catch`` for it.
     key : {"trial", "params"}, default="trial"
-        What makes a query the same as an earlier one, which is then answered again without charge. ``"trial"``: the
-        same trial of the same study, so that a call that is repeated after a lost connection or a crash is free.
-        ``"params"``: the same parameters for the same `build`, in any trial, study or process: also retried trials and
-        configurations that a sampler repeats are free. Use it only when `build` and the fit depend on the parameters
-        alone (fixed random states); a fit with another training value is refused by the ledger.
+        Identity of a query; repeated ones have their answer free of charge. ``"trial"``: the same trial of the same
+        study, so that a call repeated after a lost connection or a crash is free. ``"params"``: the same parameters for
+        the same `build`, in any trial, study or process, so that retried trials and repeated configurations are free
+        too. Use it only if `build` and the fit depend on the parameters alone (fixed random states); the ledger refuses
+        a fit with another training value.
 
     Attributes
     ----------
     asked, spent, repeated, replaced : int
-        Of this object: new queries; answers from the holdout among them; answers given again;
-        queries without an answer.
+        Of this object: new queries; answers from the holdout among them; repeated answers; queries without an answer.
     exhausted : {"budget", "queries"} or None
-        Which limit of the guard was reached here.
+        The limit of the guard that was reached here.
 
     Notes
     -----
-    Every ``trial.report`` of a guarded value would be a query of its own; none is asked here. Let `build` report
-    values on the training part, which are free, and raise ``TrialPruned``: a pruned trial asks nothing.
+    Every ``trial.report`` of a guarded value would be a query of its own; none is made here. Let `build` report values
+    on the training part, which are free, and raise ``TrialPruned``: a pruned trial makes no query.
 
-    The answers of all trials hold at once, the best one's among them, although it is chosen for its answer.
+    The answers of all trials are valid at once, including the best one's, although it is chosen for its answer.
 
     Examples
     --------
@@ -116,10 +115,11 @@ class GuardedObjective:
         self.metrics = tuple(get_score(one) for one in several)
         names = [one.name for one in self.metrics]
         if not names or len(set(names)) < len(names):
-            raise InputError("metric", names, "at least one metric, each one once")
+            raise InputError("metric", names, "at least one metric without repetitions")
         check_word("key", key, ("trial", "params"))
         if len(guard.train) != 2:
-            raise InputError("guard", "a training part without labels", "Thresholdout((X, y), train=(X, y))")
+            advice = "Make it as Thresholdout((X, y), train=(X, y))."
+            raise InputError("guard", "one with a training part without labels", "a guard of pairs (X, y)", advice)
         guard.parameters.check_tells_each()
         self.guard = guard
         self._build = build
@@ -138,11 +138,11 @@ class GuardedObjective:
         Raises
         ------
         InputError
-            When a direction of the study is not that of the metric, or the study belongs to another guard.
+            A direction of the study differs from the metric's, or the study belongs to another guard.
         BudgetExhausted
-            When the guard answers no more, and ``exhausted="raise"``, or "stop" and no trial has a value.
+            The guard is exhausted, and ``exhausted="raise"``, or "stop" and no trial has a value.
         """
-        if os.getpid() != self._process:  # a forked child does not have the thread that may hold its parent's lock
+        if os.getpid() != self._process:  # a forked child has a copy of the lock, but not the thread that may hold it
             self._process, self._lock = os.getpid(), threading.Lock()
         study = getattr(trial, "study", None)
         if study is not None:
@@ -160,7 +160,7 @@ class GuardedObjective:
         return values[0] if len(values) == 1 else tuple(values)
 
     def summary(self) -> str:
-        """Say in one line what was asked, spent and replaced."""
+        """Return one line about queries and their costs."""
         replaced = f", {self.replaced} without an answer ({self.exhausted} used up)" if self.replaced else ""
         return f"{self.asked} queries, {self.spent} from the holdout, {self.repeated} repeated{replaced}"
 
@@ -168,17 +168,18 @@ class GuardedObjective:
         return f"<GuardedObjective {', '.join(one.name for one in self.metrics)}: {self.summary()}>"
 
     def _check(self, study: Any) -> None:
-        """Refuse a study with other directions, or of another guard; a new study is marked as this guard's."""
+        """Refuse a study with other directions, or of another guard; mark a new study as this guard's."""
         expected = ["MAXIMIZE" if one.greater_is_better else "MINIMIZE" for one in self.metrics]
         seen = [direction.name for direction in study.directions]
         if seen != expected:
             names = ", ".join(one.name for one in self.metrics)
-            raise InputError("study", f"directions {seen}", f"{expected}, for {names}")
+            raise InputError("study", f"one with directions {seen}", f"one with directions {expected} for {names}")
         if _GUARD not in study.user_attrs:
             study.set_user_attr(_GUARD, self.guard._id)
-        owner = study.user_attrs[_GUARD]  # read again: another process may have been faster, with another guard
+        owner = study.user_attrs[_GUARD]  # read again: another process may have marked it for another guard
         if owner != self.guard._id:
-            raise InputError("study", f"a study of guard {owner[:12]}...", f"one of guard {self.guard._id[:12]}...")
+            expected = f"a new one or one of guard {self.guard._id[:12]}..."
+            raise InputError("study", f"a study of guard {owner[:12]}...", expected)
 
     def _keys(self, trial: Any, study: Any) -> list[str | None]:
         """Return the identities of a trial's queries."""
@@ -196,11 +197,11 @@ class GuardedObjective:
         return [f"{prefix} {metric.name}" for metric in self.metrics]
 
     def _known(self, keys: list[str | None]) -> bool:
-        """Whether the guard has answered one of these queries before."""
+        """Return whether the guard has answered one of these queries before."""
         return any(key is not None and self.guard._answered(key) for key in keys)
 
     def _ask(self, trial: Any, estimator: Any, metric: Metric | Statistic, key: str | None) -> float:
-        """Ask one query and note the answer in the trial."""
+        """Make one query and note the answer in the trial."""
         try:
             answer = self.guard.score(estimator, metric, cv=self._cv, key=key)
         except BudgetExhausted as error:
@@ -222,7 +223,7 @@ class GuardedObjective:
         return answer.value
 
     def _unanswered(self, trial: Any, metric: Metric | Statistic, value: float, what: str) -> float:
-        """Note in a trial that the guard gave no answer, and return what stands in."""
+        """Note in a trial that the guard gave no answer, and return the value in its place."""
         with self._lock:
             self.replaced += 1
         trial.set_user_attr(metric.name, {"unanswered": what})
@@ -232,7 +233,7 @@ class GuardedObjective:
         return float(np.mean(self.guard._trained(metric, estimator, self._cv).values))
 
     def _record(self, trial: Any, study: Any) -> None:
-        """Note in the study how far the guard is, and stop the study when that was the last answer."""
+        """Note the guard's state in the study, and stop the study after the last answer."""
         exhausted = self.guard.status.exhausted
         if exhausted is None:
             asked = max(trial.user_attrs[one.name].get("query", 0) for one in self.metrics)
@@ -257,14 +258,14 @@ class GuardedObjective:
 
 
 def stop_when_exhausted(guard: Thresholdout) -> Callable[[Any, Any], None]:
-    """Return a callback for ``study.optimize(callbacks=[...])`` that stops the study when a guard answers no more.
+    """Return a callback for ``study.optimize(callbacks=[...])`` that stops the study when a guard is exhausted.
 
-    For objectives of your own; `GuardedObjective` with ``exhausted="stop"`` needs none.
+    For your own objectives; `GuardedObjective` with ``exhausted="stop"`` needs none.
 
     Parameters
     ----------
     guard : Thresholdout
-        The guard, as this process has it.
+        The guard in this process.
 
     Returns
     -------
@@ -302,7 +303,7 @@ def _stop(study: Any) -> None:
 
 
 def _has_values(trial: Any) -> bool:
-    """Whether there is something to choose from: another trial, or another objective of this one, has a value."""
+    """Return whether another trial, or another objective of this one, has a value to choose from."""
     study = getattr(trial, "study", None)
     others = [] if study is None else study.get_trials(deepcopy=False)
     answered = any("value" in found for found in trial.user_attrs.values() if isinstance(found, dict))
@@ -310,6 +311,6 @@ def _has_values(trial: Any) -> bool:
 
 
 def _shown(answer: Answer) -> dict[str, Any]:
-    """Return what a trial keeps of an answer."""
+    """Return the parts of an answer that a trial keeps."""
     names = ("value", "half_width", "source", "query", "remaining", "repeated")
     return {name: getattr(answer, name) for name in names}

@@ -1,4 +1,4 @@
-"""Fitting a search's candidates to all records."""
+"""Fits of a search's candidates to all records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["estimator_parameters", "fit_candidate", "wants_groups", "with_parame
 
 
 def wants_groups(search: Any) -> bool:
-    """Whether the search's fit takes groups: always without metadata routing, else when it asks for them."""
+    """Return whether the search's fit takes groups: always without metadata routing, otherwise on its request."""
     from sklearn import get_config
     from sklearn.utils.metadata_routing import get_routing_for_object
 

@@ -1,4 +1,4 @@
-"""The candidates of a search: how many there are, what they are, and in which order a guard is asked about them."""
+"""The candidates of a search: their number, their parameters, and the order of their queries."""
 
 from __future__ import annotations
 
@@ -19,42 +19,21 @@ __all__ = ["check_search", "listed_candidates", "most_candidates", "ranked"]
 
 
 def check_search(search: object, candidates: object) -> None:
-    """Refuse what is no search, and a search that asks a guard by itself.
-
-    Raises
-    ------
-    InputError, InputTypeError
-        Says what was expected.
-    """
+    """Refuse objects that are no search, and searches that query a guard themselves."""
     from thresholdout.guard.scorer import GuardScorer
 
     if isinstance(search, type) or not all(hasattr(search, name) for name in ("estimator", "fit", "get_params")):
         seen = f"{search!r}"
         raise InputTypeError("search", seen, "a search over an estimator's parameters, such as GridSearchCV")
     if isinstance(getattr(search, "scoring", None), GuardScorer):
-        expected = "an ordinary score; GuardedSearchCV asks the guard itself"
-        raise InputError("search", "a search that scores by guard.scorer()", expected)
+        advice = "GuardedSearchCV queries the guard itself."
+        raise InputError("search", "a search that scores by guard.scorer()", "one with an ordinary score", advice)
     if candidates is not None:
         check_count("candidates", candidates)
 
 
 def ranked(results: Mapping[str, Any], scoring: Scoring, candidates: int | None) -> NDArray[np.intp]:
-    """Return the rows of ``cv_results_`` that a guard is asked about, the best first.
-
-    Parameters
-    ----------
-    results : mapping
-        Of a fitted search; of several rounds the last one counts.
-    scoring : Scoring
-        Says which column ranks them.
-    candidates : int or None
-        How many at most.
-
-    Returns
-    -------
-    ndarray of int
-        Candidates without a finite training value are left out.
-    """
+    """Return the rows of ``cv_results_`` for queries, the best first, without those that lack a finite score."""
     usable = np.isfinite(scoring.training_values(results))
     if not usable.any():
         return np.flatnonzero(usable)
@@ -67,15 +46,7 @@ def ranked(results: Mapping[str, Any], scoring: Scoring, candidates: int | None)
 
 
 def most_candidates(search: Any) -> int | None:
-    """Return how many candidates a search has at most, ``None`` when it depends on the records.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.model_selection import RandomizedSearchCV
-    >>> most_candidates(RandomizedSearchCV(Ridge(), {"alpha": [0.1, 1, 10]}, n_iter=8))
-    3
-    """
+    """Return the largest number of candidates of a search, None if it depends on the records."""
     from sklearn.model_selection import ParameterGrid
 
     if hasattr(search, "param_grid"):
@@ -91,20 +62,7 @@ def most_candidates(search: Any) -> int | None:
 
 
 def listed_candidates(search: Any) -> list[dict[str, Any]]:
-    """Return the candidates of a search that names or draws them beforehand.
-
-    Raises
-    ------
-    InputError
-        When they depend on scores, as those of halving searches do.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.model_selection import GridSearchCV
-    >>> listed_candidates(GridSearchCV(Ridge(), {"alpha": [0.1, 1]}))
-    [{'alpha': 0.1}, {'alpha': 1}]
-    """
+    """Return the candidates of a grid or a randomized search."""
     from sklearn.model_selection import ParameterGrid, ParameterSampler
 
     if not hasattr(search, "resource"):

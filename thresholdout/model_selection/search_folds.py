@@ -1,4 +1,4 @@
-"""Folds of a search that says nothing about them: what is declared about its records."""
+"""Folds of a search without ``cv``, from the declarations about its records."""
 
 from __future__ import annotations
 
@@ -17,23 +17,10 @@ __all__ = ["declared_folds"]
 
 
 def declared_folds(search: Any, guard: Thresholdout | None, X: Any, y: Any, groups: Any) -> Splits | None:
-    """Return the folds that a search with ``cv=None`` takes; ``None`` where they are those of scikit-learn.
+    """Return the folds for a search with ``cv=None``; None for those of scikit-learn.
 
-    Parameters
-    ----------
-    search : estimator
-        Not fitted.
-    guard : Thresholdout or None
-        That is going to be asked, whose training part may have groups or an order.
-    X, y : array-like
-        What the search is fitted to.
-    groups : array-like of shape (n,), optional
-        Their groups, in place of the guard's.
-
-    Raises
-    ------
-    InputError
-        When the guard's training part has groups, and it cannot be told which of these records have.
+    Declared `groups` replace the guard's. Records other than the guard's training part need them if the guard has
+    groups.
 
     Examples
     --------
@@ -54,8 +41,8 @@ def declared_folds(search: Any, guard: Thresholdout | None, X: Any, y: Any, grou
     elif guard is not None and folds.groups is not None:
         given, own = (content_hashes(*part)[1] for part in ((X, y), guard.train))
         if not np.array_equal(given, own):  # type: ignore[arg-type]
-            seen = "none, beside records that are not the guard's training part in its order, whose groups are declared"
-            raise InputError("groups", seen, "fit(X, y, groups=...), or the search's own cv=")
+            seen = "None beside records other than the guard's training part, whose groups are declared"
+            raise InputError("groups", seen, "the group of each record", "Or set the search's own cv=.")
     if folds.groups is None and not folds.ordered:
         return None
     return folds.splits(None, X, y, classifier=is_classifier(search.estimator))

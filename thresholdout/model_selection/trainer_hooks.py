@@ -1,8 +1,7 @@
 """Guards in the training loops of Keras, Lightning and transformers; none is loaded, nor needs to be installed.
 
-The callbacks follow a `GuardedStopping`; a loop of one's own calls that directly. Where the framework is loaded they
-are callbacks of its class, as its trainers demand; otherwise they are plain objects with the same methods, for whatever
-calls these.
+The callbacks follow a `GuardedStopping`, which your own loop calls directly. If the framework is loaded they belong to
+its callback class, as its trainers demand; otherwise they are plain objects with the same methods.
 """
 
 from __future__ import annotations
@@ -36,22 +35,22 @@ def keras_callback(
 ) -> Any:
     """Return a callback for ``model.fit(callbacks=[...])`` of Keras.
 
-    At the end of every epoch it looks at the model, writes ``logs[name]``, and sets ``model.stop_training`` when it is
-    time. Place it before callbacks that read ``logs[name]``.
+    At the end of every epoch it evaluates the model, writes ``logs[name]``, and sets ``model.stop_training`` if the
+    rule stops. Place it before callbacks that read ``logs[name]``.
 
     Parameters
     ----------
     stopping : GuardedStopping
-        What to follow, and when to ask. One for each fit.
+        The rule and its guard; a new one for each fit.
     predict : callable, optional
         ``predict(model, X)``; ``model.predict(X, verbose=0)`` by default.
     kind : {"probabilities", "values"}, optional
-        What `predict` returns: probabilities by default for metrics of classes, else the predicted numbers.
+        Output of `predict`: by default probabilities for metrics of classes, otherwise predicted numbers.
     classes : array-like, optional
-        The labels that the columns of probabilities stand for; by default those of the guard's training part, sorted.
+        Labels of the columns of probabilities; by default the sorted labels of the guard's training part.
     name : str, default="val_guarded"
-        Where the last answer goes. Until there is one, and for epochs between queries, it is the last answer known,
-        or NaN; with ``exhausted="train"`` the signal that stands in.
+        Name of the last answer in the logs. Epochs between queries repeat it, and it is NaN before the first; with
+        ``exhausted="train"`` the signal stands in.
     restore : bool, default=True
         Give the model the weights of the chosen epoch when training ends. The weights of at most two epochs are kept.
 
@@ -90,21 +89,21 @@ def lightning_callback(
 ) -> Any:
     """Return a callback for ``Trainer(callbacks=[...])`` of Lightning.
 
-    At the end of every validation epoch it looks at the module, logs the last answer by ``pl_module.log(name, ...)``,
-    and sets ``trainer.should_stop`` when it is time. Sanity checks before the training do not count.
+    At the end of every validation epoch it evaluates the module, logs the last answer by ``pl_module.log(name, ...)``,
+    and sets ``trainer.should_stop`` if the rule stops. Sanity checks before the training do not count.
 
     Parameters
     ----------
     stopping : GuardedStopping
-        What to follow, and when to ask. One for each fit.
+        The rule and its guard; a new one for each fit.
     predict : callable
         ``predict(pl_module, X)``: a tensor or an array. The module is in evaluation mode.
     kind, classes : optional
         As in `keras_callback`.
     name : str, default="val_guarded"
-        What the last answer is logged as, from the first one on; an ``EarlyStopping(monitor=name)`` beside this
-        callback needs ``strict=False`` until then. When the guard answers no more and ``exhausted="nan"``, NaN is
-        logged, which ``check_finite=True`` takes as a reason to stop.
+        Name of the last answer in the log, from the first one on; an ``EarlyStopping(monitor=name)`` beside this
+        callback needs ``strict=False`` until then. If the guard is exhausted and ``exhausted="nan"``, NaN is logged,
+        at which ``check_finite=True`` stops.
     restore : bool, default=True
         Give the module the weights of the chosen epoch when training ends.
 
@@ -147,20 +146,20 @@ def transformers_callback(
 ) -> Any:
     """Return a callback for ``Trainer(callbacks=[...])`` of Hugging Face's transformers.
 
-    After every evaluation in the course of training it looks at the model, writes ``metrics[name]``, and ends training
-    when it is time. The Trainer evaluates its own data, which should be free records; those of the holdout do not pass
+    After every evaluation during training it evaluates the model, writes ``metrics[name]``, and ends training if the
+    rule stops. The Trainer evaluates its own data, which should be free records; those of the holdout do not pass
     through it.
 
     Parameters
     ----------
     stopping : GuardedStopping
-        What to follow, and when to ask. One for each training.
+        The rule and its guard; a new one for each training.
     predict : callable
         ``predict(model, X)``: a tensor or an array. The model is in evaluation mode.
     kind, classes : optional
         As in `keras_callback`.
     name : str, default="eval_guarded"
-        Where the last answer goes, from the first one on, after the Trainer has logged its metrics; usable as
+        Name of the last answer in the metrics, from the first one on, after the Trainer has logged them; usable as
         ``metric_for_best_model`` with ``ask="rounds"``, which answers from the first evaluation on.
     restore : bool, default=True
         Give the model the weights of the chosen evaluation when training ends.
@@ -193,7 +192,7 @@ def transformers_callback(
 
 
 class _KerasHooks:
-    """What Keras calls."""
+    """Methods that Keras calls."""
 
     model: Any
 
@@ -209,7 +208,7 @@ class _KerasHooks:
         self._view.check_fresh()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Look at the model, and say in the logs what is known."""
+        """Evaluate the model, and write the last answer to the logs."""
         stopped = self._view.update(self.model, self.model.get_weights, self.model.set_weights)
         if logs is not None:
             logs[self._name] = self.stopping.last_value
@@ -217,12 +216,12 @@ class _KerasHooks:
             self.model.stop_training = True
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Ask the last query, and restore the chosen epoch."""
+        """Make the last query, and restore the chosen epoch."""
         self._view.finish(self.model.set_weights if self._restore else None)
 
 
 class _PlainKeras:
-    """How Keras hands a model to its callbacks."""
+    """Methods with which Keras gives a model to its callbacks."""
 
     model: Any = None
     params: Any = None
@@ -237,7 +236,7 @@ class _PlainKeras:
 
 
 class _LightningHooks:
-    """What Lightning calls."""
+    """Methods that Lightning calls."""
 
     def __init__(self, stopping: GuardedStopping, view: _View, name: str, restore: bool) -> None:
         super().__init__()
@@ -251,7 +250,7 @@ class _LightningHooks:
         self._view.check_fresh()
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Look at the module, and log what is known."""
+        """Evaluate the module, and log the last answer."""
         if trainer.sanity_checking or self.stopping.stopped:
             return
 
@@ -265,12 +264,12 @@ class _LightningHooks:
             trainer.should_stop = True
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Ask the last query, and restore the chosen epoch."""
+        """Make the last query, and restore the chosen epoch."""
         self._view.finish(pl_module.load_state_dict if self._restore else None)
 
 
 class _TransformersHooks:
-    """What the Trainer calls."""
+    """Methods that the Trainer calls."""
 
     def __init__(self, stopping: GuardedStopping, view: _View, name: str, restore: bool) -> None:
         super().__init__()
@@ -287,7 +286,7 @@ class _TransformersHooks:
         self._training = True
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Look at the model, and say in the metrics what is known."""
+        """Evaluate the model, and write the last answer to the metrics."""
         if not self._training or self.stopping.stopped or state.global_step == self._step:
             return
         self._step, model = state.global_step, more["model"]
@@ -302,13 +301,13 @@ class _TransformersHooks:
             control.should_training_stop = True
 
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Ask the last query, and restore the chosen evaluation."""
+        """Make the last query, and restore the chosen evaluation."""
         self._training = False
         self._view.finish(more["model"].load_state_dict if self._restore else None)
 
 
 class _PlainTrainer:
-    """What the Trainer calls beside that; it calls all of its events by name."""
+    """Empty methods for the Trainer's other events, which it calls by name."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("on_"):
@@ -317,7 +316,7 @@ class _PlainTrainer:
 
 
 class _View:
-    """A network as an estimator; earlier epochs are kept as weights, and loaded for the time of a query."""
+    """A network as an estimator; earlier epochs are kept as weights, and loaded for a query."""
 
     def __init__(
         self,
@@ -335,10 +334,10 @@ class _View:
     def check_fresh(self) -> None:
         """Refuse a second fit."""
         if self._stopping.rounds:
-            raise InputError("stopping", "a GuardedStopping of an earlier fit", "a new one for each fit")
+            raise InputError("stopping", "the GuardedStopping of an earlier fit", "a new one for each fit")
 
     def update(self, model: Any, get: Callable[[], Any], put: Callable[[Any], Any]) -> bool:
-        """Look at the present model, and say whether to stop."""
+        """Evaluate the present model, and return whether to stop."""
 
         def keep(_: Any) -> Any:
             weights = get()
@@ -357,7 +356,7 @@ class _View:
         return self._stopping.update(present, keep=keep)
 
     def finish(self, put: Callable[[Any], Any] | None) -> None:
-        """Ask the last query, and load the weights of the chosen epoch if wanted."""
+        """Make the last query, and load the weights of the chosen epoch on request."""
         self._stopping.finish()
         best = self._stopping.best_model
         if put is not None and best is not None:
@@ -369,7 +368,7 @@ def _keras_predict(model: Any, X: Any) -> Any:
 
 
 def _in_evaluation(predict: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a function that predicts in evaluation mode, and leaves the module in the mode it was in."""
+    """Return a function that predicts in evaluation mode, and restores the module's mode."""
     if not callable(predict):
         raise InputTypeError("predict", f"a {type(predict).__name__}", "a function predict(pl_module, X)")
 

@@ -1,4 +1,4 @@
-"""What a search already knows: its cross-validated score, as the training value of a guard's query."""
+"""The cross-validated score of a search as the training value of a guard's query."""
 
 from __future__ import annotations
 
@@ -28,28 +28,10 @@ _LOSSES = {"neg_log_loss": "log_loss", "neg_brier_score": "brier_score"}
 
 
 class Scoring:
-    """Which score a search ranks by, which one the guard is asked for, and where its training value comes from.
+    """The score that ranks a search, the metric of the guard's queries, and the source of their training values.
 
-    Parameters
-    ----------
-    search : estimator
-        A search over parameters with ``estimator``, ``scoring`` and ``refit``.
-    metric : str, Metric or Statistic, optional
-        What the guard is asked for; by default what the search scores by.
-
-    Attributes
-    ----------
-    metric : Metric or Statistic
-        What the guard is asked for.
-    name : str
-        The search's score, as its columns call it: ``"score"``, or the one that ``refit`` names.
-    direct : bool
-        Whether the search's score is the metric itself, in the same units.
-
-    Raises
-    ------
-    InputError
-        When the search's score is no metric that a guard knows, or does not say which one it is.
+    `name` is the score's name in the search's columns, `direct` whether it is the metric itself, in the same units. A
+    search's score that no guard knows, or that has no name, is refused.
 
     Examples
     --------
@@ -102,13 +84,11 @@ class Scoring:
         unlimited = needed_range("metric", f"None for scoring={scoring!r}", scoring if isinstance(scoring, str) else "")
         if unlimited is not None:
             raise unlimited
-        expected = (
-            "metric= beside it: a name or an object of thresholdout.scoring.metrics or thresholdout.scoring.statistics"
-        )
-        raise InputError("metric", f"None for scoring={scoring!r}", expected)
+        advice = "Objects are in thresholdout.scoring.metrics and thresholdout.scoring.statistics."
+        raise InputError("metric", f"None for scoring={scoring!r}", "a metric's name or object", advice)
 
     def scorer(self, search: Any) -> Any:
-        """Return what the search is to score by: as it was, or with the metric's own value beside it."""
+        """Return the scoring for the search: the original one, or one with the metric's value beside it."""
         from sklearn.metrics import check_scoring
 
         if self.direct:
@@ -118,21 +98,13 @@ class Scoring:
     def training_values(self, results: Mapping[str, Any]) -> NDArray[np.float64]:
         """Return the cross-validated means of the metric, in its own units and within its range."""
         column = self.name if self.direct else TRAINING_COLUMN
-        failed = np.full(len(results["params"]), np.nan)  # scikit-learn has no column where no fit was scored
+        failed = np.full(len(results["params"]), np.nan)  # scikit-learn writes no column if no fit was scored
         values = np.asarray(results.get(f"mean_test_{column}", failed), dtype=np.float64)
         return np.clip(values, *self.metric.bounds)
 
 
 class WithTrainingValue:
-    """A scorer, and the value of a guard's metric beside what it says.
-
-    Parameters
-    ----------
-    scorer : callable
-        Returns a number or several by name.
-    metric : Metric or Statistic
-        Computed on the records that are scored.
-    """
+    """A scorer of one or several numbers, with the value of a guard's metric beside them."""
 
     def __init__(self, scorer: Any, metric: Metric | Statistic) -> None:
         self._scorer = scorer
@@ -145,7 +117,7 @@ class WithTrainingValue:
         return {**scores, TRAINING_COLUMN: float(np.mean(self._metric.of(estimator, X, y)))}
 
     def get_metadata_routing(self) -> Any:
-        """Return what the scorer asks for."""
+        """Return the scorer's routing."""
         from sklearn.utils.metadata_routing import get_routing_for_object
 
         return get_routing_for_object(self._scorer)

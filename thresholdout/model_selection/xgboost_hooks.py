@@ -1,4 +1,4 @@
-"""Guards in XGBoost, which is not loaded, and need not be installed, before a callback is made."""
+"""Guards in XGBoost, which is loaded only when a callback is made."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _OBJECTIVES: dict[str, Literal["probabilities", "values", "codes"]] = {
 def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = None) -> Any:
     """Return a callback for ``xgboost.train(callbacks=[...])`` and ``XGBClassifier(callbacks=[...])``.
 
-    The holdout does not pass through XGBoost: the model predicts it in the guard's process, and only for rounds that
-    are asked about. After the fit ``best_iteration`` is the chosen round, from 0, as with XGBoost's own early stopping,
-    so that ``XGBClassifier.predict`` uses it; ``stopping`` shows what was asked, spent and replaced.
+    The holdout does not pass through XGBoost: the model predicts it in the guard's process, and only for queries. After
+    the fit ``best_iteration`` is the chosen round, from 0, as with XGBoost's own early stopping, so that
+    ``XGBClassifier.predict`` uses it; ``stopping`` has the queries and their costs.
 
     Parameters
     ----------
     stopping : GuardedStopping
-        What to follow, and when to ask. One for each fit.
+        The rule and its guard; a new one for each fit.
     classes : array-like, optional
-        The labels that the booster's outputs stand for; by default the labels of the guard's training part, sorted, as
-        ``XGBClassifier`` numbers them.
+        Labels of the booster's outputs; by default the sorted labels of the guard's training part, as ``XGBClassifier``
+        numbers them.
 
     Returns
     -------
@@ -77,9 +77,10 @@ def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = N
 
         def before_training(self, model: Any) -> Any:
             if not isinstance(model, Booster):
-                raise InputTypeError("callbacks", "a guard's callback in xgboost.cv", "xgboost.train")
+                advice = "xgboost.cv fits several models."
+                raise InputTypeError("callbacks", "a guard's callback in xgboost.cv", "used in xgboost.train", advice)
             if stopping.rounds:
-                raise InputError("stopping", "a GuardedStopping of an earlier fit", "a new one for each fit")
+                raise InputError("stopping", "the GuardedStopping of an earlier fit", "a new one for each fit")
             self._first = model.num_boosted_rounds()
             return model
 
@@ -95,7 +96,7 @@ def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = N
                 put_out = model.predict(matrix, iteration_range=(0, rounds))
                 return labels[np.rint(put_out).astype(np.intp)] if codes else put_out
 
-            # The free records are converted once; what is kept can be sent to a guard in another process.
+            # the free records are converted once; a kept predictor converts anew, so that it can be pickled
             now = predictor(lambda _: output(free), kind, labels)
             return stopping.update(
                 now, keep=lambda _: predictor(lambda X: output(DMatrix(X, nthread=threads)), kind, labels)
@@ -112,7 +113,7 @@ def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = N
 
 
 def _configuration(model: Any, stopping: GuardedStopping) -> tuple[str, int | None]:
-    """Return what a booster puts out, from its objective, and how many threads it was given."""
+    """Return a booster's kind of output, from its objective, and its number of threads."""
     learner = json.loads(model.save_config())["learner"]
     if learner["gradient_booster"]["name"] == "dart":
         raise InputError("booster", "'dart', which changes earlier trees", "'gbtree' or 'gblinear'")

@@ -111,7 +111,7 @@ class TestHooks:
         guard, _ = guard_of_items(MAIN, sampling="iid")
         with pytest.raises(InputError, match="in the order of the examples"):
             GEPAHoldout(self.Adapter(), range(10), range(10, 30), guard=guard)
-        with pytest.raises(InputError, match="one or the other"):
+        with pytest.raises(InputError, match="must be None beside"):
             GEPAHoldout(self.Adapter(), range(10), range(10, 30), guard=guard, sampling="iid")
 
     def test_candidates(self) -> None:

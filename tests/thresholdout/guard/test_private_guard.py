@@ -333,5 +333,5 @@ def test_a_guarded_search_asks_one_after_another() -> None:
     guard = private(mechanism=Claims(epsilon=2.0, holdout_answers=8))  # cross-validation says .5, the holdout .7
     search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2]}, cv=2)
     assert len(GuardedSearchCV(search, guard).fit(X[N:], Y[N:]).answers_) == 2
-    with pytest.raises(InputError, match="report='all'"):
+    with pytest.raises(InputError, match="'all' for a guard"):
         GuardedSearchCV(search, guard, report="best").fit(X[N:], Y[N:])

@@ -120,7 +120,7 @@ def test_an_exhausted_guard_evaluates_nothing_and_warns_once() -> None:
     climb = made(evaluate, queries=1)
     outcomes(climb, "aa", "aaaa")
     calls = len(evaluate.calls)
-    with pytest.warns(GuardExhaustedWarning, match="answers no more"):
+    with pytest.warns(GuardExhaustedWarning, match="guard is exhausted"):
         verdict = climb.propose("aaaaaa")
     assert (verdict.outcome, verdict.score, bool(verdict)) == ("exhausted", 0.0, False)
     with warnings.catch_warnings():

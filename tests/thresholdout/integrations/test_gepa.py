@@ -79,7 +79,7 @@ class TestGEPA(HookContract):
 def test_a_part_of_the_holdout_is_refused_and_all_of_it_has_one_number() -> None:
     hook = GEPAHoldout(Adapter(), TRAIN, HOLDOUT)
     with pytest.raises(
-        InputError, match=r"batch must be all of them or none; got 3 of the 600 examples of the holdout"
+        InputError, match=r"batch must be all of them, or none; got 3 of the 600 examples of the holdout"
     ):
         hook.evaluate([*TRAIN[:2], *HOLDOUT[:3]], {"text": "aa"})
     whole = hook.evaluate([*HOLDOUT[300:], *HOLDOUT[:300]], {"text": "aa"})

@@ -200,9 +200,7 @@ def test_a_name_stays_with_its_metric() -> None:
     metric = Metric("mine", "predict", lambda y, output, classes: output == y, (0.0, 1.0), True, False)
     models = GuardedModels(guard())
     models.propose_outputs(*outputs(1))
-    with pytest.raises(
-        InputError, match=r"name must be .*; got 'models', by which candidates are judged with metric='accuracy'"
-    ):
+    with pytest.raises(InputError, match=r"name must be .*; got 'models', a name in use with metric='accuracy'"):
         GuardedModels(models.guard, metric)
     assert GuardedModels(models.guard, metric, name="mine").propose_outputs(*outputs(1)).repeated is False
 

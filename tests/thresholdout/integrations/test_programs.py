@@ -197,5 +197,5 @@ def test_a_text_that_no_file_can_have_is_a_failure_for_nothing(make: Make) -> No
 def test_a_name_stays_with_its_metric(make: Make) -> None:
     programs = make()
     metric = Metric("mine", "predict", lambda y, output, classes: output == y, (0.0, 1.0), True, False)
-    with pytest.raises(InputError, match="by which candidates are judged with metric='accuracy'"):
+    with pytest.raises(InputError, match="a name in use with metric='accuracy'"):
         GuardedPrograms(programs.candidates.guard, "run {candidate} {features} {predictions}", metric)

@@ -139,7 +139,7 @@ def test_parts_and_other_sets_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="other labels"):
         trainer(metrics, tmp_path, {"free": shuffled}).evaluate()
     part_of_it = torch.utils.data.Subset(metrics.holdout(ROWS[HOLDOUT]), range(64))
-    with pytest.raises(InputError, match="evaluation of 64 records"):
+    with pytest.raises(InputError, match="got 64 records"):
         trainer(metrics, tmp_path, {"holdout": part_of_it}).evaluate()
     assert models.candidates.champion is None
 

@@ -159,5 +159,5 @@ def test_arguments_are_checked() -> None:
         EarlyStopping(1.0, worth=-0.1)
     with pytest.raises(InputTypeError, match=r"min_delta must be .*; got 'a'"):
         EveryRound(min_delta="a")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"answer must be none before.*; got an answer"):
+    with pytest.raises(InputError, match=r"answer must be the answer about a round.*; got one without"):
         EarlyStopping(1.0).tell(0.5)

@@ -226,7 +226,7 @@ def test_other_misuse_is_refused() -> None:
         )
     digits, rows, _, _ = make(DIGITS)
     few = LightGBMCallback(GuardedStopping(digits), classes=[0, 1, 2])
-    with pytest.raises(InputError, match="the label of each column; pass classes="):
+    with pytest.raises(InputError, match="the labels of all columns"):
         fit(DIGITS, rows, CASES[0][2], 2, callbacks=[few])
 
 

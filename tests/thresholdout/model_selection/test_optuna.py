@@ -138,7 +138,9 @@ def test_several_objectives_ask_one_query_each() -> None:
 
 def test_directions_are_checked_before_anything_is_asked() -> None:
     guard = cancer()
-    with pytest.raises(InputError, match=r"\['MINIMIZE'\], for log_loss.*; got directions \['MAXIMIZE'\]"):
+    with pytest.raises(
+        InputError, match=r"directions \['MINIMIZE'\] for log_loss.*; got one with directions \['MAXIMIZE'\]"
+    ):
         study().optimize(GuardedObjective(guard, tree, "log_loss", cv="training"), n_trials=1)
     with pytest.raises(InputError, match="for accuracy, brier_score"):
         study().optimize(GuardedObjective(guard, tree, ["accuracy", "brier_score"], cv="training"), n_trials=1)
@@ -322,7 +324,7 @@ def test_arguments_are_checked() -> None:
     guard = cancer()
     with pytest.raises(InputTypeError, match=r"build must be .*; got a DecisionTreeClassifier"):
         GuardedObjective(guard, DecisionTreeClassifier(), cv="training")
-    with pytest.raises(InputError, match="each one once"):
+    with pytest.raises(InputError, match="without repetitions"):
         GuardedObjective(guard, tree, ["accuracy", "accuracy"], cv="training")
     with pytest.raises(InputError, match="'trial' or 'params'"):
         GuardedObjective(guard, tree, key="number", cv="training")  # type: ignore[arg-type]

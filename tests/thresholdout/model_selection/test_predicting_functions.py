@@ -34,7 +34,7 @@ def test_single_precision_is_forgiven_and_removed() -> None:
 @for_each(
     ("output", "message"),
     [
-        ([-1.5, 2.0], "probabilities, one row per record that sums to 1; raw scores"),
+        ([-1.5, 2.0], "probabilities, in one row per record with the sum 1.*raw scores"),
         ([0.5, np.nan], "probabilities.*; got values from nan to nan"),
         ([[0.5, 0.6], [0.5, 0.5]], r"rows with sums from 1 to 1\.1"),
         ([[0.2, 0.3, 0.5]], "classes must be .*; got 2 for 3 columns"),

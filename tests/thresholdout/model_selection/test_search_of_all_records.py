@@ -164,7 +164,7 @@ class TestWithKFoldGuard:
     @for_each(
         ("search", "rows", "changes", "expected"),
         [
-            (grid(), slice(1, None), {}, "exactly the records"),
+            (grid(), slice(1, None), {}, "all records of the KFoldGuard"),
             (grid(), slice(None), {"candidates": 2}, "candidates"),
             (HalvingGridSearchCV(tree(), DEPTHS), slice(None), {}, "candidates depend on scores"),
             (grid(scoring="balanced_accuracy"), slice(None), {}, "a mean over records"),
