@@ -84,7 +84,7 @@ class Scoring:
         unlimited = needed_range("metric", f"None for scoring={scoring!r}", scoring if isinstance(scoring, str) else "")
         if unlimited is not None:
             raise unlimited
-        advice = "Objects are in thresholdout.scoring.metrics and thresholdout.scoring.statistics."
+        advice = "Pass metric= from thresholdout.scoring.metrics or thresholdout.scoring.statistics."
         raise InputError("metric", f"None for scoring={scoring!r}", "a metric's name or object", advice)
 
     def scorer(self, search: Any) -> Any:
