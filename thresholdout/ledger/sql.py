@@ -530,18 +530,12 @@ class SQLLedger(Ledger):
         return sorted(name for (name,) in rows)
 
     def read_setting(self, name: str) -> str | None:
-        """Return a setting of the ledger, or None.
-
-        Parameters
-        ----------
-        name : str
-            The setting's name.
-        """
+        """Return a setting of the ledger by its name, or None."""
         rows = self._read(self._sql.setting, name)
         return self._opened(name, str(rows[0][0])) if rows else None
 
     def change_setting(self, name: str, change: Callable[[str | None], str]) -> str:
-        """Replace a setting of the ledger in an exclusive transaction.
+        """Replace a setting of the ledger in an exclusive transaction, and return the new text.
 
         Parameters
         ----------
@@ -549,11 +543,6 @@ class SQLLedger(Ledger):
             The setting's name. Those of `thresholdout.ledger.encryption.SECRETS` are encrypted.
         change : callable
             Maps the present text, or None, to the new one. It must not use the ledger.
-
-        Returns
-        -------
-        str
-            The new text.
         """
 
         def put(cursor: Cursor) -> str:

@@ -7,15 +7,15 @@ neither its message nor its kind reaches a caller.
 
 from __future__ import annotations
 
-import logging
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast, get_args
 
-from thresholdout.errors import InputError, LedgerMismatch, ThresholdoutError
+from thresholdout.errors import InputError, LedgerMismatch
 from thresholdout.ledger import export_history, open_ledger
+from thresholdout.service.access import Access
 from thresholdout.service.authority import checked, may_see
 from thresholdout.service.chained_answers import DAMAGED, ChainedAnswers
 from thresholdout.service.corrections import Basis
@@ -28,7 +28,7 @@ from thresholdout.service.readiness import readiness
 from thresholdout.service.receipts.issuing import Receipts
 from thresholdout.service.receipts.rollback_detection import check_newest
 from thresholdout.service.refusals import ServiceRefused, details_of
-from thresholdout.service.schemas import Feedback, Holdout, Leaderboard, Outlook, Principal, Role, Submission, Token
+from thresholdout.service.schemas import Feedback, Holdout, Leaderboard, Outlook, Principal, Submission
 from thresholdout.service.settings import check_name, check_phase, check_size, check_text, checked_settings
 from thresholdout.service.store.holdouts import Facts, HoldoutRow, Holdouts
 from thresholdout.service.store.submissions import Champions, Kind, SubmissionRow, Submissions
@@ -52,10 +52,8 @@ MOST_NUMBER: Final = 2**62
 # Submissions of a history that are read at once.
 _MOST_ROWS: Final = 1000
 
-_log: Final = logging.getLogger("thresholdout.service")
 
-
-class EvaluationService:
+class EvaluationService(Access):
     """Holdouts, teams, submissions and leaderboards in one database; made by `open`.
 
     Attributes
@@ -162,82 +160,6 @@ class EvaluationService:
         except BaseException:
             ledger.close()
             raise
-
-    def first_admin_token(self) -> str | None:
-        """Return the text of the first administrator's API token once; ``None`` if there is or was one."""
-        return self._tokens.first("the first token")
-
-    def authenticate(self, text: str | None) -> Principal:
-        """Return the holder of a token; without a token, a visitor who sees public holdouts only.
-
-        Parameters
-        ----------
-        text : str or None
-            The text of the token.
-
-        Returns
-        -------
-        Principal
-            The holder.
-
-        Raises
-        ------
-        ServiceRefused
-            "unknown_token": the token is unknown, or was revoked.
-        """
-        return Principal("", "viewer") if text is None else self._holder(text)
-
-    def _holder(self, text: str) -> Principal:
-        try:
-            return self._tokens.holder(text)
-        except ServiceRefused:
-            raise
-        except ThresholdoutError as error:
-            _log.error("an API token was not looked up: %s", type(error).__name__)
-        raise ServiceRefused("unavailable", retry_after=5)
-
-    @checked
-    def new_token(self, by: Principal, role: Role, team: str = "", note: str = "") -> tuple[str, Token]:
-        """Make an API token.
-
-        Parameters
-        ----------
-        by : Principal
-            An administrator.
-        role : {"admin", "team", "viewer"}
-            Role of the holder.
-        team : str, default ""
-            The team, for the role "team" alone: lower-case letters, digits and hyphens.
-        note : str, default ""
-            Purpose of the token, in words.
-
-        Returns
-        -------
-        text : str
-            The token's text, which is shown this once.
-        token : Token
-            The token as it is listed.
-        """
-        if role not in get_args(Role):
-            raise ServiceRefused("bad_request", argument="role", expected=list(get_args(Role)))
-        if role == "team":
-            check_name("team", team)
-        elif team:
-            raise ServiceRefused("bad_request", argument="team")
-        return self._tokens.add(role, team, check_text("note", note))
-
-    @checked
-    def tokens(self, by: Principal) -> list[Token]:
-        """Return all API tokens without their texts, the oldest first."""
-        return self._tokens.all()
-
-    @checked
-    def revoke(self, by: Principal, id: str) -> Token:
-        """Revoke an API token."""
-        found = self._tokens.revoke(id)
-        if found is None:
-            raise ServiceRefused("not_found")
-        return found
 
     @checked
     def create_holdout(
