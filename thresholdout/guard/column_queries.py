@@ -21,7 +21,7 @@ from thresholdout.guard.column_statistics import (
     wanted_of_statistic,
 )
 from thresholdout.guard.content_keys import content_digest
-from thresholdout.guard.given_features import largest_group, part_of
+from thresholdout.guard.given_features import EXACT, largest_group, part_of
 from thresholdout.guard.lazy_records import LazyRecords
 from thresholdout.guard.model_queries import check_statistic, checked_comparison
 from thresholdout.guard.query import Query
@@ -433,7 +433,15 @@ class ColumnQueries:
         """
         import narwhals as nw
 
-        unlike, largest = nw.col(b) != nw.col(a), largest_group(self.dependence)  # type: ignore[arg-type]
+        for argument, name in (("b", b), ("a", a)):
+            if name in self.records.of_label:
+                seen = f"{name!r}, which is the column of labels or was joined by it"
+                raise InputError(argument, seen, "a column of predictions that is a function of the features")
+        first, second = nw.col(b), nw.col(a)  # type: ignore[arg-type]
+        unlike, largest = first != second, largest_group(self.dependence)
+        if {self.records.part.compiled(one, "b").kind for one in (first, second)} == {"integer", "real"}:
+            # Such numbers can be equal as floats and still differ from each other beside the labels.
+            unlike |= (first.cast(nw.Float64).abs() >= EXACT) | (second.cast(nw.Float64).abs() >= EXACT)
         found = self.records.part.totals(unlike, argument="b")
         if self.records.in_groups:
             largest = max(1, int(self.records.group_totals(Wanted(unlike, argument="b")).sums.max()))

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from thresholdout.planning.declaration import Declaration
     from thresholdout.scoring.metrics import Metric
 
-__all__ = ["Said", "check_sampling", "check_served", "described", "largest_group", "part_of", "said_by"]
+__all__ = ["EXACT", "Said", "check_sampling", "check_served", "described", "largest_group", "part_of", "said_by"]
 
-_EXACT: Final = 2.0**53  # smaller integers are floats without an error
+EXACT: Final = 2.0**53  # smaller integers are floats without an error
 
 
 def check_sampling(sampling: object, model: DependenceModel, pieces: int) -> Sampling:
@@ -93,7 +93,7 @@ class Said:
         unlike = b != a
         if b.dtype.kind != a.dtype.kind and {b.dtype.kind, a.dtype.kind} <= set("iuf"):
             # Integers from 2**53 on can be equal as floats and still differ from each other beside the labels.
-            unlike |= (np.abs(b.astype(np.float64)) >= _EXACT) | (np.abs(a.astype(np.float64)) >= _EXACT)
+            unlike |= (np.abs(b.astype(np.float64)) >= EXACT) | (np.abs(a.astype(np.float64)) >= EXACT)
         differ: NDArray[np.bool_] = unlike.reshape(n, -1).any(axis=1)
         differ |= not self.same_classes(other)
         if not differ.any():

@@ -106,7 +106,8 @@ class LazyRecords(Records):
     """A holdout and a training part in lazy frames.
 
     ``part`` and ``train_part`` have the columns that were joined, and ``joined`` maps each of these to its place in its
-    frame and that frame's content. ``label`` is the name of the label column.
+    frame and that frame's content. ``label`` is the name of the label column, and ``of_label`` has it with all columns
+    that were joined by it or by each other.
     """
 
     def __init__(self, holdout: object, train: object | None, allow_duplicates: bool, label: str | None) -> None:
@@ -118,6 +119,7 @@ class LazyRecords(Records):
         self.training_folds = TrainingFolds()
         self.development = None
         self.label = label
+        self.of_label = set[str]() if label is None else {label}
         self.joined: dict[str, str] = {}
         self._train_groups: int | None = None
         self._group_column: tuple[str, SizesOfGroups] | None = None
@@ -305,6 +307,8 @@ class LazyRecords(Records):
         places = {name: place for place, name in enumerate(more.columns)}
         by = f"{content} by column {places[on]}, which is {on!r} with {self._place(on)!r}"
         self.joined |= {name: f"column {place} of {by}" for name, place in places.items() if name != on}
+        if on in self.of_label:
+            self.of_label |= set(places)
 
     def content(self, columns: Iterable[str]) -> tuple[tuple[str, str], ...]:
         """Return the identity of columns, beside the holdout's, which counts their places and not their names."""

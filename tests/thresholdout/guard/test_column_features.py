@@ -78,6 +78,32 @@ def test_groups_count_by_the_records_that_differ(engine: Engine, table: pd.DataF
     assert answer.interval[0] <= truth <= answer.interval[1]
 
 
+def test_where_labels_differ_from_predictions_is_not_counted(engine: Engine, table: pd.DataFrame) -> None:
+    """Their number on the holdout would be the number of errors, free of charge; labels joined by labels are labels."""
+    guard = lazy_guard(engine, table, sampling="fixed_features")
+    others = np.arange(2, 2 + 2 * N)
+    twice = pd.DataFrame({"y": np.append([0, 1], others), "copy": np.append([0, 1], others)})
+    guard.join(engine(twice), on="y")
+    guard.join(engine(twice.rename(columns={"y": "copy", "copy": "again"})), on="copy")
+    guard.join(engine(pd.DataFrame({"id": np.arange(2 * N), "fine": table.bad})), on="id")
+    for b, a in (("y", "good"), ("good", "y"), ("copy", "good"), ("good", "again")):
+        with pytest.raises(InputError, match="the column of labels or was joined by it"):
+            guard.compare(b, a)
+    assert guard.history.empty
+    assert guard.compare("good", "fine").interval[0] > -1.0
+
+
+def test_integers_that_no_float_holds_differ_from_floats(engine: Engine) -> None:
+    """2^53 + 1 equals 2^53 as a float, and only one of them is equal to an integer label."""
+    large = 1 << 53
+    y = np.where(np.arange(2 * N) % 10 == 0, 5 + np.arange(2 * N) % 20, large)
+    table = pd.DataFrame({"id": np.arange(2 * N), "y": y, "whole": np.full(2 * N, large + 1), "real": float(large)})
+    guard = lazy_guard(engine, table, sampling="fixed_features")
+    assert guard._queries._differing("whole", "real", 1.0).records == N  # type: ignore[union-attr]
+    answer = guard.compare("whole", "real")
+    assert answer.interval[0] <= -0.9 <= answer.interval[1]
+
+
 def test_statistics_that_are_no_means_are_refused(table: pd.DataFrame) -> None:
     guard = lazy_guard(of_polars, table, sampling="fixed_features")
     with pytest.raises(InputError, match="a mean over records, such as 'accuracy', for sampling='fixed_features'"):
