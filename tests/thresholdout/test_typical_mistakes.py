@@ -244,7 +244,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "a model that is not fitted": (
         lambda guard: guard.score(LogisticRegression()),
         "estimator",
-        "model.fit(X_train, y_train) comes first",
+        "model.fit(X_train, y_train) first",
     ),
     "a pipeline that is not fitted": (
         lambda guard: guard.score(make_pipeline(StandardScaler(), LogisticRegression())),
