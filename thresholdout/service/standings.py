@@ -130,7 +130,11 @@ class Tally:
             lower, upper = self._limits
             by = moved * (upper - lower) * _ROUNDED_UP
             self._found = {
-                client: replace(one, low=max(lower, one.low - by), high=min(upper, one.high + by))
+                client: replace(
+                    one,
+                    low=max(lower, math.nextafter(one.low - by, -math.inf)),
+                    high=min(upper, math.nextafter(one.high + by, math.inf)),
+                )
                 for client, one in self._found.items()
             }
 

@@ -110,7 +110,7 @@ def test_a_quota_counts_and_repeats_do_not(tmp_path: Path) -> None:
     service = made(tmp_path)
     for _ in range(3):
         service.ask(right_in(0.8, 1), expected=0.8, client="ann", quota=1)
-    with pytest.raises(BudgetExhausted, match="all 1 queries of this client"):
+    with pytest.raises(BudgetExhausted, match="All 1 queries of this client"):
         service.ask(right_in(0.8, 2), expected=0.8, client="ann", quota=1)
     service.ask(right_in(0.8, 2), expected=0.8, client="bob", quota=1)
 
@@ -147,7 +147,7 @@ def test_a_quota_of_a_week_counts_from_its_beginning(tmp_path: Path, monkeypatch
         monkeypatch.setattr("thresholdout.ledger.contract.time", lambda now=now: now)
         service.ask(right_in(0.8, number), expected=0.8, client="ann", quota=2, since=0.0 if now < week else week)
     service.compare(right_in(0.8, 1), right_in(0.7, 2), expected=0.1, client="ann", quota=2, since=week)
-    with pytest.raises(BudgetExhausted, match="all 2 queries of this client"):
+    with pytest.raises(BudgetExhausted, match="All 2 queries of this client"):
         service.ask(right_in(0.8, 3), expected=0.8, client="ann", quota=2, since=week)
     assert service.ask(right_in(0.8, 0), expected=0.8, client="ann", quota=2, since=week).repeated
     assert service.guard.history["time"].tolist() == [10.0, week - 1.0, week, week]
