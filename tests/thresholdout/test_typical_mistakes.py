@@ -249,32 +249,32 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "a pipeline that is not fitted": (
         lambda guard: guard.score(make_pipeline(StandardScaler(), LogisticRegression())),
         "estimator",
-        "comes first",
+        "Call model.fit(X_train, y_train) first",
     ),
     "a list with a model that is not fitted": (
         lambda guard: guard.score_all([MODEL, LogisticRegression()]),
         "estimator",
-        "comes first",
+        "Call model.fit(X_train, y_train) first",
     ),
     "a comparison with a model that is not fitted": (
         lambda guard: guard.compare(MODEL, LogisticRegression()),
         "estimator",
-        "comes first",
+        "Call model.fit(X_train, y_train) first",
     ),
     "a gate of a model that is not fitted": (
         lambda guard: guard.gate(LogisticRegression()),
         "estimator",
-        "comes first",
+        "Call model.fit(X_train, y_train) first",
     ),
     "a last look at a model that is not fitted": (
         lambda guard: guard.final_check(LogisticRegression()),
         "estimator",
-        "comes first",
+        "Call model.fit(X_train, y_train) first",
     ),
     "a model that is not fitted, with its value": (
         lambda guard: guard.score(LogisticRegression(), train_values=0.8),
         "estimator",
-        "comes first",
+        "Call model.fit(X_train, y_train) first",
     ),
     "a model of other features": (
         lambda guard: guard.score(LogisticRegression().fit(X[:N, :3], Y[:N])),
