@@ -20,23 +20,32 @@ _ARTICLE = re.compile(r"^a (?=[aeioAEIO]|nd|un(?!i))")
 
 
 class ArgumentError(ValueError):
-    """An argument that cannot be used.
+    """Raised when an argument cannot be used.
+
+    It is a `ValueError`, and the base class of all errors of `graphs`. The message states which values are accepted and
+    which value was passed.
 
     Parameters
     ----------
     argument : str
         Name of the argument.
     seen : object
-        The value in few words; "nothing" for an argument that is missing.
+        Short description of the value that was passed, or "nothing" if the argument is missing.
     expected : str
         The values that are accepted, as a noun phrase.
     advice : str, default ""
-        Sentences that say how to get such a value.
+        Further sentences on how to obtain an accepted value.
 
     Attributes
     ----------
-    argument, seen, expected, advice
-        As given.
+    argument : str
+        Name of the argument.
+    seen : object
+        Description of the value that was passed.
+    expected : str
+        The values that are accepted.
+    advice : str
+        Further sentences, or an empty string.
 
     Examples
     --------
@@ -61,21 +70,28 @@ class ArgumentError(ValueError):
 
 
 class RouteUnavailable(ArgumentError):
-    """A route that does not apply to a model.
+    """Raised when a requested route to a bound does not apply to a model.
+
+    Models compute leakages, budgets and variance inflations by several routes, selected with `method=`. Catch this
+    error to try another route, or pass ``method="best"``.
 
     Parameters
     ----------
     method : str
-        The requested route.
+        Name of the requested route.
     reason : str
-        Why it does not apply.
-    alternatives : sequence of str
-        Routes that do apply.
+        Why the route does not apply.
+    alternatives : sequence of str, default ()
+        Names of routes that do apply.
 
     Attributes
     ----------
-    method, reason, alternatives
-        As given.
+    method : str
+        Name of the requested route.
+    reason : str
+        Why the route does not apply.
+    alternatives : tuple of str
+        Names of routes that do apply.
 
     Examples
     --------
@@ -102,21 +118,26 @@ class RouteUnavailable(ArgumentError):
 
 
 class TooWide(ArgumentError):
-    """A network whose exact tables would be too large.
+    """Raised when exact computations on a network would need tables that are too large.
+
+    Exact marginals of a `FactorGraph` or `BayesianNetwork` use variable elimination, whose tables grow exponentially
+    with the number and length of cycles in the network. Bounds by messages (``method="messages"``) need no such tables.
 
     Parameters
     ----------
     entries : int
-        Entries of the largest table needed.
+        Number of entries of the largest table that is needed.
     limit : int
-        Largest number of entries allowed.
+        Largest number of entries that is allowed.
 
     Attributes
     ----------
-    entries, limit
-        As given.
+    entries : int
+        Number of entries of the largest table that is needed.
+    limit : int
+        Largest number of entries that is allowed.
     width : float
-        Binary logarithm of `entries`: how many binary variables the table has.
+        Binary logarithm of `entries`, the number of binary variables in such a table.
 
     Examples
     --------

@@ -37,7 +37,7 @@ class RoutedModel(ABC):
 
     @property
     def n(self) -> int:
-        """Number of records."""
+        """Number of records in the model."""
         return self._n
 
     @abstractmethod
@@ -59,30 +59,38 @@ class RoutedModel(ABC):
         raise RouteUnavailable("parts", f"{type(self).__name__} has no parts", self.inflation_methods)
 
     def leakage(self, epsilon: Any, method: str = "best", adversary: Adversary = "informed") -> FloatArray:
-        """Return an upper bound on the leakage of a mechanism about each record.
+        """Bound the privacy leakage about each record when records depend on each other.
+
+        A mechanism that is differentially private in each single record can reveal more than `epsilon` about a record,
+        because it also uses the records that depend on it. The leakage is the resulting privacy loss about one record
+        (Bayesian differential privacy, see `DependenceModel`). `budget` solves the inverse problem.
 
         Parameters
         ----------
         epsilon : float or array of shape (n,)
-            Differential privacy of the mechanism with respect to each single record, nats. A mapping or a Series is
-            aligned with the names of the records, where they have names.
-        method : str, default="best"
-            "best" (the smallest of all sound routes, record by record) or one of `methods`. Routes that end in
-            "-published" reproduce the literature, for comparison.
-        adversary : {"informed", "uninformed"}, default="informed"
-            Whether the adversary may know any other records, or the model only.
+            Privacy budget of the mechanism: its differential privacy with respect to each single record, in nats. Pass
+            one number for all records, or one for each. If the model names its records, a mapping or a pandas Series is
+            aligned by name.
+        method : str, default "best"
+            Route to the bound. "best" takes the smallest bound of all sound routes, record by record. Otherwise one of
+            the names in `methods`. Routes that end in "-published" reproduce the literature for comparison and are
+            never used by "best".
+        adversary : {"informed", "uninformed"}, default "informed"
+            Prior knowledge of the adversary. "informed": may know any set of other records. "uninformed": knows the
+            model only.
 
         Returns
         -------
         ndarray of shape (n,)
-            Upper bounds alpha_i on the leakage in nats, rounding included; infinite where a route has no bound.
+            Upper bound on the leakage about each record, in nats and rounded up. Infinite for records for which the
+            route has no bound.
 
         Raises
         ------
         ArgumentError
-            If an argument cannot be used.
+            If `epsilon` is negative, not finite or of the wrong shape, or `method` or `adversary` is unknown.
         RouteUnavailable
-            If the route does not apply to this model; the error names the routes that do.
+            If the route does not apply to this model. The error names the routes that do.
 
         Examples
         --------
@@ -99,34 +107,43 @@ class RoutedModel(ABC):
         adversary: Adversary = "informed",
         reduce: Literal["max", "mean"] = "max",
     ) -> float:
-        """Return the largest privacy budget whose leakage stays within a target.
+        """Calibrate the privacy budget of a mechanism to a target leakage.
+
+        Use it to choose the noise of a mechanism: run the mechanism with this differential privacy per record, and no
+        record leaks more than the target, although records depend on each other. It is the inverse of `leakage`.
 
         Parameters
         ----------
         epsilon : float
-            Target for the leakage, nats, positive.
-        method, adversary
-            As in `leakage`.
-        reduce : {"max", "mean"}, default="max"
-            Whether the largest or the mean leakage over the records has to stay within the target.
+            Target for the leakage, in nats. It must be positive.
+        method : str, default "best"
+            Route to the bound on the leakage. "best" takes the smallest bound of all sound routes, otherwise one of the
+            names in `methods`.
+        adversary : {"informed", "uninformed"}, default "informed"
+            Prior knowledge of the adversary. "informed": may know any set of other records. "uninformed": knows the
+            model only.
+        reduce : {"max", "mean"}, default "max"
+            Summary of the leakages that has to stay within the target. "max": the largest over all records. "mean": the
+            mean over all records.
 
         Returns
         -------
         float
-            eps', rounded down: `leakage` at it is within the target, rounding included.
+            Largest privacy budget found per record, in nats and rounded down. `leakage` at this budget is within the
+            target.
 
         Raises
         ------
         ArgumentError
-            If an argument cannot be used.
+            If `epsilon` is not a positive number, or another argument is unknown.
         RouteUnavailable
-            If the route does not apply, or leaves no positive privacy budget.
+            If the route does not apply to this model, or no positive privacy budget meets the target.
 
         Notes
         -----
         Leakage does not decrease with the privacy budget. The search returns only a point at which the leakage was
         evaluated and found within the target. The budget is never above the target, since every bound on the leakage is
-        at least eps'.
+        at least the budget itself.
 
         Examples
         --------
@@ -153,28 +170,39 @@ class RoutedModel(ABC):
         return found
 
     def variance_inflation(self, method: str = "best", bounded_differences: bool = False) -> float:
-        """Return the variance inflation (design effect) of a mean, compared with independent records.
+        """Bound the variance inflation (design effect) of a mean over the records.
+
+        The variance inflation states by which factor dependence widens confidence statements. `n` dependent records are
+        worth `n / variance_inflation()` independent ones for means. `half_width` applies it, and `explain_inflation`
+        compares the routes.
 
         Parameters
         ----------
-        method : str, default="best"
-            "best" (the smallest that applies) or one of `inflation_methods`.
-        bounded_differences : bool, default=False
-            Whether the number has to hold for every statistic with bounded differences, not for means only.
+        method : str, default "best"
+            Route to the bound. "best" takes the smallest that applies, otherwise one of the names in
+            `inflation_methods`.
+        bounded_differences : bool, default False
+            If True, the bound holds for every statistic with bounded differences. If False, it holds for means of
+            per-record values.
 
         Returns
         -------
         float
-            Lambda, at least 1 and at most n, rounded up. For every fixed mean q of per-record values in [0, 1]
-            and every u, ``ln E exp(u (q(X) - E q(X))) <= u^2 Lambda / (8 n)``; so ``P(q(X) - E q(X) >= t)`` is at most
-            ``exp(-2 n t^2 / Lambda)``, and the same below.
+            Variance inflation Lambda, between 1 and n, rounded up. Independent records have 1.
 
         Raises
         ------
         ArgumentError
-            If there is no such method.
+            If `method` is unknown.
         RouteUnavailable
-            If the route does not apply to this model, or not to all statistics with bounded differences.
+            If the route does not apply to this model, or `bounded_differences` is True and the route holds for means
+            only.
+
+        Notes
+        -----
+        For every fixed mean q of per-record values in [0, 1] and every real u, ``ln E exp(u (q(X) - E q(X))) <= u^2
+        Lambda / (8 n)``. Therefore ``P(q(X) - E q(X) >= t)`` is at most ``exp(-2 n t^2 / Lambda)``, and the same bound
+        holds for deviations below.
 
         Examples
         --------
@@ -197,28 +225,32 @@ class RoutedModel(ABC):
 
     @property
     def fit_failure(self) -> float:
-        """Probability with which the limits of the fit may not hold; 0 for a declared model."""
+        """Probability that the confidence limits behind a fitted model fail, 0 for a declared model."""
         return 0.0
 
     def half_width(self, confidence: float = 0.95) -> float:
-        """Return a half-width for the distance of one mean over the records from its expectation.
+        """Compute the half-width of a confidence interval for one mean over the records.
+
+        Use it to see how precisely a holdout of these records measures an accuracy or another mean of per-record
+        values. It is valid for one query that was fixed before the data were seen. The answers of a guard, which
+        permits adaptive queries, are wider (see `thresholdout.plan`).
 
         Parameters
         ----------
-        confidence : float, default=0.95
-            Confidence level. The failure probability of fitted limits is included.
+        confidence : float, default 0.95
+            Confidence level of the interval, between 0 and 1. For a fitted model the failure probability of its limits
+            is included.
 
         Returns
         -------
         float
-            For one query fixed in advance, any mean of per-record values in [0, 1] such as an accuracy. Multiply by the
-            length of another range. 1 where no smaller number holds. A guard's answers are wider: see
-            `thresholdout.plan`.
+            Half-width for a mean of values in [0, 1], at most 1. For values in a longer range, multiply by the length
+            of the range.
 
         Raises
         ------
         ArgumentError
-            If the confidence is not between 0 and 1.
+            If `confidence` is not between 0 and 1.
 
         Examples
         --------
@@ -229,25 +261,28 @@ class RoutedModel(ABC):
         return mean_half_width(self.n, self.variance_inflation(), check_confidence(confidence), self.fit_failure)
 
     def records_for(self, half_width: float, confidence: float = 0.95) -> float:
-        """Return the number of records of this kind for one mean to be within a half-width.
+        """Compute how many records of this kind one mean needs for a given half-width.
+
+        It is the inverse of `half_width`. The calculation assumes that a larger sample has the same variance inflation,
+        as is the case for more groups of the same size.
 
         Parameters
         ----------
         half_width : float
-            Target, in (0, 1).
-        confidence : float, default=0.95
-            As in `half_width`.
+            Target half-width of the confidence interval, between 0 and 1.
+        confidence : float, default 0.95
+            Confidence level of the interval, between 0 and 1.
 
         Returns
         -------
         float
-            A whole number, assuming that the variance inflation does not change. Infinite where all records are
-            connected, since more of them need not help.
+            Number of records, a whole number. Infinite if all records are connected, because more records need not help
+            then.
 
         Raises
         ------
         ArgumentError
-            If the half-width or the confidence is out of range.
+            If `half_width` or `confidence` is not between 0 and 1.
 
         Examples
         --------
@@ -259,22 +294,26 @@ class RoutedModel(ABC):
         return records_within(half_width, self.n, inflation, check_confidence(confidence), self.fit_failure)
 
     def explain_inflation(self, bounded_differences: bool = False, confidence: float = 0.95) -> pd.DataFrame:
-        """Compare all routes to the variance inflation.
+        """Compare the variance inflation by every route of this model in a table.
+
+        Use it to see which assumption or argument determines the design effect, and why other routes do not apply.
 
         Parameters
         ----------
-        bounded_differences : bool, default=False
-            As in `variance_inflation`.
-        confidence : float, default=0.95
-            As in `half_width`.
+        bounded_differences : bool, default False
+            If True, only routes that hold for every statistic with bounded differences apply. If False, routes for
+            means of per-record values apply too.
+        confidence : float, default 0.95
+            Confidence level of the column `half_width`, between 0 and 1.
 
         Returns
         -------
         pandas.DataFrame
-            One row per method: `inflation` (of that route alone; missing when it does not apply), `won` (the smallest),
-            `half_width` (of one query fixed in advance, by that route alone), `bounded_differences` (whether it holds
-            for every statistic with bounded differences, or for means of per-record values only), `source`, and
-            `reason` (why it does not apply; for "parts", the best route and in how many parts).
+            One row per route, with the columns `inflation` (by that route alone, missing if it does not apply), `won`
+            (whether it is the smallest), `half_width` (of one query fixed in advance, by that route alone),
+            `bounded_differences` (whether the route holds for every statistic with bounded differences, or for means
+            only), `source` (the literature or proof) and `reason` (why the route does not apply, or for "parts" the
+            best route and the number of parts).
 
         Examples
         --------
@@ -304,24 +343,28 @@ class RoutedModel(ABC):
         return table
 
     def explain(self, epsilon: float, adversary: Adversary = "informed", confidence: float = 0.95) -> pd.DataFrame:
-        """Compare all routes to a privacy budget, and the half-width of an answer with noise of that budget.
+        """Compare the privacy budget by every route of this model in a table.
+
+        Use it to see which route determines `budget`, how much noise each would require, and why others do not apply.
 
         Parameters
         ----------
         epsilon : float
-            Target for the largest leakage, nats, positive.
-        adversary : {"informed", "uninformed"}, default="informed"
-            As in `leakage`.
-        confidence : float, default=0.95
-            Confidence level of the half-widths.
+            Target for the largest leakage, in nats. It must be positive.
+        adversary : {"informed", "uninformed"}, default "informed"
+            Prior knowledge of the adversary. "informed": may know any set of other records. "uninformed": knows the
+            model only.
+        confidence : float, default 0.95
+            Confidence level of the column `half_width`, between 0 and 1.
 
         Returns
         -------
         pandas.DataFrame
-            One row per method: `budget` (largest privacy budget eps' by that route alone; missing when it does not
-            apply), `half_width` (of one answer, a mean of values in [0, 1] with Laplace noise of that budget, records
-            and noise together), `source`, `reason` (why it does not apply, else empty), `published` (as printed in the
-            literature, not used by "best"), and `won` (the sound route with the largest budget).
+            One row per route, with the columns `budget` (largest privacy budget by that route alone, missing if it does
+            not apply), `half_width` (of one answer, a mean of values in [0, 1] with Laplace noise of that budget,
+            sampling and noise together), `source` (the literature or proof), `reason` (why the route does not apply,
+            else empty), `published` (whether it only reproduces the literature and is not used by "best") and `won`
+            (whether it is the sound route with the largest budget).
 
         Examples
         --------

@@ -88,7 +88,10 @@ class GroupSizes(DependenceModel):
 
 
 class Independent(DependenceModel):
-    """Independent records.
+    """Model records that are independent of each other.
+
+    This is the reference case. Its variance inflation is 1, and a mechanism leaks nothing about a record beyond the
+    record's own privacy budget.
 
     Parameters
     ----------
@@ -98,7 +101,7 @@ class Independent(DependenceModel):
     Raises
     ------
     ArgumentError
-        If `n` is no positive integer.
+        If `n` is not a positive integer.
 
     Examples
     --------
@@ -124,33 +127,34 @@ class Independent(DependenceModel):
         return {"n": self.n}
 
     def independent_groups(self) -> IntArray:
-        """Return a one for every record."""
+        """Return an array of n ones: each record is a group of its own."""
         return np.ones(self.n, dtype=np.int64)
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return a block for every record."""
+        """Return blocks of one record each: revealing a record changes no other record."""
         return RevealedBlocks((1,), (self.n,))
 
     def effective_records(self) -> float:
-        """Return the number of records."""
+        """Return the effective sample size, which equals the number of records."""
         return float(self.n)
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        """Draw a fair coin (0 or 1) for every record.
+        """Draw one synthetic data set of n fair coins.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
+            One 0 or 1 for each record.
         """
         return rng.integers(0, 2, size=self.n)
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         return f"{self.n} independent records"
 
     def _parts_given(self, known: BoolArray) -> IntArray:
@@ -161,23 +165,28 @@ class Independent(DependenceModel):
 
 
 class Groups(DependenceModel):
-    """Groups of records: arbitrary dependence inside a group, none across.
+    """Model records in groups, with arbitrary dependence inside a group and none between groups.
+
+    Use it when records share a patient, a household or a firm and nothing more is known about the dependence. It makes
+    no assumption about the law inside a group. Models with more structure, such as `MarkovChain` or `GaussianField`,
+    give smaller numbers where their assumptions hold.
 
     Parameters
     ----------
     labels : iterable of hashable
-        The group of each record, in their order: a patient, a session, a household; a column of a data frame.
+        Group of each record, in the order of the records, for example a column of a data frame.
 
     Raises
     ------
     ArgumentError
-        For no labels at all, labels that cannot be hashed, missing labels, a mapping, a set, or a table.
+        If there are no labels, a label is missing or cannot be hashed, or `labels` is a mapping, a set or a table.
 
     Notes
     -----
-    A mechanism that is eps'-DP in one record is (s eps')-DP in a group of s records, and nothing better holds
-    when its records are copies of each other. The variance inflation is sum of s_g^2 / n: McDiarmid's inequality
-    for the groups, whose values change a mean by s_g / n at most.
+    A mechanism that is eps-DP in one record is (s eps)-DP in a group of s records (group privacy). No smaller bound
+    holds when the records of a group are copies of each other. The variance inflation is the sum of the squared group
+    sizes over n. It follows from McDiarmid's inequality for the groups, because the values of a group of size s change
+    a mean by s / n at most.
 
     Examples
     --------
@@ -195,7 +204,7 @@ class Groups(DependenceModel):
 
     @property
     def groups(self) -> IntArray:
-        """Number of each record's group, shape (n,), from 0, in the order in which groups first occur.
+        """Group number of each record, shape (n,). Groups are numbered from 0 in order of first appearance.
 
         Examples
         --------
@@ -206,7 +215,7 @@ class Groups(DependenceModel):
 
     @property
     def names(self) -> tuple[Hashable, ...]:
-        """Names of the groups, in the order in which they first occur.
+        """Names of the groups, in order of first appearance.
 
         Examples
         --------
@@ -234,26 +243,27 @@ class Groups(DependenceModel):
         return {"index": self._index}
 
     def independent_groups(self) -> IntArray:
-        """Return the sizes of the groups, in order of first appearance."""
+        """Return the number of records in each group, in order of first appearance."""
         return self._sizes.copy()
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        """Draw the worst case: one fair coin (0 or 1) per group, shared by all its records.
+        """Draw one synthetic data set with the strongest dependence: all records of a group are equal.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
+            For each record the fair coin (0 or 1) of its group.
         """
         coins: IntArray = rng.integers(0, 2, size=len(self._sizes))
         return coins[self._index]
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         low, high = int(self._sizes.min()), int(self._sizes.max())
         sizes = f"{low}" if low == high else f"{low} to {high}"
         groups = "group" if len(self._sizes) == 1 else "groups"
