@@ -1,36 +1,15 @@
-"""The error tree.
+"""Errors and warnings of the package.
 
 ::
 
     ThresholdoutError
-    ├── InputError (ValueError)         an argument that cannot be used: .argument, .seen, .expected, .advice
-    │   ├── InputTypeError (TypeError)      its type cannot be used
-    │   └── OverlapError                    training and holdout part share records or groups
-    ├── BudgetExhausted                 the guard answers no more queries: .spent, .limit, .what
-    ├── EvaluationFileError             a log or a table of scores that cannot be used: .path, .reason
-    ├── EvaluationSetUsed               the planned checks or surprises of an evaluation set are used up
-    ├── EngineFailed                    an engine could not count data in files or a cluster: .part, .reason, .late
-    ├── PlanError                       no parameters reach the target: .reason
-    ├── SharingError (TypeError)        a guard cannot be reached, or would be copied into another process
-    └── LedgerError                     the store of the guard's state: .location
-        ├── LedgerDamaged                   its history is not the one that was written: .query
-        ├── LedgerMismatch                  it belongs to other data or other parameters
-        ├── LedgerClosed                    this guard answers elsewhere, or not at all: .why
-        ├── LedgerEncrypted                 its secrets are encrypted, and the key is missing or wrong
-        └── LedgerUnusable                  not a ledger, not readable or not writable
-    SearchExhausted (BaseException)     ends a search that catches errors: .what, .spent, .limit
-    SearchFailed (BaseException)        the same, if the guard or its ledger cannot be reached: .reason
-    GuardExhaustedWarning (UserWarning) a search goes on without its exhausted guard
-    IndexColumnWarning (UserWarning)    a table's first column is an index without a name, and is dropped
-    WideAnswersWarning (UserWarning)    the intervals of a new guard will be wide, or useless
-    DevelopmentOverfitWarning (UserWarning) the guarded records refute a score of the development part
-    LikelyMistakeWarning (UserWarning)  something about the data, or an answer, looks like a mistake
-    MechanismWarning (UserWarning)      a new guard answers by another mechanism than the default
-    LedgerPlaceWarning (UserWarning)    a ledger is on a network file system, where locks may not hold
-    UnencryptedLedgerWarning (UserWarning) the environment has a key, and this ledger keeps its secrets in plain text
+    ├── InputError (ValueError): InputTypeError (TypeError), OverlapError
+    ├── BudgetExhausted, EvaluationFileError, EvaluationSetUsed, EngineFailed, PlanError, SharingError (TypeError)
+    └── LedgerError: LedgerDamaged, LedgerMismatch, LedgerClosed, LedgerEncrypted, LedgerUnusable
+    SearchExhausted, SearchFailed (BaseException)
 
-Errors about arguments are also ``ValueError`` (or ``TypeError``), for callers that do not know this package. Arguments
-are checked before any budget, noise or file is touched.
+Every warning is a subclass of ``UserWarning``. Errors about arguments are also ``ValueError`` (or ``TypeError``), for
+callers that do not know this package. Arguments are checked before any budget, noise or file is touched.
 """
 
 from __future__ import annotations
@@ -71,7 +50,10 @@ __all__ = [
 
 
 class ThresholdoutError(Exception):
-    """Base of every error that this package raises on purpose.
+    """Base class of all errors that this package raises deliberately.
+
+    Catch it to handle every error of the package in one place. Only `SearchExhausted` and `SearchFailed`, which abort a
+    search, do not derive from it.
 
     Examples
     --------
@@ -85,7 +67,11 @@ class ThresholdoutError(Exception):
 
 
 class InputError(ThresholdoutError, ArgumentError):
-    """An argument that cannot be used; see `graphs.errors.ArgumentError` for the attributes.
+    """Raised when an argument cannot be used.
+
+    It is also a ``ValueError``. The message says which argument is wrong, the value that was seen and the values that
+    are accepted. Nothing is spent and no file is written before it. Its attributes `argument`, `seen`, `expected` and
+    `advice` are those of `graphs.errors.ArgumentError`.
 
     Examples
     --------
@@ -98,7 +84,7 @@ class InputError(ThresholdoutError, ArgumentError):
 
 
 class InputTypeError(InputError, TypeError):
-    """An argument whose type cannot be used.
+    """Raised when the type of an argument cannot be used; it is also a ``TypeError``.
 
     Examples
     --------
@@ -110,7 +96,10 @@ class InputTypeError(InputError, TypeError):
 
 
 class OverlapError(InputError):
-    """Training and holdout part share records, which are therefore not protected.
+    """Raised when the training part and the holdout share records or groups.
+
+    A holdout record that a model was trained on cannot measure how well the model generalizes. Remove the shared
+    records from one of the parts, or pass ``allow_duplicates=True`` if they are different records with equal values.
 
     Examples
     --------
@@ -126,15 +115,21 @@ class OverlapError(InputError):
 
 
 class BudgetExhausted(ThresholdoutError):
-    """The guard answers no more queries.
+    """Raised when a guard refuses a query because one of its limits is reached.
+
+    The query is not evaluated on the holdout, and all earlier answers stay valid. The parameters are also attributes.
 
     Parameters
     ----------
     what : {"budget", "queries", "error_budget", "epsilon", "width", "allowance", "quota"}
-        The limit that was reached: answers from the holdout, queries, the error budget, the declared epsilon, or
-        `max_half_width` for this query only; or the information (`allowance`) or queries (`quota`) of one client only.
+        The limit that was reached. The guard answers no more: "budget", the limit on answers from the holdout;
+        "queries", the declared number of queries; "error_budget", the probability of error that all answers share;
+        "epsilon", the declared bound on the privacy loss. Only this query is refused: "width", its interval would be
+        wider than ``max_half_width``. Only this client is refused: "allowance", the information that its answers may
+        release; "quota", its number of queries.
     spent, limit : int
-        Number of uses, and its limit; for other limits the number of queries so far, twice.
+        Number of uses so far, and the largest allowed number; for limits that are no counts, the number of queries
+        twice.
 
     Examples
     --------
@@ -170,17 +165,19 @@ class BudgetExhausted(ThresholdoutError):
 
 
 class SearchExhausted(BaseException):
-    """A guard was exhausted during a search, and the search ends.
+    """Raised to abort a search when its guard runs out of error budget or queries.
 
-    It is a ``BaseException``, like ``asyncio.CancelledError``, because scikit-learn's searches catch every
-    ``Exception`` of a scorer and store NaN, so that a search without answers would look like a finished one. Its
-    ``__cause__`` is the `BudgetExhausted` in the process that asked; `reason` is one everywhere.
+    Otherwise a search in which every score is NaN would appear to have finished normally, since the searches of
+    scikit-learn catch every ``Exception`` of a scorer and store NaN. It is therefore a ``BaseException``, like
+    ``asyncio.CancelledError``. Its ``__cause__`` is the guard's `BudgetExhausted` in the process that asked, and
+    `reason` is an equal one in every process.
 
     Parameters
     ----------
-    what : {"budget", "queries"}
+    what : {"budget", "queries", "error_budget", "epsilon", "width", "allowance", "quota"}
+        The limit that was reached, as explained in `BudgetExhausted`.
     spent, limit : int
-        As in `BudgetExhausted`.
+        Number of uses so far, and the largest allowed number.
 
     Examples
     --------
@@ -201,7 +198,7 @@ class SearchExhausted(BaseException):
 
     @property
     def reason(self) -> BudgetExhausted:
-        """The guard's refusal."""
+        """The guard's refusal, as a `BudgetExhausted`."""
         return BudgetExhausted(self.what, self.spent, self.limit)
 
     def __reduce__(self) -> tuple[type[SearchExhausted], tuple[str, int, int]]:
@@ -209,15 +206,16 @@ class SearchExhausted(BaseException):
 
 
 class SearchFailed(BaseException):
-    """A guard could not answer during a search, and the search ends.
+    """Raised to abort a search when its guard cannot answer because of a technical failure.
 
-    Its ledger was moved or closed, or the process that holds it is gone. It is a ``BaseException`` for the same reason
-    as `SearchExhausted`: a search would store NaN for candidates without a query.
+    The guard's ledger was moved or closed, for example, or the process that holds the guard has ended. It is a
+    ``BaseException`` for the same reason as `SearchExhausted`: a search would otherwise store NaN for every later
+    candidate and appear to have finished normally.
 
     Parameters
     ----------
     reason : LedgerError or SharingError
-        The failure, which is also the ``__cause__`` in the process that asked.
+        The failure, also available as an attribute and, in the process that asked, as ``__cause__``.
 
     Examples
     --------
@@ -235,35 +233,34 @@ class SearchFailed(BaseException):
 
 
 class GuardExhaustedWarning(UserWarning):
-    """A guard is exhausted, and a search or a training loop goes on without it.
+    """Warns that a guard is exhausted and that a search or a training loop continues without its answers.
 
     Examples
     --------
-    Silence it for a search that may go on without answers:
-
     >>> import warnings
     >>> warnings.filterwarnings("ignore", category=GuardExhaustedWarning)
     """
 
 
 class DevelopmentOverfitWarning(UserWarning):
-    """A development part gives a model a better score than the guarded records allow.
+    """Warns that a model has overfitted the development part.
+
+    `Thresholdout.score` found a development score that is better than the guarded records allow. Stop optimizing the
+    score on the development part, and choose the model by answers of the guard.
 
     Examples
     --------
-    Stop hill climbing there:
-
     >>> import warnings
     >>> warnings.filterwarnings("error", category=DevelopmentOverfitWarning)
     """
 
 
 class LikelyMistakeWarning(UserWarning):
-    """Something about the data, or about an answer, looks like a mistake.
+    """Warns that the data, or an answer, suggest a mistake in how a guard is used.
 
-    A column of the training part suggests groups of records or a time order, and nothing is declared. The labels' type
-    declares a class that no training record has. An answer, a comparison or a gate's verdict is far from its
-    cross-validated training value. Only public values decide: names, types, the training part, and answers given.
+    A column of the training part looks like patients or dates and no dependence is declared; training labels are
+    correlated beyond the declared dependence; a declared class has no training records; or an answer, a comparison or a
+    gate's verdict is far from its cross-validated training value. Only public values decide.
 
     Examples
     --------
@@ -273,7 +270,10 @@ class LikelyMistakeWarning(UserWarning):
 
 
 class WideAnswersWarning(UserWarning):
-    """A new guard will have half-widths of 0.1 of the range and more, or it has fewer than 300 records.
+    """Warns that the intervals of a new guard will be too wide to be useful.
+
+    Their half-widths will be at least 0.1 of the range, or the guard has fewer than 300 records. See
+    `thresholdout.plan` for the number of records that a width needs.
 
     Examples
     --------
@@ -289,7 +289,10 @@ class WideAnswersWarning(UserWarning):
 
 
 class MechanismWarning(UserWarning):
-    """A new guard answers by another mechanism than the default, because of how its records depend on each other.
+    """Warns that a new guard uses another mechanism than the default one.
+
+    The declared dependence between records rules out the default mechanism, `Claims`, so Algorithm 1 (see
+    `SparseVector`) answers the queries.
 
     Examples
     --------
@@ -299,12 +302,12 @@ class MechanismWarning(UserWarning):
 
 
 class PlanError(ThresholdoutError):
-    """No parameters reach the target.
+    """Raised when no parameters of a guard meet the requested target.
 
     Parameters
     ----------
     reason : str
-        The obstacle, and advice.
+        Why the target cannot be met, and how to change the request. Also an attribute.
 
     Examples
     --------
@@ -321,19 +324,19 @@ class PlanError(ThresholdoutError):
 
 
 class EngineFailed(ThresholdoutError):
-    """The engine of data in files, a data base or a cluster could not count them.
+    """Raised when the engine of a lazy data frame could not evaluate a query on the data.
 
-    The request cannot fail for a value of a record, so the failure shows nothing about values: a file is missing,
-    damaged or changed, or memory or a worker is gone.
+    A file is missing, damaged or changed, for example, or the engine ran out of memory or lost a worker. The failure
+    shows nothing about the values of records, since no value can make the request fail. The parameters are also
+    attributes.
 
     Parameters
     ----------
-    part : str
-        The part of the data.
-    reason : str
-        The failure; the engine's own error is the ``__cause__``.
-    late : bool, default=False
-        Whether a first pass had ended, which shows that a second one was needed. A guard charges this.
+    part, reason : str
+        Name of the part of the data, such as "holdout"; the failure. The engine's own error is the ``__cause__``.
+    late : bool, default False
+        Whether a first pass over the data had ended, which shows that a second one was needed. A guard charges such a
+        query.
 
     Examples
     --------
@@ -358,14 +361,12 @@ class EngineFailed(ThresholdoutError):
 
 
 class EvaluationFileError(ThresholdoutError):
-    """A log or a table of scores that cannot be used.
+    """Raised when a log or a table of scores cannot be read or does not contain usable scores.
 
     Parameters
     ----------
-    path : str
-        The file.
-    reason : str
-        The fault, and advice.
+    path, reason : str
+        Path of the file; the fault, and how to fix it. Both are also attributes.
 
     Examples
     --------
@@ -383,14 +384,16 @@ class EvaluationFileError(ThresholdoutError):
 
 
 class EvaluationSetUsed(ThresholdoutError):
-    """The planned checks, or the planned surprises, of an evaluation set are used up.
+    """Raised when the budget of an evaluation set is exhausted: its checks, or its unexpected outcomes.
+
+    The parameters are also attributes.
 
     Parameters
     ----------
     done, checks : int
-        Checks so far, and planned.
+        Number of checks so far, and the planned number.
     surprised, surprises : int
-        Unexpected outcomes so far, and planned.
+        Number of unexpected outcomes so far, and the planned number.
 
     Examples
     --------
@@ -413,7 +416,10 @@ class EvaluationSetUsed(ThresholdoutError):
 
 
 class SharingError(ThresholdoutError, TypeError):
-    """A guard or a scorer cannot be used in this process: its own has ended, or two would spend the same budget.
+    """Raised when a guard or a scorer cannot be used in this process.
+
+    Either the process that holds the guard has ended, or a copy in this process would spend the same error budget
+    twice.
 
     Examples
     --------
@@ -424,14 +430,12 @@ class SharingError(ThresholdoutError, TypeError):
 
 
 class LedgerError(ThresholdoutError):
-    """Something is wrong with the store of a guard's state.
+    """Base class of errors about a ledger, the store in which a guard keeps its state and history.
 
     Parameters
     ----------
-    location : str
-        The file or address.
-    reason : str
-        The fault, and advice.
+    location, reason : str
+        File or address of the ledger, also an attribute; the fault, and how to fix it.
 
     Examples
     --------
@@ -453,16 +457,14 @@ class LedgerError(ThresholdoutError):
 
 
 class LedgerDamaged(LedgerError):
-    """A history that is not the one that was written: changed, cut or replaced.
+    """Raised when the history in a ledger is not the one that was written: it was changed, cut or replaced.
 
     Parameters
     ----------
-    location : str
-        The file or address.
+    location, reason : str
+        File or address of the ledger; the fault.
     query : int or None
-        The first wrong entry; None if it is not about one entry.
-    reason : str
-        The fault.
+        Number of the first wrong entry, or None if the fault is not about a single entry. Also an attribute.
 
     Examples
     --------
@@ -482,7 +484,7 @@ class LedgerDamaged(LedgerError):
 
 
 class LedgerMismatch(LedgerError):
-    """The ledger belongs to other data, or to a guard with other parameters.
+    """Raised when a ledger belongs to other data, or to a guard that was declared with other parameters.
 
     Examples
     --------
@@ -494,14 +496,12 @@ class LedgerMismatch(LedgerError):
 
 
 class LedgerClosed(LedgerError):
-    """A closed guard: its history remains, and it answers no more queries here.
+    """Raised when a guard is queried after it was closed; its history remains readable.
 
     Parameters
     ----------
-    location : str
-        The file or address.
-    why : str
-        The reason that was given, such as the guard's new place.
+    location, why : str
+        File or address of the ledger; the reason that was given when the guard was closed, also an attribute.
 
     Examples
     --------
@@ -522,7 +522,7 @@ class LedgerClosed(LedgerError):
 
 
 class LedgerEncrypted(LedgerError):
-    """The ledger's secrets are encrypted, and the key is missing or wrong.
+    """Raised when the secrets in a ledger are encrypted and the key is missing or wrong.
 
     Examples
     --------
@@ -542,7 +542,7 @@ class LedgerEncrypted(LedgerError):
 
 
 class LedgerUnusable(LedgerError):
-    """Not a ledger, or one that cannot be read or written.
+    """Raised when a file is not a ledger, or cannot be read or written as one.
 
     Examples
     --------
@@ -554,43 +554,43 @@ class LedgerUnusable(LedgerError):
 
 
 class IndexColumnWarning(UserWarning):
-    """The first column of a table has no name, as `pandas.DataFrame.to_csv` writes an index, and is dropped.
+    """Warns that the first column of a table has no name and is dropped.
+
+    `pandas.DataFrame.to_csv` writes the index of a data frame as such a column, unless it is called with
+    ``index=False``.
 
     Examples
     --------
-    Silence it for tables that are known to be written so:
-
     >>> import warnings
     >>> warnings.filterwarnings("ignore", category=IndexColumnWarning)
     """
 
 
 class LedgerPlaceWarning(UserWarning):
-    """A ledger's file is on a network file system, where the locks of other machines may not hold.
+    """Warns that a ledger is on a network file system, where file locks may not hold between machines.
+
+    Without working locks two machines could spend the same error budget. Move the file to a local disk, or silence the
+    warning if the locks of the file system are known to hold.
 
     Examples
     --------
-    Silence it on a file system whose locks are known to hold:
-
     >>> import warnings
     >>> warnings.filterwarnings("ignore", category=LedgerPlaceWarning)
     """
 
 
 class UnencryptedLedgerWarning(UserWarning):
-    """The environment has a key, and this ledger keeps its secrets in plain text.
+    """Warns that a ledger keeps its secrets in plain text although the environment has an encryption key.
 
     Examples
     --------
-    Make it an error, so that no ledger stays in plain text:
-
     >>> import warnings
     >>> warnings.filterwarnings("error", category=UnencryptedLedgerWarning)
     """
 
 
 def outside() -> int:
-    """Return the ``stacklevel`` at which a warning of the calling function shows the line of the user's code."""
+    """Return the ``stacklevel`` with which a warning of the calling function points to the user's own code."""
     level, frame = 1, sys._getframe(1)
     while str(frame.f_globals.get("__name__", "")).startswith("thresholdout.") and frame.f_back is not None:
         level, frame = level + 1, frame.f_back

@@ -58,12 +58,13 @@ __all__ = ["Thresholdout"]
 
 @shared
 class Thresholdout:
-    """Guard a holdout so that it can answer many adaptive queries.
+    """Guard a holdout so that it can answer many adaptive queries with guaranteed intervals.
 
-    A query is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. If the holdout agrees
-    with the training value, the guard returns that value at almost no cost. If it does not, the guard retries with a
-    wider interval and spends part of the error budget that all answers share. With probability ``confidence`` the
-    ``interval`` of every answer contains its estimand, for all queries at once and however each query was chosen.
+    Use it in place of a plain test set when models are chosen by repeated scores on the same records. A query is a mean
+    over records: the accuracy of a model, a loss, the frequency of a pattern. If the holdout agrees with the training
+    value, the guard returns that value at almost no cost. If it does not, the guard retries with a wider interval and
+    spends part of the error budget that all answers share. With probability ``confidence`` the ``interval`` of every
+    answer contains its estimand, for all queries at once and however each query was chosen.
 
     Parameters
     ----------
@@ -71,53 +72,48 @@ class Thresholdout:
         The records to protect, one row per record. Records of one group, such as a patient, may depend on each other in
         any way. Without labels, pass ``(X, None, groups)``. A lazy frame (Polars, DuckDB, Dask, Spark) is passed alone
         or as ``(frame, "label")``. Its queries are narwhals expressions or column names, and its engine evaluates them.
-    train : optional
-        The training part, in the same form. `score` and queries given as functions need it. It must share no record and
-        no group with the holdout.
-    development : tuple (X, y), or float, optional
-        Open records whose free and exact scores (`development_score`) replace cross-validation. A number splits off
-        that share of the holdout, in whole groups and alike in every ledger. Shuffle sorted records once before; a
-        second split (another share, seed or order) voids the guarantee.
+    train : same form as holdout, optional
+        Training part, for `score` and functions as queries. It must share no record or group with the holdout.
+    development : tuple (X, y) or float, optional
+        Records that are not guarded, whose free and exact scores (`development_score`) replace cross-validation. A
+        number splits off that share of the holdout, in whole groups and alike in every ledger. Shuffle sorted records
+        once before; a second split (another share, seed or order) voids the guarantee.
     groups : str or list of str, optional
-        Name of the column or index level, in both parts, with the group of each record. A column stays among the
-        features, so keep identifiers in the index (``X.set_index("patient")``). Several names, ``["user", "item"]``,
-        declare crossed groups (`graphs.Crossed`).
+        Name of the column or index level, in both parts, with the group of each record. A column stays a feature, so
+        keep identifiers in the index (``X.set_index("patient")``). ``["user", "item"]`` declares `graphs.Crossed`
+        groups.
     dependence : graphs.DependenceModel or TimeOrder, optional
-        How the holdout's records depend on each other. By default records, or groups, are independent. The certificate
-        holds under this model. ``TimeOrder("day", window=7)`` is for records in time order. A `graphs.DependencyGraph`
+        How the holdout's records depend on each other; the certificate holds under this model. By default records, or
+        groups, are independent. ``TimeOrder("day", window=7)`` is for records in time order. A `graphs.DependencyGraph`
         is matched by name: its nodes are the index of the holdout (0, 1, 2, ... for arrays), and that of the training
         part if its records have neighbours in the holdout.
-    sampling : {"independent", "iid", "fixed_features"}, default="independent"
-        "iid" declares that all records (or groups, of one size) have the same distribution, and that every query is the
-        same function of each record, whatever its position or identifier. "fixed_features" declares that the holdout's
-        features are public: estimands are expectations given these, and comparisons use only records on which models
-        disagree. It needs pairs (X, y) of independent records or groups, and metrics that are means.
-    confidence : float, default=0.95
+    sampling : {"independent", "iid", "fixed_features"}, default "independent"
+        "independent" assumes no more than ``dependence``. "iid" declares that all records (or groups, of one size) have
+        the same distribution, and that every query is the same function of each record, whatever its position or
+        identifier. "fixed_features" declares that the holdout's features are public: estimands are expectations given
+        these, and comparisons use only records on which models disagree. It needs pairs (X, y) of independent records
+        or groups, and metrics that are means.
+    confidence : float, default 0.95
         Probability with which all intervals hold at once, in (0, 1).
     queries : int, optional
-        Maximum number of queries. The default is no limit; a declared limit makes intervals slightly narrower.
-    final_check : bool, default=False
-        Reserve most of the error budget for a last query, `final_check`. Other intervals are 9 to 29 % wider.
-    mechanism : str or object, optional
-        How queries are answered: by "claims", the default, or `Claims` with other parameters. "leaderboard" is for many
-        clients whose training values are guesses. "ladder" releases only the best score so far. "algorithm-1" has noise
-        for an ``epsilon``, see `SparseVector.for_budget`. Parameters that ``plan(...)`` suggests are accepted, too.
+        Maximum number of queries. If None, there is no limit. A declared limit makes intervals slightly narrower.
+    final_check : bool, default False
+        If True, reserve most of the error budget for a last query, `final_check`. Other intervals are 9 to 29 % wider.
+    mechanism : str, Claims, SparseVector or parameters of a plan, default "claims"
+        How queries are answered. "claims" is the procedure described above; `Claims` sets its parameters. "leaderboard"
+        is for many clients whose training values are guesses. "ladder" releases only the best score so far.
+        "algorithm-1" adds noise calibrated to an ``epsilon``, see `SparseVector.for_budget`.
     epsilon : float, optional
         Bound in nats on the (Bayesian) privacy loss of all answers together, with "algorithm-1" only.
-    prior_queries : int or PriorQueries, default=0
+    prior_queries : int or PriorQueries, default 0
         Number of scores of this holdout that were seen before, each a share of the records or rounded to at most four
         decimals. ``PriorQueries(10, values=301)`` states how many values each could have had.
     ledger : str, path or Ledger, optional
-        A file name creates or continues a SQLite file; in memory by default. A ledger has one guard per holdout.
+        Store of the guard's state and history: a SQLite file to create or continue. If None, it is in memory.
     random_state : int, optional
-        Seed of the noise, for simulations only. By default noise is exact, with entropy of the operating system.
-    allow_duplicates : bool, default=False
-        Accept equal rows in both parts, where they are different records (few distinct values, for example).
-
-    Attributes
-    ----------
-    n, dependence : int, DependenceModel
-        Number of guarded records, and how they depend on each other.
+        Seed of the noise, for simulations only. If None, noise is exact, with entropy of the operating system.
+    allow_duplicates : bool, default False
+        If True, accept equal rows in both parts, where they are different records (few distinct values, for example).
 
     Raises
     ------
@@ -128,12 +124,12 @@ class Thresholdout:
     Warns
     -----
     WideAnswersWarning, LikelyMistakeWarning, MechanismWarning
-        If answers will be wide; if the training part hints at undeclared dependence or lacks a class; if the dependence
-        rules out claims, so that Algorithm 1 answers.
+        If answers will be wide; if the data suggest a mistake; if Algorithm 1 answers because of the dependence.
 
     Notes
     -----
-    Proofs: ``thresholdout/PROOFS.md``. The guard protects against adaptivity, not against code that reads the holdout.
+    The guard protects against adaptivity, not against code that reads the holdout (``thresholdout/PROOFS.md``). Its
+    attributes `n` and `dependence` are the number of guarded records and their model.
 
     Examples
     --------
@@ -225,7 +221,7 @@ class Thresholdout:
         key: str | None = None,
         binary: bool | None = None,
     ) -> Answer:
-        """Ask one query.
+        """Ask a query, the mean of one value for each record, and return an `Answer` with its `value` and `interval`.
 
         Parameters
         ----------
@@ -234,19 +230,16 @@ class Thresholdout:
             is applied to both parts, ``train_values(X, y)``, and returns per-record values. For lazy frames pass a
             narwhals expression, ``nw.col("pred") == nw.col("y")``.
         holdout_values : array-like of shape (n,), optional
-            The value for each holdout record; omit it with a callable.
-        bounds, name : optional
-            Declared range of the values, (0, 1) by default; name of the query in the history.
-        key : str, optional
-            Identity of the query. The same key returns the same answer at no cost, also after a crash. By default a
-            function is identified by its code and the objects that it uses, and arrays are always a new query.
+            The value for each holdout record. Omit it with a callable or an expression.
+        bounds : tuple of float, default (0.0, 1.0)
+            Smallest and largest value that a record can have.
+        key, name : str, optional
+            The key identifies the query: the same key returns the same answer at no cost, also after a crash. If None,
+            a function is identified by its code and the objects that it uses, and arrays are always a new query. The
+            name stands in the history only.
         binary : bool, optional
-            Whether every value is an end of the range; limits are exact binomial ones then. By default true if all
-            training values are, or, with a number, if the holdout's values are booleans.
-
-        Returns
-        -------
-        Answer
+            Whether every value is an end of the range; limits are exact binomial ones then. If None, the training
+            values or, with a number, boolean holdout values decide.
 
         Raises
         ------
@@ -275,16 +268,19 @@ class Thresholdout:
         binary: bool | None = None,
         reserve: float = 0.2,
     ) -> list[Answer]:
-        """Ask queries that were fixed before any of their answers was seen: all in one transaction, or none.
+        """Ask a list of queries that were all chosen before any of their answers was seen.
 
-        No query pays for information that others release, so intervals are much narrower than one after another.
+        Intervals are much narrower than those of the same queries asked one after another, because no query of the list
+        pays for information that the others release. Either all queries are answered and recorded, or none.
 
         Parameters
         ----------
         queries : sequence of (train_values, holdout_values)
-            One pair for each query, as in `ask`; ``bounds``, ``names``, ``keys`` and ``binary`` too.
-        reserve : float, default=0.2
-            Share of the error budget for queries after the list, at most 0.99; 0 if the list is the last.
+            One pair for each query, in the form that `ask` accepts.
+        bounds, names, keys, binary : optional
+            Range of the values, and one name and one key for each query; see `ask`.
+        reserve : float, default 0.2
+            Share of the error budget to keep for queries after the list, at most 0.99. Pass 0 if the list is the last.
         """
         return ask_all(self, queries, bounds, names, keys, binary, reserve)
 
@@ -300,34 +296,34 @@ class Thresholdout:
         name: str = "",
         precise: bool = False,
     ) -> Answer:
-        """Ask for the score of a fitted estimator.
+        """Ask for the score of a fitted estimator, and return an `Answer` with its `value` and `interval`.
 
-        Losses are not negated. `Answer.estimand` names the estimand of the interval.
+        The training value, which the holdout confirms or corrects, is the estimator's cross-validated score by default.
+        Losses are not negated. `Answer.estimand` names the estimand.
 
         Parameters
         ----------
         estimator : object or str
-            Fitted; for lazy frames the name of a column of predictions.
-        metric : str, Metric or Statistic, default="accuracy"
-            From `thresholdout.scoring.metrics` or, if claims answer, `thresholdout.scoring.statistics`; or its name.
+            A fitted estimator; for lazy frames the name of a column of predictions.
+        metric : str, Metric or Statistic, default "accuracy"
+            A score, or its name, from `thresholdout.scoring`; a `Statistic` only if claims answer.
         cv : int, splitter, iterable of (fit, test) or "training", optional
-            How clones of the estimator are cross-validated for the training value: by default in scikit-learn's 5
-            folds, of whole groups if declared, and of later records for a series. ``"training"`` fits nothing and uses
-            the score on the training records, too optimistic for models that fit them closely. Omit it with a
+            How clones of the estimator are cross-validated for the training value. If None, in scikit-learn's 5 folds,
+            of whole groups if declared, and of later records for a series. ``"training"`` fits nothing and uses the
+            score on the training records, which is too optimistic for models that fit them closely. Omit it with a
             development part, whose exact score is used instead.
         train_values : float or array-like, optional
             The training value, in place of ``cv``, for models that cannot be refitted: a known cross-validated score,
             or the metric's value for each training record.
         sample_weight : tuple of two array-likes, optional
-            Weights of training (or development) and holdout records, for means: the mean of weight times value over
-            the mean *training* weight. Holdout weights are clipped to the largest training weight.
+            Weights of training (or development) and holdout records, for means: the mean of weight times value over the
+            mean *training* weight. Holdout weights are clipped to the largest training weight.
         key : str, optional
-            As in `ask`. By default the query is identified by its content, so running a cell again costs nothing.
+            Identity of the query, see `ask`. If None, its content identifies it, so running a cell again costs nothing.
         name : str, optional
-            Name of the candidate in the history; by default its class with the parameters that differ from defaults.
-        precise : bool, default=False
-            State the interval directly, as narrow as for a query without adaptivity. It costs about ten nats
-            (`Answer.cost`).
+            Name of the candidate in the history. If None, its class with the parameters that differ from defaults.
+        precise : bool, default False
+            If True, state an interval as narrow as for a query without adaptivity, at about ten nats (`Answer.cost`).
         """
         return score(self, "score", estimator, metric, cv, train_values, sample_weight, key, name, precise)
 
@@ -342,24 +338,26 @@ class Thresholdout:
         reserve: float = 0.2,
         report: Literal["all", "best"] = "all",
     ) -> list[Answer]:
-        """Score fitted estimators that were fixed before any of their answers was seen.
+        """Score a list of fitted estimators that were all chosen before any of their answers was seen.
 
         Parameters
         ----------
         models : sequence or mapping of fitted estimators
             The keys of a mapping are the candidates' names in the history.
-        metric, cv, train_values, keys, reserve
-            As in `score` and `ask_all`; ``train_values`` may have ``None`` for a model that is cross-validated.
-        report : {"all", "best"}, default="all"
+        metric, cv, keys, reserve : optional
+            Metric, cross-validation, one key per model, share of the error budget to keep; see `score` and `ask_all`.
+        train_values : sequence, optional
+            One training value for each model, or ``None`` for a model that is cross-validated.
+        report : {"all", "best"}, default "all"
             Return every score, or only the best one, which names its candidate and costs later queries much less. If
             values are 0 or 1 and records independent, no other estimand is beyond the better end of its interval.
         """
         return score_all(self, models, metric, cv, train_values, keys, reserve, report)
 
     def development_score(self, estimator: Any, metric: str | Metric | Statistic = "accuracy") -> float:
-        """Return a fitted estimator's exact score on the development part, at no cost.
+        """Return the exact score of a fitted estimator on the development part, at no cost to the error budget.
 
-        Hill climbing overfits these scores in time; `score` warns (`DevelopmentOverfitWarning`) if it refutes one.
+        Repeated selection overfits these scores in time. `score` warns (`DevelopmentOverfitWarning`) if it refutes one.
         """
         return development_score(self._records, estimator, get_score(metric))
 
@@ -373,10 +371,10 @@ class Thresholdout:
         key: str | None = None,
         name: str = "",
     ) -> Answer:
-        """Ask for the score of the chosen model with the whole remaining error budget; see `score`.
+        """Score the chosen model with the whole remaining error budget and close the guard; parameters as in `score`.
 
-        The guard closes afterwards; it answers this even if a declared limit is reached. The interval is nearly that of
-        a single evaluation if ``final_check=True`` was declared and earlier intervals were accepted at once.
+        It is answered even if a declared limit is reached. The interval is nearly that of a single evaluation if
+        ``final_check=True`` was declared and earlier intervals were accepted at once.
         """
         return score(self, "final check", estimator, metric, cv, train_values, None, key, name)
 
@@ -395,20 +393,21 @@ class Thresholdout:
     ) -> Comparison:
         """Ask whether one fitted estimator is better than another, and by how much.
 
-        Values on which both agree cancel, so the difference has a narrower interval than either score.
+        Values on which both agree cancel, so the difference has a narrower interval than either score. Returns a
+        `Comparison` with attributes `verdict` ("better", "worse" or "not settled"), `value` and `interval`.
 
         Parameters
         ----------
         b, a : estimator
-            Fitted; the query is whether ``b`` is better.
-        metric : str or Metric, default="accuracy"
+            Fitted estimators; the query is whether ``b`` is better than ``a``.
+        metric : str or Metric, default "accuracy"
             A metric that is a mean over records.
-        about : {"difference", "win_rate"}, default="difference"
-            The difference of both scores; or the win rate of ``b`` among the records on which exactly one of both is
-            right, which settles more and needs independent records and ``sampling="iid"``.
-        cv, train_values, key, name, precise
-            As in `score`, with the same folds for both; ``train_values`` is a pair, of ``b`` and of ``a``. Among at
-            most five declared queries an interval is stated directly wherever that is narrower; the last one always.
+        about : {"difference", "win_rate"}, default "difference"
+            "difference" is that of both scores. "win_rate" is the share that ``b`` wins among the records on which
+            exactly one of both is right. It settles more, and needs independent records and ``sampling="iid"``.
+        cv, train_values, key, name, precise : optional
+            See `score`. Both models have the same folds, and ``train_values`` is a pair, of ``b`` and of ``a``. Among
+            at most five declared queries an interval is stated directly wherever that is narrower, the last one always.
 
         Examples
         --------
@@ -434,9 +433,9 @@ class Thresholdout:
         keys: Sequence[str] | None = None,
         reserve: float = 0.2,
     ) -> list[Comparison]:
-        """Compare fitted estimators, fixed before any of their answers was seen, with a baseline.
+        """Compare a list of fitted estimators, all chosen before any of their answers was seen, with one baseline.
 
-        All verdicts hold at once. Parameters are those of `compare` and `score_all`.
+        Returns one `Comparison` for each; all verdicts hold at once. Parameters are those of `compare` and `score_all`.
         """
         return compare_all(self, models, baseline, metric, about, cv, keys, reserve)
 
@@ -453,18 +452,18 @@ class Thresholdout:
         tolerance: float | None = None,
         train_values: object | None = None,
     ) -> Gate:
-        """Return a gate that keeps or rejects candidates, and with the guard's confidence certifies no worse one.
+        """Return a `Gate`, which keeps or rejects candidates and certifies, with the guard's confidence, no worse one.
 
         Parameters
         ----------
         champion, metric : estimator or column, str or Metric
             The first model to beat, fitted and not certified; a metric that is a mean over records.
-        certify : {"each", "milestones"}, default="each"
-            Test every candidate; or, for smaller steps, let cross-validation accept candidates at no cost, and from
-            time to time test the current one against the last certified one.
-        delta, tolerance, train_values : optional
-            By how much a candidate has to be better; or may be worse (see `Gate`); the champion's values, as in
-            `score`.
+        certify : {"each", "milestones"}, default "each"
+            "each" tests every candidate. "milestones", for smaller steps, lets cross-validation accept candidates at no
+            cost, and from time to time tests the current one against the last certified one.
+        delta, tolerance, train_values : float, float, float or array-like, optional
+            By how much a candidate has to be better (0 by default), or may be worse (see `Gate`); the champion's
+            training values, see `score`.
         """
         return Gate(self, champion, metric, certify, delta, tolerance, train_values)
 
@@ -477,25 +476,26 @@ class Thresholdout:
         exhausted: Exhausted = "stop",
         intervals: bool = False,
     ) -> GuardScorer:
-        """Return a scorer for scikit-learn's searches, for use with `split`; see `GuardScorer`."""
+        """Return a scorer for ``scoring=`` of scikit-learn's searches, with ``cv=guard.split()``; see `GuardScorer`."""
         self._records.labelled()
         return GuardScorer(self, metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted, intervals=intervals)
 
     def split(self) -> TrainSplit:
-        """Return a splitter for ``cv=`` with one split, which fits on all training records that it is given.
+        """Return a splitter for ``cv=`` of a search, with one split that fits on all training records that it is given.
 
-        The holdout never passes through the search; `scorer` asks the guard.
+        The holdout never passes through the search, since `scorer` asks the guard.
         """
         self._records.labelled()
         return TrainSplit(self, len(self._records.train[1]))
 
     def join(self, predictions: object, on: str) -> None:
-        """Add columns to both parts of a guard of lazy frames, such as predictions of a new model.
+        """Add columns, such as predictions of a new model, to both parts of a guard of lazy frames.
 
         Parameters
         ----------
         predictions : lazy frame
-            Of the same engine as the parts, with a row for each record of both. Missing values count as the worst ones.
+            Frame of the same engine as the parts, with one row for each of their records. Missing values count as
+            worst.
         on : str
             Name of the identifier column by which rows are matched, in the parts and in the frame.
         """
@@ -538,24 +538,24 @@ class Thresholdout:
 
     @property
     def certificate(self) -> Certificate:
-        """Guarantee of the next answers; after a failure, answers of Algorithm 1 are wider than it states."""
+        """Guarantee of the next answers. After a failed query, answers of Algorithm 1 are wider than it states."""
         return self._releases.certificate()
 
     @property
     def status(self) -> GuardStatus:
-        """Number of queries, remaining answers and error budget, information released, epsilon."""
+        """Use of the guard so far: queries, remaining answers and error budget, information released, epsilon."""
         state, asked = self._engine.state(), self._ledger.count(self._id)
         start = math.log1p(-self._opened.confidence) - self.parameters.information_released
         return status_of(self._mechanism, state, asked, start, self.certificate, self._records.development is not None)
 
     @property
     def releases(self) -> Releases:
-        """Other private releases about the holdout; record them before anything of them is seen."""
+        """Other private releases about the holdout. Record each one before any of its output is seen."""
         return self._releases
 
     @property
     def history(self) -> pd.DataFrame:
-        """All queries and answers so far, one row each; nothing in it is secret."""
+        """Data frame of all queries and answers so far, one row each. Nothing in it is secret."""
         from thresholdout.ledger.entry import history_frame
 
         return history_frame(self._ledger.entries(self._id), self._mechanism.parameters.approximation)
@@ -565,11 +565,11 @@ class Thresholdout:
 
     @property
     def parameters(self) -> Parameters:
-        """Public parameters of the mechanism, in units of a query's range; their class names the mechanism."""
+        """Public parameters of the mechanism, in units of a query's range. Their class names the mechanism."""
         return self._opened.parameters
 
     def report(self, title: str = "") -> GuardReport:
-        """Return everything public about this guard: `GuardReport.save` writes a page, `GuardReport.plot` draws it."""
+        """Return a report of everything public: `GuardReport.save` writes a page, `GuardReport.plot` draws it."""
         from thresholdout.report import report_of
 
         released, model = tuple(map(repr, self._releases.recorded.events)), self.dependence.describe()
@@ -578,12 +578,12 @@ class Thresholdout:
 
     @property
     def train(self) -> Part:
-        """The training part, as a tuple of read-only arrays."""
+        """Training part, as a tuple of read-only arrays."""
         return self._records.train
 
     @property
     def development(self) -> Part | None:
-        """The development part, in the same form, or ``None``."""
+        """Development part, as a tuple of read-only arrays, or ``None`` if the guard has none."""
         return None if self._records.development is None else self._records.open
 
     def __repr__(self) -> str:
