@@ -21,27 +21,30 @@ _EXPECTED: Final = "the number of earlier scores of this holdout, or PriorQuerie
 
 @dataclass(frozen=True, slots=True)
 class PriorQueries:
-    """Scores of a holdout from before its guard was made.
+    """Declare scores of a holdout that were seen before its guard was made, for ``prior_queries=``.
+
+    Such scores may have influenced the models, so the guard charges them to its error budget at the start. Count all of
+    them, also those of models that were dropped.
 
     Parameters
     ----------
     number : int
-        Number of scores, at most.
+        Largest possible number of scores.
     values : int, optional
-        Number of possible values of each score, at most: 301 for an accuracy on 300 records, 1,001 for a score in
-        [0, 1] that was read to three decimals, 20 for the best of 20 candidates or a place on a leaderboard of 20. By
-        default the scores are in [0, 1], and each is a share of the records (an accuracy) or was read to at most four
-        decimals: the number of records and one, or 10,001 if that is more.
+        Largest possible number of values of each score: 301 for an accuracy on 300 records, 1,001 for a score in [0, 1]
+        that was read to three decimals, 20 for the best of 20 candidates or a place on a leaderboard of 20. If None,
+        the scores are in [0, 1], and each is a share of the records (an accuracy) or was read to at most four decimals:
+        the number of records plus one, or 10,001 if that is more.
 
     Raises
     ------
     InputError
-        When a number is not an integer of at least 1.
+        If a number is not an integer of at least 1.
 
     Notes
     -----
     The answers are as wide as those of a guard whose probability of error is divided by ``values ** number``, the
-    number of possible outcomes of the scores. Each may have been chosen in view of earlier ones, and so may their
+    number of possible outcomes of the scores. Each score may have been chosen in view of earlier ones, and so may their
     number (PROOFS.md, "Prior queries"). Count other information from the records too: a round at which training stopped
     on them, a plot, a list of the records that a model got wrong.
 
@@ -60,26 +63,28 @@ class PriorQueries:
             object.__setattr__(self, "values", check_count("values", self.values))
 
     def counted(self, n: int) -> PriorQueries:
-        """Return the same, with the number of possible values of scores of `n` records."""
+        """Return an equal object in which `values` is filled in for scores of `n` records."""
         return self if self.values is not None else replace(self, values=max(n + 1, _FOUR_DECIMALS))
 
     def nats(self, n: int) -> float:
-        """Return the logarithm of the number of possible outcomes of the scores, rounded up.
+        """Return the information that the scores can have released, rounded up.
+
+        It is the logarithm of the number of possible outcomes of all scores.
 
         Parameters
         ----------
         n : int
-            Records of the holdout.
+            Number of records in the holdout.
 
         Returns
         -------
         float
-            Information released, in nats, at most.
+            Upper bound on the information released, in nats.
 
         Raises
         ------
         InputError
-            When it is above a million nats.
+            If it is above a million nats.
         """
         values = self.counted(n).values
         assert values is not None

@@ -35,18 +35,18 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TimeOrder:
-    """Records in time order, for ``Thresholdout(..., dependence=TimeOrder("day", window=7))``.
+    """Declare that records are in time order, for ``Thresholdout(..., dependence=TimeOrder("day", window=7))``.
 
     Records more than ``window`` apart are independent. The training part is in the same order and comes before the
-    holdout, so cross-validation fits earlier records than it tests.
+    holdout, so cross-validation fits earlier records than it tests. Pass exactly one of ``window`` and ``model``.
 
     Parameters
     ----------
     by : str or array-like, optional
-        Name of the column or index level by which both parts are sorted, or a number or time for each holdout record.
-        By default the records are in time order.
+        Name of the column or index level by which both parts are sorted, or one number or time for each holdout record.
+        If None, the records are in time order as they are.
     window : int, float or time difference, optional
-        Distance beyond which records are independent: in records without ``by``, else as a difference of two times.
+        Distance beyond which records are independent: a difference of two times, or a number of records without ``by``.
     model : graphs.DependenceModel, optional
         Dependence of the records, in place of a window, such as ``graphs.estimation.fit_autoregression(values of other
         series, n=n)``.

@@ -18,7 +18,7 @@ _FROM: Final = {"train": "what was expected, confirmed by the holdout", "holdout
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer of a guard, with its interval.
+    """Result of a query to a guard: a value and an interval that contains the estimand with the guard's confidence.
 
     An answer converts to a float, and is compared and formatted by its value: ``b > a`` does not show that b is better.
     If intervals overlap, ``guard.compare`` may still separate the models. There is no ``b - a``, since its interval
@@ -29,26 +29,27 @@ class Answer:
     value : float
         The answer, in the units of the query's range.
     interval : tuple of float
-        Contains the estimand, with the guard's confidence for all its answers at once, in the units of the query's
-        range. It is the whole range if no certificate applies.
+        Lower and upper limit, in the units of the query's range. Together with all other intervals of the guard it
+        contains its estimand with the guard's confidence. It is the whole range if no certificate applies.
     source : {"train", "holdout"}
-        Where the value comes from. Only ``"holdout"`` uses up an answer from the holdout.
+        Where the value comes from: "train" for the training value, which the holdout confirmed; "holdout" for a value
+        computed from the holdout. Only "holdout" uses up an answer from the holdout.
     query : int
         Number of the query, from 1.
     remaining : int or None
-        Answers from the holdout left after this one; ``None`` if no limit was declared.
-    lower, upper : float
-        The query's declared range.
+        Number of answers from the holdout left after this one; ``None`` if no limit was declared.
+    lower, upper : float, default 0.0 and 1.0
+        Declared range of the query.
     name : str
-        The caller's name of the query.
+        Name that the caller gave the query.
     repeated : bool
-        Whether this is an earlier answer, returned again because its key was used again.
+        Whether this is an earlier answer, returned again at no cost because its key was used again.
     about : {"query", "best"}
-        Whether value and interval are those of this query or (the Ladder) of the best one so far.
+        Whether value and interval are those of this query or, for the Ladder mechanism, of the best query so far.
     candidate : str
-        The model: its name, or its class with the parameters that differ from defaults.
+        The scored model: its name, or its class with the parameters that differ from defaults.
     estimand : str
-        The estimand of a statistic that is no mean over records, in words. (For means see the guard's certificate.)
+        The estimand of a statistic that is not a mean over records, in words. (For means see the guard's certificate.)
     cost : float or None
         Nats of the error budget spent, for an interval that was stated directly; infinite if it took all.
     approximate : bool
@@ -82,7 +83,7 @@ class Answer:
 
     @property
     def half_width(self) -> float:
-        """Largest distance between ``value`` and an end of the interval, rounded up."""
+        """Half-width of the interval: the largest distance between ``value`` and one of its ends, rounded up."""
         return larger_side(self.value, *self.interval)
 
     def __float__(self) -> float:

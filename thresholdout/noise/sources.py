@@ -209,22 +209,22 @@ class _BufferedNoise:
         self._batches: dict[tuple[int, int], int] = {}
 
     def laplace(self, scale: Fraction) -> int:
-        """Draw one discrete Laplace number.
+        """Draw one number from the discrete Laplace distribution.
 
         Parameters
         ----------
         scale : Fraction
-            In units of the grid, between 2**-10 and 2**48.
+            Scale of the distribution, in units of the grid, between 2**-10 and 2**48.
 
         Returns
         -------
         int
-            In units of the grid.
+            The number, in units of the grid.
 
         Raises
         ------
         InputError
-            When the scale is out of range.
+            If the scale is out of range.
         """
         try:
             return self._buffers[scale.as_integer_ratio()].pop()
@@ -232,18 +232,18 @@ class _BufferedNoise:
             return self._refill(scale.as_integer_ratio())
 
     def laplace_array(self, scale: Fraction, size: int) -> NDArray[np.int64]:
-        """Draw ``size`` independent discrete Laplace numbers of one scale, as 64-bit integers."""
+        """Draw ``size`` independent discrete Laplace numbers of one scale, as an array of 64-bit integers."""
         return _law(*scale.as_integer_ratio()).sample(size, self._entropy)
 
     def uniform(self, bits: int, size: int) -> NDArray[np.uint64]:
-        """Draw uniform integers from 0 to ``2**bits - 1``.
+        """Draw independent uniform integers from 0 to ``2**bits - 1``.
 
         Parameters
         ----------
         bits : int
-            From 1 to 64.
+            Number of random bits of each integer, from 1 to 64.
         size : int
-            How many.
+            Number of integers.
         """
         words = np.frombuffer(self._entropy(8 * size), dtype=np.uint64)
         return words >> np.uint64(64 - bits)
@@ -258,15 +258,16 @@ class _BufferedNoise:
 
 
 class SystemNoise(_BufferedNoise):
-    """Exact noise from the operating system's entropy; the only source for released answers.
+    """Draw exact discrete noise from the operating system's entropy, for answers that are released.
 
-    Threads may share it. After a fork the child drops the buffer, so no draw is used by two processes. A pickle or a
-    copy is a fresh source.
+    A guard uses this source by default, and it is the only one whose noise protects released answers. Threads may share
+    it. After a fork the child process drops the buffer, so no draw is used by two processes. A pickle or a copy is a
+    fresh source.
 
     Attributes
     ----------
     for_release : bool
-        True.
+        Always True.
 
     Examples
     --------
@@ -301,20 +302,20 @@ class SystemNoise(_BufferedNoise):
 
 
 class SeededNoise(_BufferedNoise):
-    """Reproducible noise for simulations. NOT for release: anyone who knows the seed can subtract the noise.
+    """Draw reproducible noise from a seed, for simulations and tests. NOT for release: a known seed reveals the noise.
 
-    The law is that of `SystemNoise`, exactly, from the bytes of a `numpy.random.Generator`. Threads must not share it.
-    A pickle or a deep copy continues with the same numbers as the original.
+    Draws have exactly the same distribution as those of `SystemNoise`, from the bytes of a `numpy.random.Generator`.
+    Threads must not share a source. A pickle or a deep copy continues with the same numbers as the original.
 
     Parameters
     ----------
     seed : int, sequence of int, or numpy.random.SeedSequence
-        A seed for `numpy.random.default_rng`.
+        Seed for `numpy.random.default_rng`.
 
     Attributes
     ----------
     for_release : bool
-        False.
+        Always False.
 
     Examples
     --------

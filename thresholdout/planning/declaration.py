@@ -59,28 +59,35 @@ def check_limits(limits: object) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claims:
-    """The default mechanism with other parameters than usual, for ``Thresholdout(..., mechanism=Claims(...))``.
+    """Set parameters of the default mechanism of a guard, for ``Thresholdout(..., mechanism=Claims(...))``.
+
+    A guard that makes claims tests an interval hypothesis around the training value. If the holdout accepts it, the
+    answer is the training value. Otherwise the guard retries with a wider interval and spends error budget. A guard
+    without ``mechanism=`` uses the defaults below.
 
     Parameters
     ----------
     max_half_width : float, optional
-        Refuse a query, free of charge, if its interval would be wider than this, in units of the range. The first query
-        of a statistic that is not a mean is charged even if it is refused.
+        Largest allowed half-width, in units of the range. A query whose interval would be wider is refused at no cost,
+        except that the first query of a statistic that is not a mean is charged even if it is refused. If None, no
+        query is refused for its width.
     epsilon : float, optional
-        Bound the privacy loss of one record through all answers of the guard together, in nats, against an attacker who
-        knows any other records. For independent records this is differential privacy. Beside a dependence model it is
+        Bound on the privacy loss of one record through all answers of the guard together, in nats, against an attacker
+        who knows any other records. For independent records this is differential privacy. With a dependence model it is
         Bayesian differential privacy, and a single record has the smaller ``model.budget(epsilon)``. Intervals are much
-        wider: the noise moves their edges by tens of records. The guard then answers only means, one query at a time.
+        wider, since the noise moves their edges by tens of records. The guard then answers only means, one query at a
+        time. If None, records are not protected.
     holdout_answers : int, optional
-        Limit on the queries that are answered from the holdout because it disagrees with the training value. No limit
-        by default.
-    noise : float, default=0.05
-        Scale of the Laplace noise in the edges of an interval, in standard deviations of the holdout's value. With 0
-        answers are a function of the data. Without effect beside ``epsilon``.
-    limits : {"exact", "normal"}, default="exact"
-        "normal" is for groups of records. Intervals are about as narrow as Student's on cluster means, and APPROXIMATE:
-        nothing bounds their error rate, and the guard is never called guaranteed. Small numbers of groups, of groups
-        that lose, and levels below 1e-5 keep exact tests. A ledger keeps the choice for the guard's life.
+        Limit on the number of queries that are answered from the holdout because it disagrees with the training value.
+        If None, there is no limit.
+    noise : float, default 0.05
+        Scale of the Laplace noise in the edges of an interval, in standard deviations of the holdout's value. With 0,
+        answers are a deterministic function of the data. It has no effect together with ``epsilon``.
+    limits : {"exact", "normal"}, default "exact"
+        Confidence limits. "exact" limits are guaranteed. "normal" is for groups of records: intervals are about as
+        narrow as Student's on cluster means, and APPROXIMATE. Nothing bounds their error rate, and the guard is never
+        called guaranteed. Small numbers of groups, or of groups with wrong predictions, and levels below 1e-5 keep
+        exact tests. A ledger keeps the choice for the guard's life.
 
     Examples
     --------
@@ -113,22 +120,26 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class SparseVector:
-    """Algorithm 1 of the papers with parameters set by hand, for ``Thresholdout(..., mechanism=SparseVector(...))``.
+    """Choose Algorithm 1 of the papers, with parameters set by hand, as the mechanism of a guard.
 
-    Its answers are valid by privacy, also where a dependence model bounds no deviation of a mean. All parameters are in
-    units of a query's range.
+    Pass it as ``Thresholdout(..., mechanism=SparseVector(...))``. Algorithm 1 compares the training value with the
+    holdout's through a noisy threshold, and releases a noisy holdout value only where they disagree. Its answers are
+    valid by privacy, also where a dependence model bounds no deviation of a mean. The default mechanism is `Claims`.
+    Choose Algorithm 1 for dependence that claims do not support, or to compare with the papers. All parameters are in
+    units of a query's range. `for_budget` computes them from a privacy budget.
 
     Parameters
     ----------
     threshold : float
-        A training value within about this distance of the holdout's passes.
+        Distance from the holdout's value within which, up to the noise, a training value is returned as the answer.
     noise_scale : float
-        Scale of the Laplace noise in the threshold. The noise of comparisons is twice, that of answers from the holdout
-        four times as large.
+        Scale of the Laplace noise in the threshold. The noise of comparisons is twice, and that of answers from the
+        holdout four times, as large.
     budget : int, optional
-        Answers from the holdout in all. Without a limit no epsilon is finite.
+        Number of answers from the holdout in all. If None, there is no limit, and no epsilon is finite.
     grid : float, optional
-        Step of the grid to which answers from the holdout are rounded: 1/(K - 1) for K possible answers.
+        Step of the grid to which answers from the holdout are rounded: 1/(K - 1) for K possible answers. If None, they
+        are not rounded further than the noise.
 
     Examples
     --------
@@ -147,7 +158,7 @@ class SparseVector:
             object.__setattr__(self, name, getattr(checked, name))
 
     def parameters(self, queries: int | None) -> SparseVectorParameters:
-        """Return the mechanism's parameters for a number of queries."""
+        """Return the full parameters of the mechanism for a declared number of queries (None for any number)."""
         return SparseVectorParameters(self.threshold, self.noise_scale, self.budget, queries, self.grid)
 
     @staticmethod
@@ -160,35 +171,36 @@ class SparseVector:
         quiet_margin: float = 0.0,
         setting: BudgetSetting = "certified",
     ) -> SparseVectorBudget:
-        """Return Algorithm 1 for a privacy budget: the guard chooses noise and threshold for its own dependence.
+        """Choose Algorithm 1 by a privacy budget, for which the guard computes noise and threshold.
 
         Parameters
         ----------
-        epsilon : float, default=0.5
-            Bound on the privacy loss of one record through all answers together, in nats, against an attacker who
-            knows any others.
-        answers : int, default=5
+        epsilon : float, default 0.5
+            Bound on the privacy loss of one record through all answers together, in nats, against an attacker who knows
+            any other records.
+        answers : int, default 5
             Number of queries that may be answered from the holdout.
         queries : int, optional
-            Number of queries in all; that of the guard by default, and 100 where it declares none.
-        method : {"best", "group", "quilt", "spectral", "messages"}, default="best"
-            Route from epsilon to that of one record under the dependence model. "spectral" is [Z17, Lemma 4], capped at
-            the best proved budget.
-        quiet_margin : float, default=0.0
+            Number of queries in all. If None, the number that the guard declares, or 100 if it declares none.
+        method : {"best", "group", "quilt", "spectral", "messages"}, default "best"
+            Route from epsilon to that of a single record under the dependence model: "best" takes the best proved one,
+            the others name one (see `graphs.DependenceModel.explain`). "spectral" is [Z17, Lemma 4], capped at the best
+            proved budget.
+        quiet_margin : float, default 0.0
             A training value within this distance of the holdout's spends no answer, in units of the range.
-        setting : {"certified", "published"}, default="certified"
-            Noises and threshold with the narrowest certificate, or, for comparison, those of [Z17, Theorem 2] with
-            c = 1/2.
+        setting : {"certified", "published"}, default "certified"
+            "certified" chooses noises and threshold with the narrowest certificate. "published" chooses, for
+            comparison, those of [Z17, Theorem 2] with c = 1/2.
 
         Returns
         -------
         SparseVectorBudget
-            For ``Thresholdout(..., mechanism=...)``.
+            The choice, for ``Thresholdout(..., mechanism=...)``.
 
         Raises
         ------
         InputError
-            When an argument is out of range.
+            If an argument is out of range.
 
         Examples
         --------

@@ -75,26 +75,30 @@ class Way:
 
 @dataclass(frozen=True)
 class Plan:
-    """The recommended procedure and the expected half-widths; made by `thresholdout.plan`.
+    """Result of `thresholdout.plan`: the recommended way to query a holdout, and the half-widths of all ways.
+
+    A way is one procedure: "single" (one final evaluation), "batch" (a list of queries fixed together), "adaptive" (a
+    guard) or "Algorithm 1". Print the plan for the recommendation.
 
     Attributes
     ----------
     model : graphs.DependenceModel
         The holdout's records and their dependence.
     n_train : float or None
-        As given.
+        Number of independent records behind the training values, as it was passed.
     queries : int or None
         Number of queries, as declared or solved for; ``None`` for any number.
     asked : int
         Number of queries to which the half-widths refer: ``queries``, or the first 100 where none are declared.
     anticipated_score, confidence : float
-        The likely score, and 1 - beta.
+        The likely score, and the probability with which all intervals hold at once.
     width : float or None
-        The target half-width.
+        The half-width to reach, as it was passed.
     prior_queries : PriorQueries or None
         Earlier scores of the holdout, with the number of values that each could have had.
     ways : tuple of Way
-        All ways, the narrowest first; `Way.why_not` has the reason where one does not apply.
+        All ways, the narrowest first. Each has a `name`, a `half_width`, a `call` and, where it does not apply, the
+        reason in `why_not`.
     recommended : Way
         The recommended way.
     recommendation : str
@@ -106,9 +110,9 @@ class Plan:
         of one final check on the guarded ones. Empty for one query, a fixed list, prior queries, an epsilon, and
         records that are neither independent nor in groups.
     leaderboard : Leaderboard or None
-        Intervals of a leaderboard with these records, where a number of teams was given.
+        Intervals of a leaderboard with these records, if a number of teams was given.
     epsilon : float or None
-        Bound on the privacy loss of a record through all answers, where it was given.
+        Bound on the privacy loss of a record through all answers, if it was given.
 
     Examples
     --------
@@ -136,30 +140,30 @@ class Plan:
 
     @property
     def records(self) -> int:
-        """Records in the holdout, as given or solved for."""
+        """Number of records in the holdout, as given or solved for."""
         return self.model.n
 
     @property
     def half_width(self) -> float:
-        """The half-width of the recommended way."""
+        """Half-width of the recommended way."""
         return self.recommended.half_width
 
     @property
     def parameters(self) -> Parameters:
-        """The parameters of the recommended way, for a guard's ``mechanism=`` with the same ``confidence=``."""
+        """Parameters of the recommended way, for ``mechanism=`` of a guard with the same ``confidence=``."""
         assert self.recommended.parameters is not None
         return self.recommended.parameters
 
     @property
     def budgets(self) -> pd.DataFrame:
-        """Every route from `epsilon` to that of one record, one row each; see `graphs.DependenceModel.explain`."""
+        """Table of all routes from `epsilon` to that of one record; see `graphs.DependenceModel.explain`."""
         if self.epsilon is None:
             raise InputError("epsilon", "nothing", "one to the plan, such as plan(..., epsilon=0.5)")
         return self.model.explain(self.epsilon, confidence=self.confidence)
 
     @cached_property
     def certificate(self) -> Certificate:
-        """The certificate of a guard with these parameters."""
+        """Certificate of a guard with the recommended parameters."""
         from thresholdout.certificates.certify_parameters import certify_parameters
         from thresholdout.certificates.prior_queries import confidence_after
         from thresholdout.certificates.problem import within_limits
@@ -175,7 +179,7 @@ class Plan:
 
     @property
     def table(self) -> pd.DataFrame:
-        """All ways, one row each: half_width, records, queries, needs, call, why_not, recommended."""
+        """Table of all ways, one row each: half_width, records, queries, needs, call, why_not, recommended."""
         import pandas as pd
 
         columns = ["half_width", "records", "queries", "needs", "call", "why_not"]
@@ -186,11 +190,11 @@ class Plan:
         return table if self.width is not None else table.drop(columns=["records", "queries"])
 
     def way(self, name: WayName) -> Way:
-        """Return a way by its name."""
+        """Return the way of this name: "single", "batch", "adaptive" or "Algorithm 1"."""
         return next(way for way in self.ways if way.name == name)
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as numbers, texts and lists."""
+        """Return the whole plan as a dictionary of numbers, texts and lists, ready for ``json.dumps``."""
         return {
             "records": self.records,
             "dependence": self.model.describe(),

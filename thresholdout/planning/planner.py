@@ -200,82 +200,92 @@ def plan(
     anticipation_error: float = 0.0,
     epsilon: float | None = None,
 ) -> Plan:
-    """Recommend a procedure, and compute expected half-widths, for queries about right and wrong.
+    """Recommend how to query a holdout, and compute the half-widths to expect, before any query is made.
+
+    Call it to learn how many queries a holdout can answer at which precision, or how many records a precision needs. It
+    compares one final evaluation, a fixed list of queries, a guard (`Thresholdout`) for adaptive queries and, where it
+    is asked for or the only one, Algorithm 1. Pass the records, or the structure of their dependence (``groups``,
+    ``order`` or ``graph``); pass ``width`` as well, or instead, to solve for the number of queries or records.
+    Half-widths are for scores that are shares of right predictions, such as accuracy.
 
     Parameters
     ----------
     records : int, graphs.DependenceModel or callable, optional
-        Number of independent records in the holdout, or the dependence model of its records. Without it, and without
+        Number of independent records in the holdout, or the dependence model of its records. If None, and without
         ``groups``, ``order`` or ``graph``, give ``width``: the plan then finds the number of independent records that
         reaches it. A function from a number of records to their model, such as ``lambda n: MarkovChain(transition,
         n=n)``, finds the number of records of that kind (up to half a per cent more than needed). Its model may have
         fewer records than the number: whole groups, whole units of a panel.
     groups : array-like of hashable, optional
-        Group of each record of the holdout, as for `Thresholdout`; values, since there is no data frame here.
+        Group of each record of the holdout, such as its patient. Records of one group may depend on each other. Pass
+        the values, not a column's name.
     order : True or array-like, optional
-        Declares that the ``records`` stand in order of time, or the times of all, as for `Thresholdout`. Beside
-        ``width``, ``order=True`` without ``records`` finds their number.
+        True declares that the ``records`` are in time order; an array has the time of each record. With ``width`` and
+        ``order=True``, but without ``records``, the plan finds the number of records.
     window : int, float or time difference, optional
-        Beside ``order`` or ``graph``: the distance from which on records are independent.
+        With ``order`` or ``graph``: the distance beyond which records are independent.
     graph : networkx.Graph, optional
-        Its nodes are the records; records without an edge between them are independent.
+        Graph whose nodes are the records. Records without an edge between them are independent.
     correlation : float, optional
-        Of right and wrong inside groups, from 0 to 1; a half by default. A guard learns it from the training part.
-        Beside a window, that of records within it; by default limits hold for any, and are up to twice as wide.
-    similarity : float, default=0.5
-        Correlation of two queries' values on the same record, from 0 to 1: about a half for models of one search, 0 for
-        unrelated queries. A guard assumes a half. Its answers are wider if queries share less, for unrelated ones 14 %
-        wider than planned in a simulation of 40 queries.
-    limits : {"exact", "normal"}, default="exact"
-        Limits of the planned guard. "normal" is ``Claims(limits="normal")``, for groups, and APPROXIMATE. Where groups
-        that lose are few for a level, about as many as normal limits need, half-widths may be 25 % off.
+        Correlation of right and wrong predictions inside a group, from 0 to 1. If None, it is 0.5 in the plan, and a
+        guard learns it from the training part. With a window, the correlation of records within it. If None, limits
+        hold for any, and are up to twice as wide.
+    similarity : float, default 0.5
+        Correlation of two queries' values on the same record, from 0 to 1: about 0.5 for models of one search, 0 for
+        unrelated queries. A guard assumes 0.5. Its answers are wider if queries share less: for unrelated ones they
+        were 14 % wider than planned in a simulation of 40 queries.
+    limits : {"exact", "normal"}, default "exact"
+        Confidence limits of the planned guard. "exact" limits are guaranteed. "normal" stands for
+        ``Claims(limits="normal")``, for groups, and is APPROXIMATE. Where groups with wrong predictions are few for a
+        level, about as many as normal limits need, half-widths may be 25 % off.
     queries : int, optional
-        Number of queries. Any number by default: half-widths then refer to the first 100. Beside ``records`` and
-        ``width`` the default finds the largest number within that width.
-    anticipated_score : float, default=0.9
-        The likely score, in (0, 1): intervals are narrow near 0 and 1, and widest at 0.5.
+        Number of queries. If None, any number: half-widths then refer to the first 100. With ``records`` and ``width``,
+        but without ``queries``, the plan finds the largest number within that width.
+    anticipated_score : float, default 0.9
+        Likely score, in (0, 1). Intervals are narrow near 0 and 1, and widest at 0.5.
     n_train : int, optional
-        Number of independent records (groups, where they depend on each other in groups) behind the training values, by
-        cross-validation for example. As many as the holdout has by default.
+        Number of independent records (groups, where they depend on each other in groups) behind the training values,
+        for example by cross-validation. If None, as many as the holdout has.
     width : float, optional
-        The half-width to reach, in (0, 0.5].
-    adaptive : bool, default=True
-        Whether a query may depend on earlier answers; false if all are fixed before the first answer.
+        Half-width to reach, in (0, 0.5].
+    adaptive : bool, default True
+        Whether a query may depend on earlier answers. Pass False if all queries are fixed before the first answer.
     budget : int, optional
-        Number of queries that may be answered from the holdout. A guard of claims needs none. Algorithm 1 does, and is
-        among the ways where it is given, or where the dependence leaves no other (with a budget of 1 then).
-    confidence : float, default=0.95
+        Number of queries that may be answered from the holdout, for Algorithm 1. Algorithm 1 is compared only if this
+        is given, or if the dependence leaves no other way (with a budget of 1 then). A guard of claims needs none.
+    confidence : float, default 0.95
         Probability with which all intervals hold at once, in (0, 1).
     prior_queries : int or PriorQueries, optional
-        Number of earlier scores of this holdout, see `thresholdout.Thresholdout`. Half-widths are for a guard that is
+        Number of scores of this holdout that were seen before; see `PriorQueries`. Half-widths are for a guard that is
         made with the same ``prior_queries``.
     teams : int, optional
-        Teams of a leaderboard, one answer each: `Plan.leaderboard` has the intervals after them.
-    anticipation_error : float, default=0.0
-        Excess of these teams' guesses over their scores, beyond the noise of their training part.
+        Number of teams of a leaderboard, one answer each. `Plan.leaderboard` has the intervals after these answers.
+    anticipation_error : float, default 0.0
+        Amount by which these teams' guesses exceed their scores, beyond the noise of their training part.
     epsilon : float, optional
         Bound on the privacy loss of one record through all answers together, in nats, under the model, against an
-        attacker who knows any others. Half-widths are those of guards with the noise for it; `Plan.budgets` has every
-        route to that of one record.
+        attacker who knows any other records. Half-widths are those of guards with noise calibrated to it.
+        `Plan.budgets` has every route to the epsilon of a single record.
 
     Returns
     -------
     Plan
-        Its `Plan.parameters` are for a guard, with the same confidence: ``Thresholdout(..., mechanism=p.parameters,
-        confidence=p.confidence)``.
+        Print it for the recommendation. Its attributes include `recommended`, `half_width`, `records`, `queries` and
+        `table`. Pass `Plan.parameters` to a guard, with the same confidence: ``Thresholdout(...,
+        mechanism=p.parameters, confidence=p.confidence)``.
 
     Raises
     ------
     InputError
-        When an argument is out of range, or nothing is given to solve for.
+        If an argument is out of range, or if nothing is given to solve for.
     PlanError
-        When nothing can be certified, or no number of records or queries reaches the width.
+        If nothing can be certified, or if no number of records or queries reaches the width.
 
     Notes
     -----
-    The default is a guard that makes claims. Another mechanism is recommended only where it is narrower by more than a
-    tenth, and a guard takes it only with ``mechanism=p.parameters``. Half-widths of claims are averages, for training
-    values whose distance from the holdout's is that of sampling; no guarantee depends on that.
+    The default recommendation is a guard that makes claims. Another mechanism is recommended only where it is narrower
+    by more than a tenth, and a guard takes it only with ``mechanism=p.parameters``. Half-widths of claims are averages,
+    for training values whose distance from the holdout's is that of sampling. No guarantee depends on that.
 
     Examples
     --------
