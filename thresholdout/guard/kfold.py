@@ -112,28 +112,25 @@ def check_estimator(estimator: Any, response: str) -> None:
 
 @shared
 class KFoldGuard:
-    """Guard K-fold cross-validation so that it can answer many adaptive queries.
+    """Guard K-fold cross-validation so that it can answer many adaptive queries with guaranteed intervals.
 
-    A query is the mean of a metric over all records. Each record is predicted by a clone of an estimator that was
-    fitted to the other folds. With probability ``confidence`` the ``interval`` of every answer contains the *average
-    risk of the fitted models*, for all queries at once and however each query was chosen.
+    Use it in place of `Thresholdout` if all records are to train models. A query is the mean of a metric over all
+    records. Each record is predicted by a clone of an estimator that was fitted to the other folds. With probability
+    ``confidence`` the ``interval`` of every answer contains the *average risk of the fitted models*, for all queries at
+    once and however each query was chosen.
 
     **Duties of the analyst.** Everything that is learned about these records must come from the answers: no training
     scores, no plots of the data, no hand-picked features, no model that was fitted to them elsewhere. Any choice that
     depends on the records belongs into the estimator (a pipeline), so that every fold repeats it. Choose the
     estimator's seeds without looking at the records, too. Do not ask for the score of an estimator that was later
-    fitted to all records, such as ``best_estimator_`` of a `GuardedSearchCV`.
-
-    A model's prediction for a record must not depend on the records that it predicts at the same time, as ranks or
-    batch statistics do. Otherwise the values of a fold depend on each other.
-
-    Other processes use the guard through a proxy; it fits models in its own process.
+    fitted to all records, such as ``best_estimator_`` of a `GuardedSearchCV`. A model's prediction for a record must
+    not depend on the records that it predicts at the same time, as ranks or batch statistics do.
 
     Parameters
     ----------
     records : tuple (X, y) or (X, y, groups)
         All records and their labels. Records of one group, such as a patient, may depend on each other in any way.
-    cv : int or splitter, default=2
+    cv : int or splitter, default 2
         Number of folds, or a scikit-learn splitter whose test sides partition the records. Two folds have the narrowest
         intervals: the limits for K folds are those of n/K records. Half-widths for 3, 5 and 10 folds are 1.2, 1.6 and
         2.2 times those of two (``benchmarks/folds.py``); more folds only fit each model to more records. Folds must not
@@ -143,31 +140,32 @@ class KFoldGuard:
         Name of the column or index level of X with the group of each record. Whole groups are in one fold, and only
         groups are independent.
     dependence : graphs.DependenceModel, optional
-        How the records depend on each other; every fold must be a union of its independent groups.
-    confidence : float, default=0.95
-        Probability with which all intervals hold at once.
+        How the records depend on each other. Every fold must be a union of its independent groups. If None, records, or
+        groups, are independent.
+    confidence : float, default 0.95
+        Probability with which all intervals hold at once, in (0, 1).
     queries : int, optional
-        Maximum number of queries. The default is no limit; a declared limit makes intervals narrower, the last one
+        Maximum number of queries. If None, there is no limit. A declared limit makes intervals narrower, the last one
         most.
-    mechanism : {"claims", "ladder"}, Claims or parameters, optional
-        How queries are answered. "claims", the default, returns the cell of the range that contains the mean: the cell
-        around the expected value, or another. Every answer spends error budget, an unexpected one more.
+    mechanism : {"claims", "ladder"}, Claims or parameters, default "claims"
+        How queries are answered. "claims" returns the cell of the range that contains the mean: the cell around the
+        expected value, or another. Every answer spends error budget, an unexpected one more.
         ``Claims(holdout_answers=...)`` limits how many answers may differ from the expected value.
         ``Claims(max_half_width=...)`` refuses single queries whose interval around it would be wider; lists have no
         such limit. "ladder" returns only the best score so far, the largest. For losses use
         ``LadderParameters(direction="minimize", queries=...)``, with a limit of its own.
-    prior_queries : int or PriorQueries, default=0
-        Number of scores of these records that were seen before, as in `Thresholdout`. A cross-validation counts as many
+    prior_queries : int or PriorQueries, default 0
+        Number of scores of these records that were seen before; see `PriorQueries`. A cross-validation counts as many
         as it has folds: the mean of their accuracies is no share of the records, and has more values.
-    ledger, random_state
-        As in `Thresholdout`. The same records in the same ledger are one guard.
+    ledger, random_state : optional
+        Store of the state, one guard for the same records, and seed for simulations; see `Thresholdout`.
 
     Attributes
     ----------
     n : int
         Number of records.
     dependence : graphs.models.out_of_fold.OutOfFold
-        How the out-of-fold values depend on each other.
+        Model of how the out-of-fold values depend on each other.
 
     Raises
     ------
@@ -180,7 +178,8 @@ class KFoldGuard:
     learners the errors in all folds agree. The gain over such a holdout is that all records train. The estimand depends
     on the records, so that even an expected answer costs something, and intervals for twenty queries are much narrower
     than for a hundred. `score_all` has the narrowest: 20 models of 2,000 records in two folds have half-widths of
-    0.035, and of 0.065 one after another.
+    0.035, and of 0.065 one after another. Other processes use the guard through a proxy; it fits models in its own
+    process.
 
     Examples
     --------
@@ -248,24 +247,24 @@ class KFoldGuard:
         key: str | None = None,
         n_jobs: int | None = None,
     ) -> Answer:
-        """Ask for an estimator's cross-validated score: one query, K fits.
+        """Fit clones of an estimator to the folds and ask for its cross-validated score: one query, K fits.
 
         Records that a model cannot predict, and all records of a fold whose model cannot be fitted, have the worst
         value.
 
-        An estimator is identified by its class, its code and its parameters. Asked again with the same ``expected`` it
+        An estimator is identified by its class, its code and its parameters. Asked again with the same ``expected``, it
         has the same answer, about the models that were fitted then. Change its ``random_state`` to fit other models.
 
         Parameters
         ----------
         estimator : estimator
-            Cloned and fitted to the complement of every fold.
-        metric : str or Metric, default="accuracy"
-            One of `thresholdout.scoring.metrics`, a mean of per-record values; a `Statistic` is refused.
+            Estimator to clone and fit to the complement of every fold. It need not be fitted.
+        metric : str or Metric, default "accuracy"
+            A metric, or its name, that is a mean of per-record values. A `Statistic` is refused.
         expected : float, optional
             The score to expect, in the metric's units, from earlier answers or from elsewhere, *not from these
-            records*. An answer that agrees costs little. The default is the last answer about this metric; before the
-            first one nothing is expected, and the history shows the middle of the range.
+            records*. An answer that agrees costs little. If None, the last answer about this metric. Before the first
+            one nothing is expected, and the history shows the middle of the range.
         key : str, optional
             Identity of the query, in place of its content. The same key returns the same answer at no cost and without
             a fit, also after a crash.
@@ -275,7 +274,7 @@ class KFoldGuard:
         Returns
         -------
         Answer
-            Its source is "train" if the mean is near the expected value, and "holdout" otherwise.
+            The score and its interval. Its `source` is "train" if the mean is near the expected value, else "holdout".
 
         Raises
         ------
@@ -305,7 +304,7 @@ class KFoldGuard:
         report: Literal["all", "best"] = "all",
         n_jobs: int | None = None,
     ) -> list[Answer]:
-        """Score estimators that were fixed before any of their answers was seen.
+        """Score a list of estimators that were all chosen before any of their answers was seen.
 
         Intervals are as narrow as those of queries without adaptivity. Where nothing is expected, each answer after the
         first is expected to be near the one before, and costs later queries little.
@@ -314,24 +313,25 @@ class KFoldGuard:
         ----------
         models : sequence or mapping of estimators
             The keys of a mapping are the candidates' names in the history.
-        metric, n_jobs
-            As in `score`.
+        metric, n_jobs : optional
+            Metric, "accuracy" by default, and number of folds that are fitted at once; see `score`.
         expected, keys : sequence, optional
-            One for each model, as in `score`.
-        reserve : float, default=0.2
+            One expected score and one key for each model; see `score`.
+        reserve : float, default 0.2
             Share of the error budget for queries after the list, at most 0.99; 0 if the list is the last. Nothing is
             reserved if the list has all declared queries.
-        report : {"all", "best"}, default="all"
+        report : {"all", "best"}, default "all"
             Return every score, or only the best one, which names its candidate and costs later queries much less.
 
         Returns
         -------
         list of Answer
+            One for each model in their order, or with ``report="best"`` the best one alone.
 
         Raises
         ------
         InputError
-            As in `score`. A failure of one estimator is charged once for the whole list.
+            If an argument cannot be used. A failure of one estimator is charged once for the whole list.
         BudgetExhausted
             If fewer queries are left than the list has; nothing is fitted then.
         """
@@ -406,22 +406,22 @@ class KFoldGuard:
 
     @property
     def certificate(self) -> Certificate:
-        """Guarantee of the next answers, and its route: "fold claims" or "ladder"."""
+        """Guarantee of the next answers. Its `route` is "fold claims" or "ladder"."""
         return self._guard.certificate
 
     @property
     def parameters(self) -> Parameters:
-        """Public parameters of the mechanism; their class names it."""
+        """Public parameters of the mechanism. Their class names the mechanism."""
         return self._guard.parameters
 
     @property
     def status(self) -> GuardStatus:
-        """Number of queries, remaining answers and error budget, information released."""
+        """Use of the guard so far: queries, remaining answers and error budget, information released."""
         return self._guard.status
 
     @property
     def releases(self) -> Releases:
-        """Other private releases about the records; record them before anything of them is seen.
+        """Other private releases about the records. Record each one before any of its output is seen.
 
         A release is paid from the error budget, also after answers and also with a delta, and makes later intervals
         wider. Its computation must be decided before the guard is asked again.
@@ -438,12 +438,12 @@ class KFoldGuard:
 
     @property
     def history(self) -> pd.DataFrame:
-        """All queries and answers so far; ``train`` is the expected value. Nothing in it is secret."""
+        """Data frame of all queries and answers; ``train`` is the expected value. Nothing in it is secret."""
         return self._guard.history
 
     @property
     def answers(self) -> list[Answer]:
-        """All answers so far."""
+        """List of all answers so far, in the order of their queries."""
         return self._guard.answers()
 
     def _answered(self, key: str) -> bool:
@@ -455,7 +455,7 @@ class KFoldGuard:
 
     @property
     def folds(self) -> pd.DataFrame:
-        """Sizes of the folds: records, groups, training records, and the variance inflation inside the fold."""
+        """Data frame of the folds: number of records, groups, training records, and variance inflation inside."""
         import pandas as pd
 
         squares = self.dependence.squares()
