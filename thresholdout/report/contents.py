@@ -35,33 +35,37 @@ _MOVED = re.compile(r"it was moved to .*; if it is not there, move it again (\(l
 
 @dataclass(frozen=True)
 class GuardReport:
-    """Everything public about a guard, at one moment.
+    """Result of `Thresholdout.report` and `report_of`: everything public about a guard, at one moment.
 
-    A notebook shows it as its page; `save` writes the page to a file.
+    A guard (`Thresholdout`) answers queries about a holdout and records each answer in a ledger. The report gathers the
+    settings of the guard, its history and its certificate. A notebook shows it as a page, `save` writes the page to a
+    file, and `plot` draws the history.
 
     Attributes
     ----------
     title : str
         Heading of the page.
     identity : str
-        First characters of the guard's identity in its ledger.
+        First 12 characters of the guard's identity in its ledger.
     checkpoint : str
-        Checkpoint of the history; ``thresholdout ledger verify --checkpoint`` checks that this history is still there.
+        Checkpoint of the history. ``thresholdout ledger verify --checkpoint`` checks later that this history is still
+        in the ledger.
     declared : Declaration
-        Declaration of the guard.
+        Settings with which the guard was made, such as its confidence.
     chosen : mapping
-        Parameters of the mechanism, as a ledger keeps them.
+        Parameters of the mechanism, in the form in which the ledger stores them.
     history : DataFrame
-        `Thresholdout.history`.
+        One row for each query or other recorded event, as `Thresholdout.history` returns it.
     certificate : Certificate or None
-        ``None`` for a report from the ledger alone, which does not know the dependence between records.
+        Certificate of the answers. None for a report from the ledger alone, which does not know the dependence between
+        records.
     dependence : str
-        The dependence model in words, or empty.
+        The dependence model in words, or an empty string.
     releases : tuple of str
         Other private releases about the holdout.
     closed : str or None
-        Reason for which the guard is closed; after a move without the ledger's location, which may name people and
-        machines.
+        Why the guard is closed, or None if it is open. After a move to another ledger the location of that ledger is
+        left out, because it may name people and machines.
 
     Examples
     --------
@@ -87,27 +91,27 @@ class GuardReport:
 
     @property
     def parameters(self) -> Parameters:
-        """Parameters of the mechanism."""
+        """Parameters of the mechanism, as an object."""
         return parameters_from_json(self.chosen)
 
     @property
     def answers(self) -> pd.DataFrame:
-        """The rows of the history that are answers: not failures, other releases, and decisions about candidates."""
+        """Rows of the history that are answers, without failures, other releases and decisions about candidates."""
         return self.history[self.history["source"].isin(get_args(AnswerSource))]
 
     @property
     def queries(self) -> int:
-        """Number of queries to the holdout, with failures."""
+        """Number of queries to the holdout, including failed ones."""
         return int((~self.history["source"].isin(["release", "note", *FREE])).sum())
 
     @property
     def candidates(self) -> int:
-        """Number of candidates that gates have decided about."""
+        """Number of candidates about which gates have decided."""
         return int(self.history["source"].isin(get_args(Verdict)).sum())
 
     @property
     def certified(self) -> int:
-        """Number of candidates that are certified to be better."""
+        """Number of candidates that gates have certified to be better."""
         return int(self.history["source"].isin(PROVED).sum())
 
     @property
@@ -117,9 +121,9 @@ class GuardReport:
 
     @property
     def information_released(self) -> float | None:
-        """Information released by the answers, in nats: the decrease of the logarithm of the error budget.
+        """Information that the answers have released, in nats: the decrease of the logarithm of the error budget.
 
-        It is infinite if the error budget is exhausted, and ``None`` for a mechanism without one.
+        It is infinite if the error budget is exhausted, and None if the mechanism has no error budget.
         """
         risks = self.history["log_error_budget"].dropna()
         if not self.parameters.tells_nats or not len(risks):
@@ -137,24 +141,24 @@ class GuardReport:
 
     @property
     def spent(self) -> int:
-        """Used answers of the budget; 0 where there is none."""
+        """Number of answers from the holdout that have been spent. It is 0 if the mechanism has no such budget."""
         return 0 if self.budget is None else self.budget - self.remaining
 
     @property
     def budget(self) -> int | None:
-        """Answers from the holdout that the mechanism has; ``None`` for any number."""
+        """Largest number of answers from the holdout, or None if their number is not limited."""
         budget = self.chosen.get("budget")
         return None if budget is None else int(budget)
 
     @property
     def remaining(self) -> int:
-        """Remaining answers of the budget; 0 where there is none."""
+        """Number of answers from the holdout that remain. It is 0 if the mechanism has no such budget."""
         known = self.history["remaining"].dropna()
         return int(known.iloc[-1]) if len(known) else self.budget or 0
 
     @property
     def html(self) -> str:
-        """The page: one HTML document without other files, network or scripts.
+        """The page as one HTML document, which needs no other files, network or scripts.
 
         Raises
         ------
@@ -168,22 +172,26 @@ class GuardReport:
         return f"<GuardReport {self.title!r}: {asked}; save('report.html') writes the page>"
 
     def save(self, path: str | Path) -> Path:
-        """Write the page to a file, and replace an earlier one.
+        """Write the page to a file. An existing file is replaced.
 
         Parameters
         ----------
         path : str or Path
-            The file; its folder must exist.
+            Name of the file. Its folder must exist.
 
         Returns
         -------
         Path
-            The file.
+            Path of the written file.
 
         Raises
         ------
         InputError
-            If there is no such folder, or the path is a folder.
+            If the folder does not exist, or the path is a folder.
+        InputTypeError
+            If `path` is not a str or Path.
+        ThresholdoutError
+            If matplotlib is not installed.
         """
         if not isinstance(path, (str, Path)):
             raise InputTypeError("path", f"a {type(path).__name__}", "the name of a file")
@@ -210,7 +218,7 @@ class GuardReport:
         return embedded(self)
 
     def lowest_is_best(self, answers: pd.DataFrame) -> bool:
-        """Return whether all answers are of metrics whose smallest value is best.
+        """Return whether all given answers are about losses, metrics whose smallest value is best.
 
         Parameters
         ----------
@@ -220,22 +228,24 @@ class GuardReport:
         Returns
         -------
         bool
-            Whether the metrics of all rows are losses.
+            True if there are rows and the metric of every row is a loss.
         """
         return _are_losses(set(answers["name"]))
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the history: intervals with names and ties where there are few, and over the queries otherwise.
+        """Draw the history of answers with their intervals.
+
+        A short history is drawn with the names of the queries, a longer one in the order of the queries.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on. If None, a new figure is made.
 
         Returns
         -------
         matplotlib Axes
-            The axes of `thresholdout.plotting.plot_history`.
+            The axes with the drawing, made by `thresholdout.plotting.plot_history`.
         """
         from thresholdout.plotting import plot_history
 
@@ -251,32 +261,36 @@ def report_of(
     releases: tuple[str, ...] = (),
     title: str = "",
 ) -> GuardReport:
-    """Return the report of a guard in a ledger.
+    """Build the report of a guard from its ledger, without the guard or its data.
+
+    `Thresholdout.report` does the same for a guard at hand, and adds its certificate.
 
     Parameters
     ----------
     ledger : Ledger
-        The ledger of the guard.
+        The ledger that stores the guard.
     guard : str
-        Identity of the guard.
+        Identity of the guard, such as an entry of ``ledger.guards()``.
     certificate : Certificate, optional
-        Certificate of its answers.
+        Certificate of the answers. If None, the report has no certificate.
     dependence : str, default ""
-        The dependence model, in words.
+        The dependence model between records, in words.
     releases : tuple of str, default ()
-        Other private releases about its holdout.
+        Other private releases about the holdout.
     title : str, default ""
-        Heading of the page.
+        Heading of the page. If empty, "A guarded holdout".
 
     Returns
     -------
     GuardReport
-        The report.
+        The report. `GuardReport.save` writes it as a page, and `GuardReport.history` is the table of all queries.
 
     Raises
     ------
     InputError
-        If the title is the name of a file, or UTF-8 cannot encode it.
+        If the title is the name of a file, such as "report.html", or cannot be encoded in UTF-8.
+    InputTypeError
+        If the title is not a str.
 
     Examples
     --------

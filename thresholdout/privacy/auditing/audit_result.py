@@ -22,31 +22,39 @@ __all__ = ["AuditResult"]
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """A lower bound on the leakage about one pair of data sets, with the errors that it rests on.
+    """Result of `audit_outputs`, `audit_sampler` or `audit_learner` without a claim: a lower bound on the leakage.
+
+    The bound is about one pair of neighbouring data sets and one attack. The attack assigns each output of the
+    mechanism to one of the two data sets, and few errors prove that the mechanism leaks. ``float(result)`` is the bound
+    at the last stage.
 
     Attributes
     ----------
     measured : {"epsilon", "delta"}
-        The parameter that was bounded at a given value of the other.
+        The parameter that was bounded, at a given value of the other one.
     epsilon, delta : float
-        At the last stage. With probability `confidence` or more, the mechanism has no privacy of the given one together
-        with anything below the measured one.
+        The bound at the last stage and the given value. With probability `confidence` or more, the mechanism is not
+        private with the given value together with any smaller value of the measured one.
     confidence : float
-        Of each stage alone. **Curves are pointwise**: all stages at once hold with less.
+        Confidence of each stage alone. **Curves are pointwise**: all stages together hold with a lower confidence.
     method : {"clopper-pearson", "joint"}
-        How the error rates were bounded; see `audit_epsilon`.
+        How the error rates of the attack were bounded: by one limit for each rate, or by a joint confidence set. See
+        `audit_epsilon`.
     stages : tuple
-        Names of the stages, such as epochs; most audits have one.
+        Names of the stages of a training, such as epochs. Most audits have one stage.
     bounds : ndarray, shape (stages,)
-        The measured parameter by stage.
+        The measured parameter at each stage.
     fp, fn : ndarray of int, shape (stages,)
-        Outputs on the first data set that were assigned to the second one, and the reverse.
+        Errors of the attack at each stage: outputs on the first data set that it assigned to the second one, and
+        outputs on the second data set that it assigned to the first one.
     n_fp, n_fn : int
-        Outputs on each data set that were tried, all of them new to the attack.
+        Number of outputs on the first and on the second data set from which errors were counted. The attack was not
+        fitted on any of them.
     cuts : ndarray, shape (stages,)
-        Thresholds on the score, or on its negative, fixed on other outputs.
+        Thresholds on the score of the attack, or on its negative. They were chosen on other outputs.
     by_family : GaussianBound or None
-        The bound for the declared family, at the last stage: ``by_family.epsilon(delta)``.
+        With ``family="gaussian"``, the bound at the last stage under the assumption of a Gaussian mechanism. Call
+        ``by_family.epsilon(delta)`` or ``by_family.delta(epsilon)``.
 
     Examples
     --------
@@ -87,7 +95,7 @@ class AuditResult:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row for each stage: errors, their shares, the threshold and the bound."""
+        """Errors, error rates, threshold and bound of each stage, as a DataFrame with one row for each stage."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -103,15 +111,26 @@ class AuditResult:
         )
 
     def lower_curve(self, epsilons: Any) -> NDArray[np.float64]:
-        """Return lower bounds on delta of the last stage at some epsilons, which hold together with `confidence`."""
+        """Return lower bounds on delta at several epsilons, for the last stage.
+
+        Parameters
+        ----------
+        epsilons : array_like of float
+            Epsilons in nats, at least 0.
+
+        Returns
+        -------
+        ndarray, shape (k,)
+            A lower bound on delta at each epsilon. All of them hold together with probability `confidence` or more.
+        """
         last = int(self.fp[-1]), self.n_fp, int(self.fn[-1]), self.n_fn
         return lower_curve([last], epsilons, self.confidence)
 
     @property
     def largest(self) -> float:
-        """The largest bound that this many outputs can show: that of an attack without errors.
+        """Largest bound that this number of outputs can show, reached by an attack without errors.
 
-        A claim beyond it cannot be refuted by them; `models_needed` returns the number that can.
+        These outputs cannot refute a claim beyond it. `models_needed` returns the number of models that can.
         """
         errors = 0, self.n_fp, 0, self.n_fn
         if self.measured == "delta":
@@ -119,21 +138,21 @@ class AuditResult:
         return audit_epsilon(*errors, self.delta, self.confidence, method=self.method)
 
     def contradicts(self, epsilon: float, delta: float) -> bool:
-        """Return whether a claim about the last stage is refuted.
+        """Return whether the audit refutes a claimed pair (epsilon, delta) for the last stage.
 
         Parameters
         ----------
         epsilon : float
-            The claimed epsilon, at least 0.
+            The claimed epsilon in nats, at least 0.
         delta : float
             The claimed delta, in [0, 1).
 
         Returns
         -------
         bool
-            True if no mechanism with this privacy makes so few errors likely: a true claim that was fixed before the
-            audit is refuted with probability at most ``1 - confidence``. False proves nothing: another attack or
-            another pair of data sets may show more, and the claim may be beyond the `largest` bound.
+            True if the attack made fewer errors than a mechanism with this privacy allows. A true claim that was fixed
+            before the audit is refuted with probability at most ``1 - confidence``. False proves nothing: another
+            attack or another pair of data sets may show more, and the claim may be beyond the `largest` bound.
         """
         claimed = positive(epsilon, "epsilon", zero=True), probability(delta, "delta")
         last = int(self.fp[-1]), self.n_fp, int(self.fn[-1]), self.n_fn
@@ -142,16 +161,19 @@ class AuditResult:
         return audit_epsilon(*last, claimed[1], self.confidence, method=self.method) > claimed[0]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the bound by stage; for one stage, the error rates and their border under the bound.
+        """Draw the bound at each stage or, for a single stage, the error rates of the attack.
+
+        The drawing of error rates shows the border of the rates that are possible under the bound.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            A new figure by default.
+            Axes to draw on. If None, a new figure is made.
 
         Returns
         -------
         matplotlib axes
+            The axes with the drawing.
         """
         from thresholdout.privacy.auditing.claim_audits import plot_errors, plot_stages
 

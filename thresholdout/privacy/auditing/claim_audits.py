@@ -53,28 +53,33 @@ _CLEAR = 3.0  # expected standard deviations beyond the claim from which on one 
 
 @dataclass(frozen=True, eq=False)
 class ClaimAudit:
-    """Whether outputs refute a claimed curve, and the bounds that they show.
+    """Result of `audit_outputs` or `audit_learner` with a claim: whether the outputs refute the claimed privacy.
+
+    The claim is a curve: a largest delta at every epsilon. The audit also returns lower bounds that hold without the
+    claim.
 
     Attributes
     ----------
     refuted : bool
-        True with probability at most ``1 - confidence`` if the claim is true. False proves nothing.
+        Whether the outputs refute the claim. It is True with probability at most ``1 - confidence`` if the claim is
+        true. False proves nothing.
     at : CurvePoint
-        The point (epsilon, delta) of the claimed curve at which the evidence is strongest on the first part of the
-        outputs.
+        The point (epsilon, delta) of the claimed curve with the strongest evidence against it. It is chosen on the
+        first part of the outputs.
     epsilon, delta : float
-        Lower bounds from the other outputs: epsilon at the delta of that point, and delta at its epsilon, each with
-        probability `confidence`.
+        Lower bounds from the other outputs: on epsilon at the delta of `at`, and on delta at the epsilon of `at`. Each
+        holds with probability `confidence`.
     confidence : float
         Confidence of the test and of each bound.
     test : {"point", "ranks"}
-        One event at that point; or ranks of pairs of outputs against the whole curve, if one event shows too little. It
-        is chosen on the first part.
+        The test that decided, chosen on the first part of the outputs. "point" counts the errors of one event and
+        compares them with the point `at`. "ranks" compares the ranks of pairs of outputs with the whole curve, and is
+        used if one event shows too little.
     claim : ClaimedCurve
         The claimed curve.
     errors : tuple of (fp, n_fp, fn, n_fn)
-        Errors of the tested event on the other outputs, and their number; then of two more events that `lower_curve`
-        rests on: the best at epsilon 0, and the best at the smallest delta of the claim.
+        Errors of three events on the other outputs, with the numbers of outputs: the tested event, the best event at
+        epsilon 0, and the best event at the smallest delta of the claim. `lower_curve` uses all three.
 
     Examples
     --------
@@ -102,20 +107,32 @@ class ClaimAudit:
         return f"<claim {verdict}: {shown}, confidence {self.confidence:g}; {outputs}{by}>"
 
     def lower_curve(self, epsilons: Any) -> Floats:
-        """Return lower bounds on delta at some epsilons, which hold together with probability `confidence`."""
+        """Return lower bounds on delta at several epsilons.
+
+        Parameters
+        ----------
+        epsilons : array_like of float
+            Epsilons in nats, at least 0.
+
+        Returns
+        -------
+        ndarray, shape (k,)
+            A lower bound on delta at each epsilon. All of them hold together with probability `confidence` or more.
+        """
         return lower_curve(self.errors, epsilons, self.confidence)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the claimed curve and the measured lower bound.
+        """Draw the claimed curve, the measured lower bound and the tested point.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            A new figure by default.
+            Axes to draw on. If None, a new figure is made.
 
         Returns
         -------
         matplotlib axes
+            The axes with the drawing.
         """
         from thresholdout.privacy.auditing.claim_audits import plot_curve
 

@@ -220,45 +220,55 @@ def audit_epsilon(
     *,
     method: Method = "clopper-pearson",
 ) -> float:
-    """Return a lower bound on epsilon from the errors of an attack.
+    """Compute a lower bound on epsilon from the errors of an attack.
+
+    An attack receives an output of a mechanism and says on which of two neighbouring data sets it was computed. An
+    (epsilon, delta)-private mechanism forces every attack to make errors, so few errors prove a large epsilon. Use this
+    function if you have counted the errors yourself. `audit_outputs` also fits the attack and counts its errors.
 
     Parameters
     ----------
     fp : int
-        Number of outputs on the first data set that the attack assigned to the second.
+        Number of outputs on the first data set that the attack assigned to the second one.
     n_fp : int
-        Number of outputs on the first data set that it was tried on, at least 1.
-    fn, n_fn : int
-        Number of outputs on the second data set that it assigned to the first, and that it was tried on.
+        Number of outputs on the first data set that the attack was tried on, at least 1.
+    fn : int
+        Number of outputs on the second data set that the attack assigned to the first one.
+    n_fn : int
+        Number of outputs on the second data set that the attack was tried on, at least 1.
     delta : float
-        In [0, 1).
+        Delta at which epsilon is bounded, in [0, 1).
     confidence : float, default 0.9
         Probability with which the bound holds, in (0, 1).
     method : {"clopper-pearson", "joint"}, default "clopper-pearson"
-        One limit for each rate, at an error rate of ``(1 - confidence)/2`` each, as published. Or a joint confidence
-        set for both rates, which gives a larger bound at the same confidence (its search loses up to 0.0005 nats, or
-        0.05 % of a delta), and requires that the outputs on the two data sets are independent of each other.
+        How the two error rates are bounded.
+
+        * "clopper-pearson" uses one limit for each rate, each at an error rate of ``(1 - confidence)/2``, as published.
+        * "joint" uses a joint confidence set for both rates, which gives a larger bound at the same confidence. It
+        requires that the outputs on the two data sets are independent of each other. Its search may lose up to 0.0005
+        nats, or 0.05 % of a delta.
 
     Returns
     -------
     float
-        In nats, rounded down. With probability `confidence` or more, no mechanism that is (epsilon, delta)-private for
-        this pair of data sets has an epsilon below it. It is 0 if the attack shows nothing.
+        The bound in nats, rounded down. With probability `confidence` or more, no mechanism that is (epsilon,
+        delta)-private for this pair of data sets has a smaller epsilon. It is 0 if the attack shows nothing.
 
     Raises
     ------
     InputError, InputTypeError
-        If a count is no integer, negative or above its number of trials, or a number is out of range.
+        If a count is not an integer, is negative or exceeds its number of trials, or if another argument is out of
+        range.
 
     Notes
     -----
-    [HF, eq. 10-12]: a private mechanism obeys ``FP + e^epsilon FN >= 1 - delta`` and the same with both exchanged, for
-    any attack. Both limits hold at once, so the maximum of the two quotients needs no further share of the error rate.
-    The attack, its threshold and its features must be fixed before these outputs are seen. Bounds for several moments
-    of one training hold one by one, not all at once.
+    [HF, eq. 10-12]: a private mechanism satisfies ``FP + e^epsilon FN >= 1 - delta`` for any attack, and the same with
+    both rates exchanged. Both limits hold at once, so the maximum of the two quotients needs no further share of the
+    error rate. The bound is valid only if the attack, its threshold and its features were fixed before these outputs
+    were seen. Bounds for several stages of one training hold individually, not simultaneously.
 
     The paper says that 500 test models limit its bound to 4.89. By its own rule the limit is 4.418 with 250 models on
-    each data set, 5.114 with 500 on each, and 4.89 takes 400 on each.
+    each data set and 5.114 with 500 on each. A limit of 4.89 takes 400 models on each data set.
 
     References
     ----------
@@ -289,29 +299,44 @@ def audit_delta(
     *,
     method: Method = "clopper-pearson",
 ) -> float:
-    """Return a lower bound on delta, at a given epsilon, from the errors of an attack.
+    """Compute a lower bound on delta, at a given epsilon, from the errors of an attack.
+
+    This is the counterpart of `audit_epsilon`, which bounds epsilon at a given delta.
 
     Parameters
     ----------
-    fp, n_fp, fn, n_fn, confidence, method
-        See `audit_epsilon`.
+    fp : int
+        Number of outputs on the first data set that the attack assigned to the second one.
+    n_fp : int
+        Number of outputs on the first data set that the attack was tried on, at least 1.
+    fn : int
+        Number of outputs on the second data set that the attack assigned to the first one.
+    n_fn : int
+        Number of outputs on the second data set that the attack was tried on, at least 1.
     epsilon : float
-        In nats, 0 to 700.
+        Epsilon at which delta is bounded, in nats, from 0 to 700.
+    confidence : float, default 0.9
+        Probability with which the bound holds, in (0, 1).
+    method : {"clopper-pearson", "joint"}, default "clopper-pearson"
+        How the two error rates are bounded: one limit for each rate, or a joint confidence set, which gives a larger
+        bound and requires independent outputs on the two data sets. See `audit_epsilon`.
 
     Returns
     -------
     float
-        Rounded down: with probability `confidence` or more, no mechanism that is (epsilon, delta)-private for this pair
-        of data sets has a delta below it. For epsilon 0 it bounds the distance in total variation.
+        The bound, rounded down. With probability `confidence` or more, no mechanism that is (epsilon, delta)-private
+        for this pair of data sets has a smaller delta. At epsilon 0 it bounds the total variation distance.
 
     Raises
     ------
     InputError, InputTypeError
-        As `audit_epsilon` does.
+        If a count is not an integer, is negative or exceeds its number of trials, or if another argument is out of
+        range.
 
     Notes
     -----
-    A bound on the hockey-stick divergence ``sup P(S) - e^epsilon Q(S)`` of the two laws, in one order or the other.
+    The result bounds the hockey-stick divergence ``sup P(S) - e^epsilon Q(S)`` of the two output distributions, in one
+    order or the other.
 
     Examples
     --------
@@ -322,40 +347,42 @@ def audit_delta(
 
 
 def models_needed(epsilon: float, delta: float, confidence: float = 0.9, *, fit_share: float = 0.5) -> int:
-    """Return the fewest models on each data set with which an audit can show some epsilon.
+    """Compute the smallest number of models per data set with which `audit_learner` can show a given epsilon.
+
+    Call it before an expensive audit: with fewer models, no attack can refute a claim of this epsilon.
 
     Parameters
     ----------
     epsilon : float
-        The epsilon to show, such as the claimed one; above 0, at most 30.
+        The epsilon to show, such as the claimed one, in nats. Above 0 and at most 30.
     delta : float
-        In [0, 1).
+        Delta of the audit, in [0, 1).
     confidence : float, default 0.9
         Confidence of the audit, in (0, 1).
     fit_share : float, default 0.5
-        Share of the models on which the attack is chosen, in (0, 1); the bound comes from the others.
+        Share of the models on which the attack is chosen, in (0, 1). The bound comes from the others.
 
     Returns
     -------
     int
-        With fewer models no result can refute a claim of this epsilon. (It may be too large
-        by 0.1 %, which covers the loss of the search of the joint set.)
+        Number of models on each of the two data sets. It may be too large by 0.1 %, which covers the loss of the search
+        of the joint confidence set.
 
     Raises
     ------
     InputError, InputTypeError
-        If an argument is out of range.
+        If an argument is out of range or of the wrong type.
 
     Notes
     -----
-    Without any error the limit is epsilon if both rates are bounded by ``x = (1 - delta)/(1 + e^epsilon)``. That takes
-    ``n = ln(alpha)/(2 ln(1 - x))`` counted outputs, where alpha is one minus the confidence: about ``1.15 e^epsilon``
-    at 0.9. If that is above 20,000, each rate has a limit of its own, and it takes ``ln(alpha/2)/ln(1 - x)``
-    (PROOFS.md, L2 and L3).
+    An attack without errors shows epsilon if both error rates are bounded by ``x = (1 - delta)/(1 + e^epsilon)``. That
+    takes ``n = ln(alpha)/(2 ln(1 - x))`` counted outputs, where alpha is one minus the confidence: about
+    ``1.15 e^epsilon`` at a confidence of 0.9. If that number is above 20,000, each rate has a limit of its own, and it
+    takes ``ln(alpha/2)/ln(1 - x)`` (PROOFS.md, L2 and L3).
 
-    If the claim is true, every attack makes errors. A learner that one Gaussian answer protects, and nothing else,
-    shows a part of its epsilon on its worst pair with about these numbers of models, at a share of 0.5 and with the
-    best cut:
+    If the claim is true, every attack makes errors. The table lists the numbers of models with which an audit shows a
+    part of the true epsilon. It is about a learner that is protected by one Gaussian answer and nothing else, on its
+    worst pair of data sets, at a share of 0.5 and with the best threshold:
 
     ===========  =======  =======  =======  ==========
     delta        epsilon  a third  a half   two thirds
@@ -370,7 +397,8 @@ def models_needed(epsilon: float, delta: float, confidence: float = 0.9, *, fit_
     0.01         8        260      1,900    17,000
     ===========  =======  =======  =======  ==========
 
-    So a claim is best tested at a large delta, at which its epsilon is smaller: `best_epsilon` of the report's event.
+    It is therefore best to test a claim at a large delta, at which its epsilon is smaller. `best_epsilon` of the
+    learner's event returns that epsilon.
 
     Examples
     --------

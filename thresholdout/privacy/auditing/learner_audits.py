@@ -170,48 +170,59 @@ def audit_learner(
     claim: Claim | None = None,
     **options: Any,
 ) -> AuditResult | ClaimAudit:
-    """Test a learner's privacy claim, or bound its leakage, by many trainings on two neighbouring data sets.
+    """Train many models on two neighbouring data sets to test a privacy claim, or to bound the leakage from below.
+
+    A private learner produces similar models on two data sets that differ in one record. The audit trains models on
+    both, fits an attack that tells them apart on one part of the models, and counts its errors on the others. Pass
+    `claim` to test a claimed privacy. Pass `delta` or `epsilon` instead to measure a lower bound. `audit_training`
+    needs one training only, and `audit_outputs` takes outputs that already exist.
 
     Parameters
     ----------
     learner : callable
-        ``learner(data, seed)`` trains once and returns anything, such as a model or its path; `seed` is an integer from
-        0 to 2**32 - 1, from which all its randomness must come.
+        ``learner(data, seed)`` trains once and returns any object, such as a model or the path of its parameters.
+        `seed` is an integer from 0 to 2**32 - 1, from which all its randomness must come.
     first, second : object
-        The two data sets, which differ in one record; `make_neighbour` builds a pair that is easy to tell apart.
+        The two data sets, which differ in one record. `make_neighbour` builds a pair that is easy to tell apart.
     features : callable
-        From the learner's result to the features of the attack: a number, an array of shape (features,), or of shape
-        (stages, features) for a path that is audited stage by stage, such as log-probabilities of the changed record
-        after each epoch.
+        ``features(result)`` turns the learner's result into the features of the attack: a number, an array of shape
+        (features,), or an array of shape (stages, features) for a training that is audited stage by stage. The
+        log-probabilities of the changed record after each epoch are an example.
     models : int, default 200
-        Number of models on each data set; the attack is fitted on the first half of them. `models_needed` returns the
-        number that can show a claimed epsilon at all, and lists the power of usual numbers.
+        Number of models on each data set, at least 4. The attack is fitted on the first ones, the share `fit_share`.
+        `models_needed` returns the smallest number that can show a claimed epsilon, and lists the power of usual
+        numbers.
     random_state : int, numpy.random.Generator or None, default None
-        Seed of all runs. The same integer gives the same result for any `n_jobs` and interruptions.
+        Seed of all trainings. The same integer gives the same result for any `n_jobs` and after interruptions.
     n_jobs : int or None, default 1
-        Number of processes of joblib; -1 for all cores.
+        Number of joblib processes, -1 for all cores.
     store : str or path, optional
-        A file that keeps the features of every finished run. An interrupted audit continues from it, and an audit with
-        more `models` reuses its runs. Change the file with the learner: its code is not compared, only its name and
-        arguments, and both data sets.
+        File that keeps the features of every finished training. An interrupted audit continues from it, and an audit
+        with more `models` reuses its trainings. Use another file whenever the code of the learner changes: only the
+        name and bound arguments of the learner and both data sets are compared. If None, nothing is written.
     progress : bool, default True
         Whether to show a progress bar after two seconds.
     claim : Event, list of Event, callable or pair of float, optional
-        See `audit_outputs`; for a learner of this library ``report.event`` with ``adjacency=report.adjacency``.
+        The privacy to test: an event, a function ``delta(epsilon)``, or a pair (epsilon, delta), see `audit_outputs`.
+        For a learner of this library pass ``report.event`` together with ``adjacency=report.adjacency``. If None, the
+        leakage is bounded.
     **options
-        Without a claim ``delta`` or ``epsilon`` (one of them); ``confidence``, ``attack``, ``cut``, ``method``,
-        ``fit_share``, ``stages``, ``family``, ``adjacency``: see `audit_outputs`.
+        Further options of `audit_outputs`. Without a claim, exactly one of ``delta`` and ``epsilon`` is required, and
+        ``confidence``, ``attack``, ``cut``, ``method``, ``fit_share``, ``stages`` and ``family`` are optional. With a
+        claim, ``confidence``, ``attack``, ``fit_share`` and ``adjacency`` are optional.
 
     Returns
     -------
-    ClaimAudit or AuditResult
-        With and without a claim.
+    ClaimAudit
+        With a claim: whether it is `refuted`, and lower bounds `epsilon` and `delta`.
+    AuditResult
+        Without a claim: the lower bound `epsilon` or `delta`, with the errors of the attack.
 
     Raises
     ------
     InputError, InputTypeError
-        If an option is out of range, before anything is trained; if the file is of another audit; if features are not
-        finite or change their shape.
+        If an option is out of range, which is checked before anything is trained. If the file belongs to another audit.
+        If features are not finite or change their shape between trainings.
 
     Notes
     -----
@@ -219,8 +230,9 @@ def audit_learner(
     error. With the learner's event as claim, 300 models on each data set detect that half of the noise is missing, at
     epsilons of 1 to 8.
 
-    [HF, Section V], with as many models on each data set instead of a coin for each. Bounds of several stages are
-    pointwise. An audit whose number of models depends on earlier results is another experiment.
+    The procedure is that of [HF, Section V], with equally many models on each data set instead of a coin for each
+    model. Bounds of several stages are pointwise. The number of models must be chosen in advance: the guarantee does
+    not cover an audit whose number of models depends on earlier results.
 
     Examples
     --------

@@ -69,39 +69,42 @@ def deepfool(coef: Any, intercept: Any, x: Any) -> Floats:
 def make_neighbour(
     X: Any, y: Any, coef: Any, intercept: Any, *, probability: float | None = None, candidates: int = 60
 ) -> Neighbours:
-    """Return a pair of data sets for an audit, the second with a record that models can only memorise.
+    """Build a pair of neighbouring data sets for `audit_learner` whose difference is easy to detect.
+
+    The second data set differs from the first in one record. That record is moved to a place where all given models
+    predict another label, and keeps its own label, so that a model can only memorize it.
 
     Parameters
     ----------
     X : array_like, shape (records, features)
-        Records.
+        Features of the records.
     y : array_like of int, shape (records,)
         Labels from 0 to classes - 1.
     coef, intercept : array_like, shape (models, classes, features) and (models, classes)
-        Linear softmax models that were trained on these records.
+        Coefficients and intercepts of linear softmax models that were trained on these records.
     probability : float, optional
-        Probability in (0, 1) that all models must stay below for the old label at the new place. By default all models
-        must only change their prediction.
+        Probability in (0, 1). All models must give the old label a smaller probability at the new place. If None, all
+        models must only change their prediction.
     candidates : int, default 60
-        Number of records to try, among those that all models predict correctly. The one with the shortest move is
-        taken.
+        Number of records to try, among those that all models predict correctly. The record with the shortest move is
+        chosen.
 
     Returns
     -------
     Neighbours
-        The data sets ``first`` and ``second``; row ``index`` differs: ``x0`` becomes ``x_star``, at this ``distance``,
-        with the same ``label``. It is moved in the direction of `deepfool` for the average of the models until all of
-        them change their prediction.
+        Object with the data sets ``first`` and ``second``, each a tuple (features, labels). Row ``index`` differs:
+        ``x0`` becomes ``x_star``, at the given ``distance``, with the same ``label``. The record is moved along the
+        shortest way to a change of prediction of the average model (DeepFool), until all models change theirs.
 
     Raises
     ------
     InputError
-        If shapes or labels do not match, or no candidate can be moved so.
+        If shapes or labels do not match, or no candidate can be moved in this way.
 
     Notes
     -----
-    [HF, Section V, steps 1 to 3]. The new record keeps the old label. So of the four features that the paper lists, the
-    probabilities of both labels at both points, only p(label | x_star) and p(label | x0) are different.
+    The construction is that of [HF, Section V, steps 1 to 3]. The new record keeps the old label. Therefore only two of
+    the four features that the paper lists differ, p(label | x_star) and p(label | x0).
 
     Examples
     --------

@@ -32,27 +32,27 @@ _LARGEST = 64.0  # largest epsilon or mu that is searched
 
 @dataclass(frozen=True)
 class CanaryAudit:
-    """The privacy that one training shows.
+    """Result of `audit_canaries` or `audit_training`: the leakage that a single training shows.
 
     Attributes
     ----------
     refuted : bool or None
-        Whether the claimed curve is refuted; None without a claim. A true claim is refuted with probability ``1 -
-        confidence`` at most.
+        Whether the guesses refute the claim, or None without a claim. A true claim is refuted with probability at most
+        ``1 - confidence``.
     epsilon : float
-        Lower bound on epsilon at `delta`; with a family, for learners of this family only.
+        Lower bound on epsilon at `delta`, in nats. With a `family`, it holds for learners of this family only.
     delta : float
-        Delta of that bound.
+        Delta at which epsilon is bounded.
     p_value : float or None
-        Largest probability of so many correct guesses under the claim.
+        Largest probability of at least this many correct guesses under the claim, or None without a claim.
     correct, guesses, canaries : int
-        Correct guesses, all guesses, and canaries.
+        Number of correct guesses, of all guesses, and of canaries.
     confidence : float
         Probability with which each bound holds.
     family : str or None
-        The declared family of `epsilon`.
+        The family of learners that `epsilon` assumes, or None.
     mu : float or None
-        Lower bound on mu, for the Gaussian family.
+        Lower bound on the parameter mu of a Gaussian mechanism, or None without ``family="gaussian"``.
 
     Examples
     --------
@@ -139,46 +139,54 @@ def audit_canaries(
     adjacency: Adjacency = "add_remove",
     random_state: int | np.random.Generator | None = None,
 ) -> CanaryAudit:
-    """Audit one training by the scores of its canaries.
+    """Audit a single training by guessing which canaries took part in it.
+
+    A canary is a record that you insert on the result of a fair coin. A private learner hides whether a canary took
+    part, so too many correct guesses prove a leakage. One training with many canaries replaces the many trainings of
+    `audit_learner`. `audit_training` also draws the coins and calls the training.
 
     Parameters
     ----------
     included : array_like of bool, shape (canaries,)
-        Which canaries took part, each by a fair coin of its own. For replaced records: which of its two versions.
+        Whether each canary took part, decided by a fair coin of its own. For replaced records, which of its two
+        versions took part.
     scores : array_like, shape (canaries,)
-        Higher if a canary seems to have taken part: how well the model fits the record, or how far the parameters moved
-        along its gradient. They may depend on the model, the canaries and on nothing that knows the coins. For replaced
-        records: how much better version 1 fits than version 0.
+        One score for each canary, higher if the canary seems to have taken part: how well the model fits the record, or
+        how far the parameters moved along its gradient. For replaced records, how much better version 1 fits than
+        version 0. Scores may depend on the model and the canaries, but on nothing else that knows the coins.
     claim : Event, list of Event, callable or pair of float, optional
-        See `audit_outputs`; the whole curve is tested.
+        The privacy to test: an event, a function ``delta(epsilon)``, or a pair (epsilon, delta), see `audit_outputs`.
+        The whole curve is tested. If None, only epsilon is bounded.
     delta : float, default 1e-5
         Delta at which epsilon is bounded, in [0, 1).
     guesses : int, optional
-        Number of canaries that are guessed, half of them as in (highest scores), half as out (lowest); fixed without
-        knowledge of the coins. A fifth of all by default.
+        Number of canaries that are guessed: half of them, with the highest scores, as included, and half, with the
+        lowest scores, as left out. Fix it without knowledge of the coins. If None, a fifth of all canaries.
     family : {"gaussian"}, optional
-        Bounds epsilon for learners with the curve of a Gaussian mechanism (mu-GDP), if the law of the learner justifies
-        it. Without it, the bound on epsilon holds for any law.
+        If "gaussian", epsilon is bounded for learners with the privacy curve of a Gaussian mechanism (mu-GDP). Pass it
+        only if the learner is known to have such a curve. If None, the bound on epsilon holds for every learner.
     confidence : float, default 0.9
-        In (0, 1).
+        Probability with which each bound holds, in (0, 1).
     adjacency : {"add_remove", "replace_one"}, default "add_remove"
-        How one canary makes neighbours; it decides the curve of an event.
+        How one canary makes neighbours: the record is added or removed, or it is replaced. It decides the curve of an
+        event that is passed as a claim.
     random_state : int, numpy.random.Generator or None, default None
-        Breaks ties between scores.
+        Seed that breaks ties between scores.
 
     Returns
     -------
     CanaryAudit
+        Whether the claim is `refuted`, the lower bound `epsilon`, and the number of `correct` guesses.
 
     Raises
     ------
     InputError, InputTypeError
-        If arrays do not match, scores are not finite, or an option is out of range.
+        If the arrays do not match, scores are not finite, or an option is out of range.
 
     Notes
     -----
-    The count of correct guesses is tested against the curve [Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and
-    Chaudhuri 2024], proved and made exact in PROOFS.md, O1 to O3.
+    The number of correct guesses is tested against the claimed curve [Steinke, Nasr and Jagielski 2023; Mahloujifar,
+    Melis and Chaudhuri 2024]. The test is proved and made exact in PROOFS.md, O1 to O3.
 
     Examples
     --------
@@ -284,27 +292,45 @@ def audit_training(
 ) -> CanaryAudit:
     """Draw the coins of canaries, train once, and audit the training.
 
+    A canary is a record that takes part if its coin says so. `audit_canaries` does the same for a training that you
+    have run.
+
     Parameters
     ----------
     train : callable
-        ``train(included, seed)`` trains once with the canaries whose entry is True, as records or as gradients, and
-        returns a score for each canary; see `audit_canaries`. Any library's training is possible; `seed` is an integer
-        from 0 to 2**32 - 1.
+        ``train(included, seed)`` trains once with the canaries whose entry in the boolean array `included` is True, as
+        records or as gradients, and returns one score for each canary. A score is higher if the canary seems to have
+        taken part, see `audit_canaries`. Any training library can be used. `seed` is an integer from 0 to 2**32 - 1.
     canaries : int
         Number of canaries.
-    claim, delta, guesses, family, confidence, adjacency
-        See `audit_canaries`.
+    claim : Event, list of Event, callable or pair of float, optional
+        The privacy to test: an event, a function ``delta(epsilon)``, or a pair (epsilon, delta). If None, only epsilon
+        is bounded.
+    delta : float, default 1e-5
+        Delta at which epsilon is bounded, in [0, 1).
+    guesses : int, optional
+        Number of canaries that are guessed, half of them as included and half as left out. If None, a fifth of all
+        canaries.
+    family : {"gaussian"}, optional
+        If "gaussian", epsilon is bounded for learners with the privacy curve of a Gaussian mechanism. If None, for
+        every learner.
+    confidence : float, default 0.9
+        Probability with which each bound holds, in (0, 1).
+    adjacency : {"add_remove", "replace_one"}, default "add_remove"
+        How one canary makes neighbours: the record is added or removed, or it is replaced.
     random_state : int, numpy.random.Generator or None, default None
-        Seed of the coins and of `seed`.
+        Seed of the coins, of the `seed` that `train` receives, and of ties between scores.
 
     Returns
     -------
     CanaryAudit
+        Whether the claim is `refuted`, the lower bound `epsilon`, and the number of `correct` guesses.
 
     Raises
     ------
     InputError, InputTypeError
-        See `audit_canaries`; options are checked before the training.
+        If an option is out of range, which is checked before the training, or if the scores are not one finite number
+        for each canary.
 
     Examples
     --------

@@ -257,60 +257,78 @@ def audit_outputs(
 def audit_outputs(
     world_0: Any, world_1: Any, *, claim: Claim | None = None, **options: Any
 ) -> AuditResult | ClaimAudit:
-    """Test a privacy claim by outputs on two neighbouring data sets, or bound their leakage from below.
+    """Test a privacy claim, or bound the leakage from below, by outputs on two neighbouring data sets.
+
+    A private mechanism produces similar outputs on two data sets that differ in one record. The audit fits an attack
+    that tells the outputs apart on one part of them, and counts its errors on the others. Pass `claim` to test a
+    claimed privacy. Pass `delta` or `epsilon` instead to measure a lower bound. `audit_sampler` draws the outputs of a
+    mechanism, and `audit_learner` trains the models.
 
     Parameters
     ----------
     world_0, world_1 : array_like, shape (outputs,), (outputs, features) or (outputs, stages, features)
-        Features of independent outputs on each of the two data sets, whose numbers may differ. Stages, such as epochs,
-        are audited one by one.
+        Features of independent outputs on the first and on the second data set. The numbers of outputs may differ.
+        Stages, such as epochs, are audited one by one.
     claim : Event, list of Event, callable or pair of float, optional
-        The claim to test: an event, whose curve the accountants know; a function ``delta(epsilon)``; or a pair
-        (epsilon, delta). The whole curve is tested; a pair at delta 1e-5 takes far more outputs to refute.
+        The privacy to test: an event or several events, whose curve the accountants compute; a function
+        ``delta(epsilon)``; or a pair (epsilon, delta). The whole curve is tested, so an event is refuted with far fewer
+        outputs than a pair at delta 1e-5. If None, the leakage is bounded.
     delta, epsilon : float, optional
-        Without a claim, exactly one of them is given, and the other one is bounded: epsilon for a delta in [0, 1), or
-        delta (the hockey-stick divergence, in the worse of both orders) for an epsilon in [0, 700].
+        Without a claim, pass exactly one, and the other one is bounded: `delta`, in [0, 1), to bound epsilon, or
+        `epsilon`, in [0, 700], to bound delta (the hockey-stick divergence, in the worse of both orders).
     confidence : float, default 0.9
-        Probability with which the bound of a stage holds, in (0, 1). A true claim is refuted with probability ``1 -
-        confidence`` at most.
+        Probability with which the bound of a stage holds, in (0, 1). A true claim is refuted with probability at most
+        ``1 - confidence``.
     attack : {"logistic", "gaussian", "histogram", "score"} or callable, default "logistic"
-        How outputs become scores, higher for the second data set: log-odds of a logistic regression, log-likelihood
-        ratio of two normal laws, or of frequencies in bins (one feature), or the one feature itself. A callable takes
-        the features of both, arrays of shape (outputs, features), and returns a function from features to scores.
+        How an output becomes a score, which is higher for the second data set.
+
+        * "logistic": log-odds of a logistic regression.
+        * "gaussian": log-likelihood ratio of two normal distributions, which also detects changes of the variance.
+        * "histogram": log ratio of the frequencies in bins, for a single feature.
+        * "score": the single feature itself.
+
+        A callable takes the features on both data sets, arrays of shape (outputs, features), and returns a function
+        from features to scores.
     cut : "best" or float, default "best"
         Threshold of the score from which on the attack says "second". "best" is the threshold, in either direction,
-        that shows most on the outputs that the attack was fitted on; a number is fixed, such as 0.0 for even odds.
+        that shows most on the outputs on which the attack was fitted. A number is fixed in advance, such as 0.0 for
+        even odds.
     family : {"gaussian"}, optional
-        Also bounds mu of a Gaussian mechanism, if the law of the learner justifies it; see `AuditResult.by_family`.
+        If "gaussian", the parameter mu of a Gaussian mechanism is bounded too, see `AuditResult.by_family`. That bound
+        holds only if the learner is known to have the privacy curve of a Gaussian mechanism.
     adjacency : {"replace_one", "add_remove"}, default "replace_one"
-        How the two data sets are neighbours; it decides the curve of an event.
+        How the two data sets are neighbours: one record is replaced, or one record is added or removed. It decides the
+        curve of an event that is passed as a claim.
     random_state : int, numpy.random.Generator or None, default None
-        Seed of the order of the outputs, and of simulated laws, for claims and families.
+        Seed of the order of the outputs and of simulated distributions. Only claims and families use it.
     method : {"joint", "clopper-pearson"}, optional
-        See `audit_epsilon`; by default the joint confidence set for up to 20,000 outputs on each, and Clopper and
-        Pearson's limits for more.
+        How the error rates are bounded: by a joint confidence set, or by one Clopper-Pearson limit for each rate, see
+        `audit_epsilon`. If None, "joint" for up to 20,000 counted outputs on each data set, and "clopper-pearson" for
+        more.
     fit_share : float, default 0.5, or 0.2 for claims
-        Share of the outputs, the leading ones, on which the attack and its threshold are chosen. The bound comes from
-        the others alone, so any attack is valid, and a poor one only shows less.
+        Share of the outputs on which the attack and its threshold are chosen: the leading ones or, for claims, random
+        ones. The bound comes from the others alone, so every attack is valid, and a poor one only shows less.
     stages : iterable, optional
-        Names of the stages; 1, 2, ... by default.
+        Names of the stages. If None, 1, 2, ...
 
     Returns
     -------
     ClaimAudit
-        With a claim: `refuted`, the measured `epsilon` and `delta`, and `at`, the point of the curve that was tested.
+        With a claim: whether it is `refuted`, the measured `epsilon` and `delta`, and `at`, the tested point of the
+        curve.
     AuditResult
-        Without one.
+        Without a claim: the bound `epsilon` or `delta`, with the errors of the attack.
 
     Raises
     ------
     InputError, InputTypeError
-        If features are not finite, of different shapes or too few, or an option is out of range.
+        If features are not finite, differ in shape or are too few, or if an option is out of range.
 
     Notes
     -----
-    Valid if the outputs are independent draws, and features and attack were chosen without those that they are tried
-    on. Adding outputs until something shows is another experiment: choose their number first (PROOFS.md, L4).
+    The result is valid if the outputs are independent draws, and if features and attack were chosen without the outputs
+    on which they are tried. Choose the number of outputs first: the guarantee does not cover adding outputs until the
+    audit shows something (PROOFS.md, L4).
 
     Examples
     --------
@@ -340,30 +358,35 @@ def audit_sampler(
     random_state: int | np.random.Generator | None = None,
     **options: Unpack[AuditOptions],
 ) -> AuditResult:
-    """Bound epsilon or delta from below by drawing from a mechanism on two neighbouring data sets.
+    """Draw from a mechanism on two neighbouring data sets, and bound epsilon or delta from below.
+
+    Use it for mechanisms that are cheap to run many times, such as a noisy query. `audit_outputs` takes outputs that
+    already exist.
 
     Parameters
     ----------
     first, second : callable
-        ``first(size, rng)`` returns ``size`` independent outputs, or features of them, on the first data set, as an
-        array whose first axis has that length; `rng` is a generator of numpy.
+        ``first(size, rng)`` returns ``size`` independent outputs on the first data set, or features of them, as an
+        array whose first axis has that length. ``second(size, rng)`` does so on the second data set. `rng` is a numpy
+        generator.
     draws : int, default 20_000
-        Number of draws from each of the two.
+        Number of draws from each of the two, at least 4.
     random_state : int, numpy.random.Generator or None, default None
-        Seed of both generators.
+        Seed of the generators of both functions.
     **options
-        ``delta`` or ``epsilon`` (one of them), ``confidence``, ``attack``, ``cut``, ``method``, ``fit_share``,
-        ``stages``: see `audit_outputs`. The event is chosen on the first half of the draws, among the thresholds of a
-        score and in both directions; the bound comes from the second half.
+        Options of `audit_outputs`: exactly one of ``delta`` and ``epsilon``, and optionally ``confidence``, ``attack``,
+        ``cut``, ``method``, ``fit_share``, ``stages`` and ``family``. By default the attack and its threshold are
+        chosen on the first half of the draws, and the bound comes from the second half.
 
     Returns
     -------
     AuditResult
+        The lower bound `epsilon` or `delta`, with the errors of the attack.
 
     Raises
     ------
     InputError, InputTypeError
-        If an option is out of range, or the draws are not `draws` finite numbers.
+        If an option is out of range, or a function does not return `draws` finite outputs.
 
     Examples
     --------
