@@ -45,26 +45,29 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Metric:
-    """A mean over records of values in a stated range.
+    """Describe a score that is a mean over records of values in a known range, such as accuracy.
+
+    Every guard (`Thresholdout`) answers metrics, and only metrics can be compared and gated. The functions of
+    `thresholdout.scoring`, such as `log_loss`, return metrics. Create one directly for a score of your own.
 
     Attributes
     ----------
     name : str
-        Name of the metric.
+        Name of the metric, which the guard's history shows.
     response : {"predict", "predict_proba"}
-        The method of an estimator whose output is evaluated.
+        Method of an estimator whose output is evaluated.
     values : callable
-        ``values(y, output, classes)``: the values, shape (n,), from the labels, the estimator's output and its
-        ``classes_`` (``None`` for regressors).
+        Function ``values(y, output, classes)`` that returns one value for each record, shape (n,), from the labels, the
+        estimator's output and its ``classes_`` (``None`` for regressors).
     bounds : tuple of float
-        The range of the values.
+        Smallest and largest possible value of a record.
     greater_is_better : bool
-        Whether a search should maximise it.
-    reads_classes : bool, default=True
+        Whether a search should maximize the metric.
+    reads_classes : bool, default True
         Whether `values` depends on ``classes``, apart from refusals. If features are fixed, models with different
         ``classes_`` are then compared on all records, even if their outputs are equal.
-    ends : bool, default=False
-        Whether every value is an end of the range, for all records and outputs.
+    ends : bool, default False
+        Whether every value is an end of the range, for all records and outputs, such as 0 or 1 for accuracy.
     """
 
     name: str
@@ -82,7 +85,7 @@ class Metric:
         return made_again(self) or super().__reduce__()
 
     def of(self, estimator: Any, X: Any, y: Any) -> NDArray[Any]:
-        """Return the values of a fitted estimator on records ``X`` with labels ``y``, shape (n,)."""
+        """Return the values of a fitted estimator on records ``X`` with labels ``y``, an array of shape (n,)."""
         output = np.asarray(getattr(estimator, self.response_of(estimator))(X))
         return self.values(np.asarray(y), output, getattr(estimator, "classes_", None))
 
@@ -121,7 +124,9 @@ def made_again(score: object) -> tuple[Any, tuple[()]] | None:
 
 @remembered
 def accuracy() -> Metric:
-    """Return the accuracy: share of records whose predicted label is correct.
+    """Return the accuracy: the share of records whose predicted label is correct.
+
+    Returns a `Metric` for ``guard.score(model, accuracy())``; its name ``"accuracy"`` does the same.
 
     Examples
     --------
@@ -135,7 +140,7 @@ def accuracy() -> Metric:
 
 @remembered
 def zero_one_loss() -> Metric:
-    """Return the zero-one loss: share of records whose predicted label is wrong."""
+    """Return the zero-one loss: the share of records whose predicted label is wrong."""
     return Metric(
         "zero_one_loss",
         "predict",
@@ -149,12 +154,21 @@ def zero_one_loss() -> Metric:
 
 @remembered
 def top_k_accuracy(k: int = 2) -> Metric:
-    """Return the top-k accuracy: share of records whose class is among the k most probable ones.
+    """Return the top-k accuracy: the share of records whose class is among the k most probable ones.
+
+    The result is a `Metric` for classifiers with ``predict_proba``, for use as ``guard.score(model,
+    top_k_accuracy(3))``.
 
     Parameters
     ----------
-    k : int, default=2
-        At least 1. Of equal probabilities the class that comes last in order counts as the most probable.
+    k : int, default 2
+        Number of classes, at least 1, among which the correct one counts as found. Of equal probabilities the class
+        that comes last in order counts as the most probable.
+
+    Returns
+    -------
+    Metric
+        Mean over records of 1 for a correct class among the k and 0 otherwise. Greater is better.
 
     Examples
     --------
@@ -178,7 +192,8 @@ def top_k_accuracy(k: int = 2) -> Metric:
 def brier_score() -> Metric:
     """Return the Brier score: half the squared distance of predicted probabilities from the class, in [0, 1].
 
-    For two classes this is the usual Brier score, the squared error of the predicted probability.
+    The result is a `Metric` for classifiers with ``predict_proba``; smaller is better. For two classes this is the
+    usual Brier score, the squared error of the predicted probability.
 
     Examples
     --------
@@ -198,12 +213,21 @@ def brier_score() -> Metric:
 
 @remembered
 def log_loss(clip: float = 5.0) -> Metric:
-    """Return the log loss: negative log probability of the label's class, at most ``clip`` for each record.
+    """Return the log loss: the negative log probability of each record's class, clipped at ``clip``.
+
+    A guard needs a bounded range, and the log loss itself has none. The result is a `Metric` for classifiers with
+    ``predict_proba``, for use as ``guard.score(model, log_loss())``.
 
     Parameters
     ----------
-    clip : float, default=5.0
-        Largest value of one record, in nats; 5 is a probability of 0.0067.
+    clip : float, default 5.0
+        Largest value of one record, in nats. Records whose class has a probability below ``exp(-clip)``, 0.0067 for 5,
+        have this value.
+
+    Returns
+    -------
+    Metric
+        Mean over records of the clipped loss, with the range (0, clip). Smaller is better.
 
     Examples
     --------
@@ -224,12 +248,19 @@ def log_loss(clip: float = 5.0) -> Metric:
 
 @remembered
 def squared_error(clip: float) -> Metric:
-    """Return the squared error of each record, at most ``clip``.
+    """Return the squared error of predicted numbers, clipped at ``clip`` for each record.
+
+    A guard needs a bounded range, and the squared error itself has none. The result is a `Metric` for regressors.
 
     Parameters
     ----------
     clip : float
         Largest value of one record, in squared units of the target.
+
+    Returns
+    -------
+    Metric
+        Mean over records of the clipped squared error, with the range (0, clip). Smaller is better.
 
     Examples
     --------
@@ -249,12 +280,19 @@ def squared_error(clip: float) -> Metric:
 
 @remembered
 def absolute_error(clip: float) -> Metric:
-    """Return the absolute error of each record, at most ``clip``.
+    """Return the absolute error of predicted numbers, clipped at ``clip`` for each record.
+
+    A guard needs a bounded range, and the absolute error itself has none. The result is a `Metric` for regressors.
 
     Parameters
     ----------
     clip : float
         Largest value of one record, in units of the target.
+
+    Returns
+    -------
+    Metric
+        Mean over records of the clipped absolute error, with the range (0, clip). Smaller is better.
 
     Examples
     --------
@@ -301,7 +339,7 @@ METRIC_NAMES = tuple(_BY_NAME)
 
 
 def get_metric(metric: str | Metric) -> Metric:
-    """Return the metric of that name, or the metric itself.
+    """Return the metric with this name, such as "accuracy", or a given `Metric` unchanged.
 
     Examples
     --------

@@ -56,7 +56,7 @@ _SHORT = {"auc": "roc_auc", "acc": "accuracy", "kappa": "cohen_kappa", "mcc": "m
 
 
 def get_statistic(statistic: str | Statistic) -> Statistic:
-    """Return the statistic of a name, or the given statistic.
+    """Return the statistic with this name, such as "roc_auc", or a given `Statistic` unchanged.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
 
 
 def get_score(score: object) -> Metric | Statistic:
-    """Return the metric or statistic of a name or of a scikit-learn scorer, or the given one.
+    """Return the metric or statistic for a name or a scorer of scikit-learn, or a given one unchanged.
 
     Examples
     --------

@@ -37,13 +37,20 @@ _ALIKE: Final = 0.5  # expected correlation inside groups; it places claims and 
 
 @remembered
 def cohen_kappa(weights: Weights | None = None) -> Statistic:
-    """Return Cohen's kappa: agreement of labels and predictions beyond chance, for any number of classes.
+    """Return Cohen's kappa: the agreement of labels and predictions beyond chance, for any number of classes.
+
+    The result is a `Statistic` for ``guard.score(model, cohen_kappa())``. Greater is better.
 
     Parameters
     ----------
     weights : {"linear", "quadratic"}, optional
-        Weight a disagreement by the distance of the two classes in their order, or by its square. The classes are those
-        of the training part and the estimator. By default all disagreements have the same weight.
+        "linear" weights a disagreement by the distance of the two classes in their order, "quadratic" by its square.
+        The classes are those of the training part and the estimator. If None, all disagreements have the same weight.
+
+    Returns
+    -------
+    Statistic
+        The weighted or unweighted kappa; `Statistic.value` computes it from labels and predictions.
 
     Notes
     -----

@@ -26,12 +26,13 @@ _Chosen = tuple["NDArray[np.float64]", "NDArray[np.bool_]", "NDArray[np.bool_]"]
 def roc_auc() -> Statistic:
     """Return the area under the ROC curve: the probability that a positive record scores above a negative one.
 
-    Ties count half. The positive class is the larger label.
+    The result is a `Statistic` for classifiers of two classes; greater is better. Ties count half. The positive class
+    is the larger label.
 
     Notes
     -----
     With a positive and b negative records it is as concentrated as a mean of min(a, b) independent records, also in the
-    sense of relative entropy [H63, section 5b]; the numbers stay secret.
+    sense of relative entropy [H63, section 5b]. The guard does not reveal the numbers a and b.
 
     References
     ----------
@@ -69,7 +70,10 @@ def roc_auc() -> Statistic:
 
 @remembered
 def roc_auc_ovr() -> Statistic:
-    """Return the mean over the classes of the area under the curve of each class's probability, against all others.
+    """Return the one-vs-rest ROC AUC: the mean over the classes of the area under each class's curve.
+
+    A class's curve takes its predicted probability as the score, and the records of all other classes as negative ones.
+    The result is a `Statistic` for classifiers with ``predict_proba``; greater is better.
 
     Examples
     --------
@@ -87,7 +91,10 @@ def roc_auc_ovr() -> Statistic:
 
 @remembered
 def roc_auc_ovo() -> Statistic:
-    """Return the mean over ordered pairs of classes of the area under the curve of the first one's probability.
+    """Return the one-vs-one ROC AUC: the mean over ordered pairs of classes of the area under each pair's curve.
+
+    The curve of a pair takes the predicted probability of the first class as the score, on the records of both. The
+    result is a `Statistic` for classifiers with ``predict_proba``; greater is better.
 
     Examples
     --------

@@ -31,21 +31,29 @@ _AN_EXAMPLE: Final = "thresholdout.scoring.statistics.f1(positive=...)"
 
 @remembered
 def precision(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
-    """Return the precision: share of the positive predictions that are correct.
+    """Return the precision: the share of the positive predictions that are correct.
+
+    The result is a `Statistic` for ``guard.score(model, precision())``. Greater is better.
 
     Parameters
     ----------
     positive : label, optional
-        The positive class, among any number of classes. The default is 1 of labels 0 and 1 or -1 and 1, and True of
-        False and True; for other labels it must be named, as in scikit-learn.
-    average : {"binary", "macro"}, default="binary"
-        "macro" for the mean over all classes.
+        The positive class, among any number of classes. If None, it is 1 for labels 0 and 1 or -1 and 1, and True for
+        False and True. For other labels it must be named, as in scikit-learn.
+    average : {"binary", "macro"}, default "binary"
+        "binary" for the precision of the positive class, "macro" for the unweighted mean over all classes.
+
+    Returns
+    -------
+    Statistic
+        The precision; `Statistic.value` computes it from labels and predictions.
 
     Notes
     -----
-    Records that are declared independent and identically distributed (``sampling="iid"``) have exact binomial limits.
-    Others have bets, with intervals 21 to 36 % wider for a single interval, 12 to 20 % in a list of 20, 9 to 16 % in a
-    list of 100, and 6 to 11 % for an answer of a search of 100 queries (``python -m benchmarks.statistics_price``).
+    If records are declared independent and identically distributed (``sampling="iid"``), intervals come from exact
+    binomial limits. Otherwise they come from bets, and are wider: by 21 to 36 % for a single interval, 12 to 20 % in a
+    list of 20, 9 to 16 % in a list of 100, and 6 to 11 % for an answer of a search of 100 queries (``python -m
+    benchmarks.statistics_price``).
 
     Examples
     --------
@@ -59,12 +67,23 @@ def precision(positive: Any | None = None, *, average: Average = "binary") -> St
 
 @remembered
 def recall(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
-    """Return the recall: share of the records of the positive class that are predicted so.
+    """Return the recall: the share of the records of the positive class that are predicted as positive.
+
+    The result is a `Statistic` for ``guard.score(model, recall())``. Greater is better. The recall of a class is the
+    accuracy on its records.
 
     Parameters
     ----------
-    positive, average
-        As in `precision`; the recall of a class is the accuracy on it.
+    positive : label, optional
+        The positive class. If None, it is 1 or True; for other labels than 0 and 1, -1 and 1 or booleans it must be
+        named.
+    average : {"binary", "macro"}, default "binary"
+        "binary" for the recall of the positive class, "macro" for the unweighted mean over all classes.
+
+    Returns
+    -------
+    Statistic
+        The recall; `Statistic.value` computes it from labels and predictions.
 
     Notes
     -----
@@ -80,12 +99,23 @@ def recall(positive: Any | None = None, *, average: Average = "binary") -> Stati
 
 @remembered
 def f1(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
-    """Return the F1 score: ``2 TP / (positive records + positive predictions)``.
+    """Return the F1 score, the harmonic mean of precision and recall.
+
+    It is ``2 TP / (positive records + positive predictions)``, with the number TP of true positives. The result is a
+    `Statistic` for ``guard.score(model, f1())``. Greater is better.
 
     Parameters
     ----------
-    positive, average
-        As in `precision`.
+    positive : label, optional
+        The positive class. If None, it is 1 or True; for other labels than 0 and 1, -1 and 1 or booleans it must be
+        named.
+    average : {"binary", "macro"}, default "binary"
+        "binary" for the score of the positive class, "macro" for the unweighted mean over all classes.
+
+    Returns
+    -------
+    Statistic
+        The F1 score; `Statistic.value` computes it from labels and predictions.
 
     Notes
     -----
@@ -104,12 +134,22 @@ def f1(positive: Any | None = None, *, average: Average = "binary") -> Statistic
 
 @remembered
 def jaccard(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
-    """Return the Jaccard score: share of true positives among the records that are positive or predicted so.
+    """Return the Jaccard score: the share of true positives among the records that are positive or predicted so.
+
+    The result is a `Statistic` for ``guard.score(model, jaccard())``. Greater is better.
 
     Parameters
     ----------
-    positive, average
-        As in `precision`.
+    positive : label, optional
+        The positive class. If None, it is 1 or True; for other labels than 0 and 1, -1 and 1 or booleans it must be
+        named.
+    average : {"binary", "macro"}, default "binary"
+        "binary" for the score of the positive class, "macro" for the unweighted mean over all classes.
+
+    Returns
+    -------
+    Statistic
+        The Jaccard score; `Statistic.value` computes it from labels and predictions.
 
     Examples
     --------
@@ -121,14 +161,22 @@ def jaccard(positive: Any | None = None, *, average: Average = "binary") -> Stat
 
 @remembered
 def fbeta(beta: float, positive: Any | None = None) -> Statistic:
-    """F score with a weight for recall: ``(1 + beta^2) P R / (beta^2 P + R)``.
+    """Return the F-beta score, a mean of precision P and recall R: ``(1 + beta^2) P R / (beta^2 P + R)``.
+
+    The result is a `Statistic` for ``guard.score(model, fbeta(2.0))``. Greater is better.
 
     Parameters
     ----------
     beta : float
-        More than 1 for more weight on recall. For 1 `f1` has narrower intervals.
+        Weight of recall. More than 1 gives recall more weight than precision. For 1, `f1` has narrower intervals.
     positive : label, optional
-        As in `precision`.
+        The positive class. If None, it is 1 or True; for other labels than 0 and 1, -1 and 1 or booleans it must be
+        named.
+
+    Returns
+    -------
+    Statistic
+        The F-beta score; `Statistic.value` computes it from labels and predictions.
 
     Examples
     --------
@@ -159,12 +207,14 @@ def fbeta(beta: float, positive: Any | None = None) -> Statistic:
 
 @remembered
 def matthews_corrcoef() -> Statistic:
-    """Return Matthews' correlation of labels and predictions, for two classes.
+    """Return the Matthews correlation coefficient of labels and predictions, for two classes.
+
+    The result is a `Statistic` for ``guard.score(model, matthews_corrcoef())``. Greater is better.
 
     Notes
     -----
     With precision P and recall R of the positive class, p and r of the other one, it is ``sqrt(P R p r) - sqrt((1-P)
-    (1-R) (1-p) (1-r))``. It rises with each of them, and all four are claimed together.
+    (1-R) (1-p) (1-r))``. It rises with each of them, and the guard tests limits of all four together.
 
     Examples
     --------
@@ -196,12 +246,14 @@ def matthews_corrcoef() -> Statistic:
 
 @remembered
 def balanced_accuracy() -> Statistic:
-    """Return the balanced accuracy: mean over the classes of the share of their records with a correct prediction.
+    """Return the balanced accuracy: the mean over the classes of the accuracy on the records of each class.
+
+    The result is a `Statistic` for ``guard.score(model, balanced_accuracy())``. Greater is better.
 
     Notes
     -----
-    Given the labels it is a weighted mean: records of class c have the weight 1/(C n_c). The classes are those of the
-    training part and the estimator.
+    Given the labels it is a weighted mean: records of class c have the weight 1/(C n_c), with C classes and n_c records
+    of class c. The classes are those of the training part and the estimator.
 
     Examples
     --------

@@ -30,23 +30,31 @@ def bounded_difference(
     greater_is_better: bool = True,
     response: str = "predict",
 ) -> Statistic:
-    """Return a user-defined statistic with a declared bound on the effect of one record.
+    """Define a statistic of your own by a function and a declared bound on the effect of one record.
+
+    Use it for a score that is neither a mean over records nor a function of this package. The narrower the bound, the
+    narrower the intervals.
 
     Parameters
     ----------
     name : str
-        Name of the statistic.
+        Name of the statistic, which the guard's history shows.
     function : callable
-        ``function(y, output)``, from labels and predictions to a number in the bounds.
+        Function ``function(y, output)`` from labels and predictions to a number in the bounds.
     difference : float
         n times the largest change of the value when one of n records, with its label and prediction, is replaced: 1 for
-        a mean of values in [0, 1]. It is declared and not checked.
-    bounds : tuple of float, default=(0, 1)
-        The range of the value; values outside are clipped.
-    greater_is_better : bool, default=True
-        Whether a search should maximise it.
-    response : str, default="predict"
-        The method of an estimator whose output the function takes.
+        a mean of values in [0, 1]. It is declared and not checked, and intervals are valid only if it is true.
+    bounds : tuple of float, default (0.0, 1.0)
+        Range of the value. Values outside are clipped.
+    greater_is_better : bool, default True
+        Whether a search should maximize the statistic.
+    response : str, default "predict"
+        Method of an estimator whose output the function takes.
+
+    Returns
+    -------
+    Statistic
+        The statistic, for ``guard.score(model, statistic)``.
 
     Notes
     -----

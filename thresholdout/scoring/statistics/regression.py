@@ -23,13 +23,21 @@ __all__ = ["SmoothedMedian", "median_absolute_error", "r2", "root_mean_squared_e
 
 @remembered
 def r2(clip: float) -> Statistic:
-    """Coefficient of determination, each squared error counting at most ``clip`` times the variance of the labels.
+    """Return the coefficient of determination R^2 of predicted numbers, with clipped squared errors.
+
+    A guard needs a bounded range, and R^2 itself has no lower bound. The result is a `Statistic` for regressors;
+    greater is better.
 
     Parameters
     ----------
     clip : float
-        Largest contribution of one record, in units of the variance of the labels; the range is 1 - clip to 1. Errors
-        beyond it are not seen: take one that none of the training part's exceeds, or few.
+        Largest squared error of one record, in units of the variance of the labels. The range is 1 - clip to 1. Larger
+        errors count as ``clip``, so choose a value that few or no errors of the training part exceed.
+
+    Returns
+    -------
+    Statistic
+        The clipped R^2; `Statistic.value` computes it from labels and predictions.
 
     Notes
     -----
@@ -64,12 +72,20 @@ def r2(clip: float) -> Statistic:
 
 @remembered
 def root_mean_squared_error(clip: float) -> Statistic:
-    """Root of the mean squared error, each error counting at most ``clip``.
+    """Return the root of the mean squared error of predicted numbers, with absolute errors clipped at ``clip``.
+
+    A guard needs a bounded range, and the error itself has none. The result is a `Statistic` for regressors; smaller is
+    better.
 
     Parameters
     ----------
     clip : float
-        Largest absolute error of one record, in units of the target.
+        Largest absolute error of one record, in units of the target. Larger errors count as this value.
+
+    Returns
+    -------
+    Statistic
+        The clipped error; `Statistic.value` computes it from labels and predictions.
 
     Examples
     --------
@@ -134,14 +150,22 @@ def _middle(values: NDArray[np.float64], times: NDArray[np.int64], share: float)
 
 @remembered
 def median_absolute_error(clip: float, window: float = 0.2) -> Statistic:
-    """Smoothed median of the absolute errors: the mean of the middle ``window`` of them, in order of size.
+    """Return a smoothed median of the absolute errors: the mean of the middle ``window`` of them, in order of size.
+
+    The result is a `Statistic` for regressors; smaller is better.
 
     Parameters
     ----------
     clip : float
-        Largest absolute error of one record, in units of the target.
-    window : float, default=0.2
-        Share of the errors that is averaged, in [0.01, 1]: 0.2 takes the mean of all quantiles between 0.4 and 0.6.
+        Largest absolute error of one record, in units of the target. Larger errors count as this value.
+    window : float, default 0.2
+        Share of the errors that is averaged, in [0.01, 1]. With 0.2 it is the mean of all quantiles between 0.4 and
+        0.6.
+
+    Returns
+    -------
+    Statistic
+        The smoothed median; `Statistic.value` computes it from labels and predictions.
 
     Notes
     -----

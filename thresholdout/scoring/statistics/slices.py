@@ -56,22 +56,28 @@ class SliceMean(Ratio):
 
 @remembered
 def sliced(metric: str | Metric, where: Where, name: str = "") -> Statistic:
-    """Return a metric that is a mean over records, as a mean over the records of a slice.
+    """Restrict a metric to a slice of the records, such as one country or one age group.
 
     Parameters
     ----------
     metric : str or Metric
-        Of `thresholdout.scoring.metrics`.
+        A metric that is a mean over records, or its name.
     where : callable or tuple
-        A function from the features X to one boolean for each record, a function of each record by itself; or a pair
-        (column, value): a name of a data frame's column, or a number of an array's.
+        The slice. A function takes the features X and returns one boolean for each record, which depends on this record
+        alone. A pair (column, value) selects the records with this value; the column is a name in a data frame or a
+        number in an array.
     name : str, optional
-        What the slice is called, needed for a function.
+        Name of the slice in the history. Required if ``where`` is a function.
+
+    Returns
+    -------
+    Statistic
+        The mean of the metric over the records of the slice, for ``guard.score(model, statistic)``.
 
     Notes
     -----
-    The truth is the expected sum over the slice divided by the expected number of its records; for records of one law
-    the mean of the slice in the population. For a class of labels see `recall`.
+    The estimand is the expected sum over the slice divided by the expected number of its records. For records of one
+    distribution this is the mean of the slice in the population. For a class of labels see `recall`.
 
     Examples
     --------

@@ -29,12 +29,12 @@ _STEP = 1e-6
 
 
 class Estimate(float):
-    """A statistic's value, with the estimates of its parts.
+    """Value of a statistic, a float, together with the estimates of its parts.
 
     Attributes
     ----------
     parts : tuple of PartEstimate
-        One for each part of the statistic.
+        One estimate for each part of the statistic, such as the precision of each class.
 
     Examples
     --------
@@ -55,27 +55,31 @@ class Estimate(float):
 
 @dataclass(frozen=True)
 class Statistic:
-    """A statistic of labels and predictions that is no mean over records.
+    """Describe a score of labels and predictions that is not a mean over records, such as the F1 score.
+
+    The functions of `thresholdout.scoring`, such as `f1`, return statistics, and `bounded_difference` defines one of
+    your own. A guard of claims, the default mechanism, answers them. A statistic consists of parts, such as ratios of
+    sums over records, whose limits are tested one by one.
 
     Attributes
     ----------
     name : str
-        Name of the statistic.
+        Name of the statistic, which the guard's history shows.
     responses : tuple of str
-        Methods of an estimator whose output is evaluated; the first that exists is used.
+        Methods of an estimator whose output is evaluated. The first one that the estimator has is used.
     parts : callable
-        Maps the classes of the training part and of the estimator (``None`` for numbers) to the parts.
+        Function from the classes of the training part and of the estimator (``None`` for numbers) to the parts.
     bounds : tuple of float
-        Its range.
+        Smallest and largest possible value.
     greater_is_better : bool
-        Whether a search should maximise it.
+        Whether a search should maximize the statistic.
     target : str
         The estimand of an interval, in words.
     combine : callable or None
-        Maps the parts' values, in [0, 1], to the position in the range; it rises with each of them. ``None`` if there
-        is one part, whose value is the position.
-    classifies : bool
-        Whether it needs classes or their probabilities.
+        Function from the parts' values, in [0, 1], to the position of the statistic in its range. It rises with each of
+        them. ``None`` if there is one part, whose value is the position.
+    classifies : bool, default True
+        Whether the statistic needs classes or their probabilities.
     """
 
     name: str
@@ -94,7 +98,7 @@ class Statistic:
         return made_again(self) or super().__reduce__()
 
     def value(self, y: Any, output: Any, classes: Any | None = None) -> float:
-        """Return the statistic, in its range.
+        """Compute the statistic of labels and predictions.
 
         Examples
         --------
@@ -105,16 +109,17 @@ class Statistic:
         return float(self.of_output(y, output, classes))
 
     def of_output(self, y: Any, output: Any, classes: Any | None = None, X: Any = None) -> Estimate:
-        """Return the statistic with the estimates of its parts; parameters as in `value`, and the features."""
+        """Compute the statistic together with the estimates of its parts; arguments as in `value`, and the features X.
+        """
         return self._estimate(self._judged(y, output, classes, X))
 
     def of(self, estimator: Any, X: Any, y: Any) -> Estimate:
-        """Return the statistic of a fitted estimator on records ``X`` with labels ``y``."""
+        """Compute the statistic of a fitted estimator on records ``X`` with labels ``y``."""
         output = getattr(estimator, self.response_of(estimator))(X)
         return self._estimate(self._judged(y, output, getattr(estimator, "classes_", None), X))
 
     def of_predictions(self, found: OutOfFold, X: Any, y: Any) -> Estimate:
-        """Return the statistic of all out-of-fold predictions together, not a mean over folds."""
+        """Compute the statistic of all out-of-fold predictions together, which is not a mean over folds."""
         from sklearn.utils import _safe_indexing
 
         labels = np.asarray(y)[found.tested]
@@ -153,7 +158,7 @@ class Statistic:
         return tuple(part.evidence_of_counts(counts, model, one_law) for part in self.counted_parts(known))
 
     def counted_parts(self, known: NDArray[Any]) -> tuple[ClassRatio | ClassMean, ...]:
-        """Return the parts, which must all be functions of counts of classes."""
+        """Return the parts of a statistic that depends on counts of classes only, and refuse any other statistic."""
         parts = self.parts(known) if self.classifies else ()
         found = tuple(part for part in parts if isinstance(part, (ClassRatio, ClassMean)))
         if not found or len(found) < len(parts):
@@ -167,12 +172,12 @@ class Statistic:
 
     @property
     def ranks(self) -> bool:
-        """Whether it is a function of the order of scores of two classes."""
+        """Whether the statistic is a function of the order of scores of two classes, like the ROC AUC."""
         return "decision_function" in self.responses
 
     @property
     def only_part(self) -> StatisticPart | None:
-        """The part of a statistic that has one, and knows of no classes."""
+        """The single part of a statistic that has one part and knows of no classes, else ``None``."""
         parts = () if self._labelled() else self.parts(None)
         return parts[0] if len(parts) == 1 else None
 
@@ -217,7 +222,7 @@ class Statistic:
         return Layout(tuple(made), self.combine, self._variance(found.parts), given)
 
     def unit(self, value: float) -> float:
-        """Return the position of a value in the range, in [0, 1]."""
+        """Return the position of a value in the statistic's range, in [0, 1]."""
         lower, upper = self.bounds
         return min(1.0, max(0.0, (value - lower) / (upper - lower)))
 
