@@ -84,16 +84,18 @@ _INSTEAD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The guarantee for the answers of one guard.
+    """Guarantee for the answers of one guard: how wide they can be, and on which assumptions.
 
     With probability at least ``confidence``, over the records, the noise and the analyst, every answer is within its
     half-width of its estimand, for all answers at once. `about` names the estimand. Where `approximation` is not empty,
-    that is approximate, and nothing is guaranteed.
+    that is approximate, and nothing is guaranteed. ``guard.certificate`` is the certificate of a guard, and `certify`
+    computes one from the parameters of Algorithm 1. A *route* is one theorem that gives half-widths, with its own
+    assumptions.
 
     Attributes
     ----------
     confidence : float
-        1 - beta.
+        Probability with which all half-widths hold at once.
     compared : tuple of Route
         Every route, whether it applies or not.
     chosen : Route or None
@@ -103,20 +105,20 @@ class Certificate:
     estimand : Estimand
         The estimand of the answers.
     final : FinalCheck or None
-        Expected value of the final check of a guard with ``final_check=True``, if every claim before it is accepted:
-        ``certificate.final.half_width(expected)``.
+        For a guard with ``final_check=True``: the half-width of its final check is
+        ``certificate.final.half_width(expected)``, if every claim before it is accepted.
     limits : FittedLimits or None
-        Limits of a fitted model; their failure is part of the probability of error.
+        Limits of a fitted dependence model, whose failure is part of the probability of error.
     prior_queries : PriorQueries or None
-        Scores of these records from before the guard was made; they make the answers wider.
+        Scores of these records from before the guard was made, which make the answers wider.
     epsilon : float or None
-        Privacy loss of all answers together under replacing one record, where the mechanism bounds it; infinite after
-        a failure.
+        Privacy loss of all answers together under replacing one record, in nats, where the mechanism bounds it.
+        Infinite after a failed query.
     bayesian_epsilon : float or None
-        The same with all records that depend on it, against an attacker who knows any other records, under the declared
-        dependence.
+        Bayesian privacy loss of one record through all answers, with all records that depend on it, against an attacker
+        who knows any other records, under the declared dependence.
     approximation : str
-        The approximation of the intervals, in words; empty where they are guaranteed.
+        The approximation of the intervals, in words. Empty if they are guaranteed.
 
     Examples
     --------
@@ -144,22 +146,22 @@ class Certificate:
 
     @property
     def about(self) -> str:
-        """The estimand of the answers, in words: to be read after "the truth is"."""
+        """The estimand of the answers in words, to be read after "the truth is"."""
         return self.estimand.sentence
 
     @property
     def tolerance(self) -> float:
-        """The largest half-width of any answer, in units of the range; ``inf`` where there is none."""
+        """Largest half-width of any answer, in units of the range; ``inf`` if there is none."""
         return math.inf if self.chosen is None else self.chosen.tolerance
 
     @property
     def route(self) -> str:
-        """Name of the route on which the certificate rests, ``"none"`` without one."""
+        """Name of the route on which the certificate rests, or ``"none"``."""
         return "none" if self.chosen is None else self.chosen.name
 
     @property
     def row(self) -> str:
-        """The row of docs/hypotheses.md about the route on which the certificate rests, ``"none"`` without one."""
+        """Row of docs/hypotheses.md about the route on which the certificate rests, or ``"none"``."""
         return "none" if self.chosen is None else self.chosen.row
 
     @property
@@ -169,7 +171,7 @@ class Certificate:
 
     @property
     def routes(self) -> pd.DataFrame:
-        """Every route, one row each: tolerance, applies, assumes, why_not, source, row, sound, chosen."""
+        """Table of every route, one row each: tolerance, applies, assumes, why_not, source, row, sound, chosen."""
         import pandas as pd
 
         # pandas drops the middle columns on a narrow screen: they are the long texts
@@ -187,7 +189,7 @@ class Certificate:
 
     @property
     def statement(self) -> str:
-        """The certificate in words."""
+        """The certificate in words, for people."""
         if self.chosen is None:
             reasons = "; ".join(f"{route.name}: {route.why_not}" for route in self.compared)
             instead = f" {_INSTEAD}." if self._by_hand else ""
@@ -243,21 +245,21 @@ class Certificate:
         )
 
     def charged(self, model: DependenceModel, confidence: float, needed: float) -> Certificate:
-        """Return the same with the limits of a fitted model charged to the probability of error.
+        """Return the certificate with the limits of a fitted model charged to the probability of error.
 
         Parameters
         ----------
         model : graphs.DependenceModel
-            Before its limits were assumed.
+            The fitted model, before its limits were assumed.
         confidence : float
-            As declared.
+            Declared probability with which all intervals hold at once.
         needed : float
-            The second result of `within_limits` for it.
+            Confidence that is needed beside the limits, the second result of `within_limits` for the model.
 
         Returns
         -------
         Certificate
-            With the declared confidence and the limits; itself for a model that was not fitted.
+            A certificate with the declared confidence and the limits, or this one if the model was not fitted.
         """
         if model.fitted_limits is None:
             return self
@@ -273,19 +275,20 @@ class Certificate:
         query : int
             Number of the query, from 1.
         hits : int
-            Answers from the holdout before it.
+            Number of answers from the holdout before it.
         source : {"train", "holdout"}
-            The source of the answer.
+            Source of the answer: the training value, or the holdout.
 
         Returns
         -------
         float
-            In units of the range, at most 1: answer and estimand both lie in the range. ``inf`` when no route applies.
+            Half-width in units of the range, at most 1 since answer and estimand both lie in the range; ``inf`` if no
+            route applies.
 
         Raises
         ------
         InputError
-            When no such round exists.
+            If no such answer can exist, for example with ``hits`` not below ``query``.
         """
         if not 0 <= hits < query:
             raise InputError("hits", hits, f"at least 0 and below the number of the query, {query}")
@@ -304,21 +307,26 @@ class Certificate:
 
         Parameters
         ----------
-        query, hits, source
-            As for `half_width`.
+        query : int
+            Number of the query, from 1.
+        hits : int
+            Number of answers from the holdout before it.
+        source : {"train", "holdout"}
+            Source of the answer: the training value, or the holdout.
         value : float
             The answer, in units of the range, in [0, 1].
 
         Returns
         -------
         low, high : float
-            In units of the range, within [0, 1] and within the half-width of the value, rounded conservatively; not
-            symmetric about the value. All intervals hold at once with the certificate's confidence.
+            Ends of the interval in units of the range, within [0, 1] and within the half-width of the value, rounded
+            conservatively. The interval is not symmetric about the value. All intervals hold at once with the
+            certificate's confidence.
 
         Raises
         ------
         InputError
-            When no such round exists, or an argument is out of range.
+            If no such answer can exist, for example with ``hits`` not below ``query``, or if the value is out of range.
 
         Examples
         --------
@@ -337,7 +345,10 @@ class Certificate:
         return interval_around(value, width, 0.0, 1.0)
 
     def expected_half_width(self, expected: float) -> float:
-        """Return the half-width to expect when answers are near a value; only the intervals are guaranteed.
+        """Return the half-width to expect for answers near a likely value, as opposed to the guaranteed `tolerance`.
+
+        Intervals of scores near 0 or 1 are narrower than the widest ones. This number helps to plan; only the intervals
+        of answers are guaranteed.
 
         Parameters
         ----------
@@ -347,15 +358,15 @@ class Certificate:
         Returns
         -------
         float
-            At most `tolerance`. *Algorithm 1, the Ladder*: the larger side of the widest interval if every answer had
-            this value. *Claims*: half the length of an interval, on average over the declared queries, or 100, if they
-            go as expected; `thresholdout.plan` compares this with other ways. The tolerance itself where a route does
-            not use values.
+            Expected half-width, at most `tolerance`. For Algorithm 1 and the Ladder, it is the larger side of the
+            widest interval if every answer had this value. For claims, it is half the length of an interval, on average
+            over the declared queries (100 if none are declared), if they go as expected; `thresholdout.plan` compares
+            this with other ways. Where a route does not use values, it is the tolerance itself.
 
         Raises
         ------
         InputError
-            When the value is out of range.
+            If the value is out of range.
 
         Examples
         --------
@@ -422,39 +433,45 @@ def certify(
     grid: float | None = None,
     ratios: NoiseRatios = PUBLISHED_RATIOS,
 ) -> Certificate:
-    """Certify the answers of a guard of Algorithm 1 from its public parameters.
+    """Compute the certificate of a guard of Algorithm 1 from its public parameters, without any data.
+
+    Use it to compare parameters before a guard is made. For the other mechanisms see `thresholdout.plan` and
+    ``guard.certificate``.
 
     Parameters
     ----------
     model : graphs.DependenceModel
-        Dependence of the records, given the analyst's knowledge at the start.
+        Dependence of the records, given the analyst's knowledge at the start, such as ``graphs.Independent(10_000)``.
     threshold, noise_scale : float
-        T and sigma, in units of a query's range.
+        T, the distance within which a training value passes, and sigma, the scale of the Laplace noise in the
+        threshold, in units of a query's range.
     budget : int or None
-        B, the limit on answers from the holdout. ``None`` for any number.
+        B, the limit on answers from the holdout; None for any number.
     queries : int or None
-        m, the limit on queries. ``None`` for any number. Without both limits the half-widths grow with each round, and
-        the tolerance is infinite.
-    confidence : float, default=0.95
+        m, the limit on queries; None for any number. Without both limits the half-widths grow with each round, and the
+        tolerance is infinite.
+    confidence : float, default 0.95
         Probability with which all half-widths hold at once, in (0, 1).
     grid : float, optional
-        Step of the grid to which answers from the holdout are rounded, 1/(K-1).
-    ratios : NoiseRatios
+        Step of the grid to which answers from the holdout are rounded, 1/(K-1) for K possible answers. If None, the
+        grid of the noise alone.
+    ratios : NoiseRatios, default (1.0, 2.0, 4.0)
         Scales of the noises in threshold, test and answer, in units of sigma.
 
     Returns
     -------
     Certificate
-        Resting on the sound route with the smallest tolerance; `Certificate.routes` lists all.
+        The certificate, which rests on the sound route with the smallest `tolerance`. `Certificate.routes` lists all
+        routes.
 
     Raises
     ------
     InputError
-        When an argument is out of range.
+        If an argument is out of range.
 
     Notes
     -----
-    The route depends on the arguments alone, never on answers; half-widths of different routes are never mixed. All
+    The route depends on the arguments alone, never on answers. Half-widths of different routes are never mixed. All
     numbers are rounded conservatively.
 
     Examples

@@ -78,21 +78,23 @@ class StatedWidth(ConstantWidth):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One theorem applied to a guard.
+    """One theorem applied to a guard: the half-widths that it gives, or the reason why it does not apply.
+
+    `Certificate.compared` has all routes of a guard.
 
     Attributes
     ----------
     name : str
-        The route's name.
+        Name of the route.
     tolerance : float
-        tau, in units of the range: the largest half-width of any answer; ``inf`` where there is none.
+        tau, the largest half-width of any answer, in units of the range; ``inf`` if there is none.
     sound : bool
         Whether the theorem is proved as used here. Other routes are for comparison and never chosen, except declared
         normal limits.
     assumes : str
-        Its assumptions beyond the guard's own rules.
+        Assumptions of the theorem beyond the guard's own rules, in words.
     source : str
-        Where its proof is.
+        Place of its proof.
     why_not : str
         The reason why it does not apply, or why its tolerance is infinite; empty otherwise.
     widths : HalfWidths or None
@@ -119,12 +121,12 @@ class Route:
 
     @property
     def row(self) -> str:
-        """The row of docs/hypotheses.md with the theorem's hypotheses, and the code and tests that enforce each."""
+        """Row of docs/hypotheses.md with the theorem's hypotheses, and the code and tests that enforce each."""
         return self.name.partition(",")[0].replace(" ", "-")
 
     @classmethod
     def constant(cls, name: str, tolerance: float, *, sound: bool, assumes: str, source: str) -> Route:
-        """Return a route of this guard with the same half-width for every answer."""
+        """Return a route with the same half-width for every answer."""
         width = formula_up(tolerance)
         return cls(name, width, sound, assumes, source, widths=ConstantWidth(width))
 

@@ -65,14 +65,14 @@ class PairedCounts:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The counts of a guard's history, against which its state is checked.
+    """Counts of a guard's history, against which the stored state of its mechanism is checked.
 
     Attributes
     ----------
     asked : int
         Number of queries.
     sources : mapping of str to int
-        Number of answers of each source.
+        Number of answers of each source, such as "train" and "holdout".
     """
 
     asked: int
@@ -80,24 +80,24 @@ class Past:
 
     @property
     def charged(self) -> int:
-        """Answers from the holdout, failures among them, and candidates that the holdout did not confirm."""
+        """Number of answers from the holdout, with failed queries and candidates that the holdout did not confirm."""
         return sum(self.sources.get(source, 0) for source in ("holdout", "failed", "reject", "unconfirmed"))
 
     @property
     def free(self) -> int:
-        """Candidates that cross-validation alone decided."""
+        """Number of candidates that cross-validation alone decided."""
         return self.sources.get("skip", 0) + self.sources.get("step", 0)
 
 
 class MechanismState(Protocol):
-    """The memory of a mechanism between two queries. Secret: never shown, logged or printed."""
+    """Memory of a mechanism between two queries. It is secret: never shown, logged or printed."""
 
     @property
     def asked(self) -> int:
-        """Queries so far. Public."""
+        """Number of queries so far. Public."""
 
     def agrees(self, past: Past) -> bool:
-        """Whether the state's counts are those of a history. Public."""
+        """Return whether the counts of the state are those of a history. Public."""
 
     def to_text(self) -> str:
         """Return the state as text for a ledger; `Mechanism.restore` reads it."""
@@ -110,14 +110,15 @@ AskedT = TypeVar("AskedT", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The records of a query, where public numbers say that all others have the value 0.
+    """Records that a query is about, if public numbers say that its value is 0 for all others.
 
     Attributes
     ----------
     records : int
-        Their number.
+        Number of these records.
     effective : float or None
-        N of their kl limits, where they depend on each other; ``None`` for independent records.
+        Effective sample size for their limits by relative entropy, where they depend on each other; ``None`` for
+        independent records.
     training : float
         Number of training records like them.
     """
@@ -165,34 +166,35 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Public knowledge of a query's values, before the holdout is evaluated.
+    """Public knowledge of a query's values before the holdout is evaluated, which decides how a mechanism tests them.
 
     Attributes
     ----------
     variance : float or None
-        Of the training records' values, in units of the range; ``None`` for that of a coin with their mean.
+        Variance of the training records' values, in units of the range; ``None`` for that of a 0-1 variable with their
+        mean.
     binary : bool
         Whether every value is 0 or 1: by the metric, by declaration, or because all training values are.
     layout : Layout or None
-        Of a statistic that is not a mean over records; ``None`` for means.
+        Layout of a statistic that is not a mean over records; ``None`` for means.
     difference : bool
-        Whether it is about a difference of two models, which says nothing of scores, nor they of it.
+        Whether the query is about a difference of two models, which says nothing of scores, nor they of it.
     one_law : bool
-        Whether the records were declared to have one law, so that their order may be drawn.
+        Whether the records were declared to have one distribution, so that their order may be drawn.
     trinomial : bool
-        Whether it is about a difference of two models that are right or wrong, on records of one law.
+        Whether the query is about a difference of two models that are right or wrong, on records of one distribution.
     part : Part or None
         The records of the query, where these are not all.
     groups : Grouped or None
-        Their groups, where these are declared.
+        The groups of the records, where they are declared.
     blocks : Blocks or None
-        Their blocks, where they are a series in which distant records are independent.
+        The blocks of the records, where they are a series in which distant records are independent.
     paired_counts : PairedCounts or None
         For a win rate: wins and losses of the two models on the training part.
     vague : bool
         Whether nothing is known of the value: the given training value is a placeholder.
     client : str
-        The client; empty for the organiser.
+        Name of the client; empty for the organiser.
     proposal : bool
         Whether one bit is released: whether a proposal is better than the client's present model.
     chosen : bool
@@ -239,25 +241,27 @@ private release about it, which has no answer, and "note" for an event in the gu
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The released result of one step of a mechanism.
+    """Result of one step of a mechanism, which the guard releases as an `Answer`.
 
     Attributes
     ----------
     value : float
         The answer, in units of the query's range, in [0, 1].
     source : {"train", "holdout", "failed", "release", "note"}
-        Its source.
+        Source of the value: "train" for the training value, "holdout" for a value from the holdout, "failed" for a
+        query that could not be computed on the holdout, "release" for another private release, which has no answer, and
+        "note" for an event in the guard's life.
     hits : int
-        Answers from the holdout *before* this round.
+        Number of answers from the holdout *before* this round.
     asked : int
         Number of this round, from 1.
     about : {"query", "best"}
-        The subject of value and interval: the present query, or the best query so far.
+        Subject of value and interval: the present query, or the best query so far.
     interval : tuple of float or None
-        The certified interval, in units of the range, where the mechanism proves one itself from its own confidence; it
+        The certified interval, in units of the range, where the mechanism proves one itself from its own confidence. It
         stands also after failures. ``None`` where a certificate has it.
     log_error_budget : float or None
-        Natural logarithm of the remaining error budget, where the mechanism has such a number.
+        Natural logarithm of the remaining error budget, where the mechanism has one.
     """
 
     value: float
@@ -270,11 +274,14 @@ class Outcome:
 
 
 class Mechanism(ABC, Generic[StateT, ValuesT]):
-    """A state machine that answers queries about a holdout.
+    """Base class of mechanisms, the state machines by which a guard answers queries about a holdout.
+
+    A guard (`thresholdout.Thresholdout`) keeps the state in its ledger and calls `step` for each query. Users choose a
+    mechanism by ``mechanism=`` and do not call it.
 
     Implementations are immutable. Their steps are pure except for the noise that they draw: the same state, numbers and
-    noise give the same result, and nothing else is remembered. Numbers are in units of the query's range: train value,
-    holdout values and answer lie in [0, 1], and one of n records moves a mean by 1/n.
+    noise give the same result, and nothing else is remembered. Numbers are in units of the query's range: training
+    value, holdout values and answer lie in [0, 1], and one of n records moves a mean by 1/n.
 
     Mechanisms need different things of the holdout: the sparse vector needs one mean, others need the records' values,
     to add up exactly or to split. `read` reduces the values to the input of `step`.
@@ -297,17 +304,17 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
 
     @property
     def title(self) -> str:
-        """The mechanism's name in a guard's representation."""
+        """Name of the mechanism in a guard's representation."""
         return self.name
 
     def shares_error_budget(
         self, what: str, instead: str = "", *, private: str | None = None
     ) -> SharesErrorBudget[StateT, ValuesT]:
-        """Return the mechanism as one whose answers share one error budget, which pays for more than single queries."""
+        """Return the mechanism as one whose answers share one error budget, or refuse ``what``, which needs this."""
         raise InputError("mechanism", f"a {self.name}", f"'claims' for {what}", instead)
 
     def lists(self) -> AnswersLists[StateT, ValuesT]:
-        """Return the mechanism as one that answers queries that were fixed together."""
+        """Return the mechanism as one that answers lists of queries that were fixed together, or refuse."""
         return self.shares_error_budget("a list of queries", "Or send one query after another.")
 
     @abstractmethod
@@ -317,7 +324,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     def trained(
         self, values: object, n: int | None, bounds: tuple[float, float], argument: str, binary: bool | None
     ) -> tuple[float, Known]:
-        """Check the training part's per-record values; return their mean, and their information about the holdout's."""
+        """Check the values of the training records; return their mean and the public knowledge that they give."""
         squares: Literal["", "exact"] = "exact" if self.expects_spread and not binary else ""
         sums = values if isinstance(values, Totals) else UnitSums(values, n, bounds, argument, squares)
         ends = sums.ends if binary is None else binary
@@ -327,7 +334,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> ValuesT:
-        """Check the holdout's per-record values and reduce them to the input of `step`. Secret."""
+        """Check the values of the holdout records and reduce them to the input of `step`, which is secret."""
 
     def needs_squares(self, known: Known) -> bool:
         """Return whether `read` needs the sum of squares of values of which only totals are known."""
@@ -344,25 +351,26 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
 
     @abstractmethod
     def step(self, state: StateT, train: float, holdout: ValuesT, noise: NoiseSource) -> tuple[StateT, Outcome]:
-        """Answer one query."""
+        """Answer one query: return the next state, and the outcome to release once that state is stored."""
 
     @abstractmethod
     def fail(self, state: StateT, train: float, noise: NoiseSource) -> tuple[StateT, Outcome]:
         """Charge a query that could not be computed on the holdout as much as an answer from the holdout.
 
-        Parameters and errors are those of `step`. The outcome's value is the train value, and carries no information.
+        Parameters and errors are those of `step`. The value of the outcome is the training value, which carries no
+        information.
         """
 
     @abstractmethod
     def refusal(self, state: StateT) -> BudgetExhausted | None:
-        """Return why no further query is allowed, or ``None`` when one is. Public."""
+        """Return the reason why no further query is allowed, or ``None`` if one is. Public."""
 
     def refuses(self, state: StateT, train: float, known: Known) -> BudgetExhausted | None:
-        """Return why this query is not allowed, or ``None``; before anything is computed on the holdout. Public."""
+        """Return the reason why this query is not allowed, or ``None``, before the holdout is evaluated. Public."""
         return self.refusal(state)
 
     def client_refusal(self, state: StateT, known: Known) -> BudgetExhausted | None:
-        """Return why this client may send no more queries, though others may, or ``None``. Public."""
+        """Return the reason why this client may send no more queries, though others may, or ``None``. Public."""
         return None
 
     def failed(self, before: StateT, after: StateT, known: Known) -> StateT:
@@ -371,18 +379,18 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
 
     @abstractmethod
     def restore(self, text: str) -> StateT:
-        """Return the state that `MechanismState.to_text` wrote."""
+        """Return the state from the text that `MechanismState.to_text` wrote."""
 
     @abstractmethod
     def remaining(self, state: StateT) -> int | None:
-        """Return the largest number of further answers from the holdout; ``None`` without a limit. Public."""
+        """Return the largest number of further answers from the holdout, or ``None`` without a limit. Public."""
 
     def pay_release(self, state: StateT, nats: Callable[[float], float]) -> tuple[StateT, Outcome]:
-        """Pay for another private release about the holdout."""
+        """Pay for another private release about the holdout: return the next state and the outcome to record."""
         raise InputError("event", f"a guard with a {self.name}", "recorded in a guard with mechanism='claims'")
 
     def noted(self, state: StateT) -> tuple[StateT, Outcome]:
-        """Write a line into the history that releases nothing about the holdout, and costs nothing."""
+        """Write a line into the history that releases nothing about the holdout and costs nothing."""
         advice = "Or make a new guard of new records."
         raise InputError("mechanism", f"a {self.name}", "'claims' or 'ladder' for a note in the history", advice)
 
@@ -391,20 +399,20 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         return None
 
     def first_half_width(self, score: float) -> float | None:
-        """Return the half-width of a first answer that goes as expected; ``None`` where the certificate has it."""
+        """Return the half-width of a first answer that goes as expected, or ``None`` where the certificate has it."""
         return None
 
     def epsilon(self, n: int) -> float:
-        """Bound the differential privacy of the whole interaction about means of n records, in nats.
+        """Bound the differential privacy of all answers together, for means of n records, in nats.
 
-        ``inf`` unless a mechanism proves better; guarantees that do not rest on privacy have none.
+        It is ``inf`` unless the mechanism proves better. Guarantees that do not rest on privacy have none.
         """
         return math.inf
 
     def noise_slack(self, n: int) -> float:
-        """Bound the share of integer and floating-point arithmetic in an answer's error, in units of the range.
+        """Bound the part of an answer's error that comes from integer and floating-point arithmetic.
 
-        0 where the mechanism's own half-widths contain it.
+        The bound is in units of the range. It is 0 where the mechanism's own half-widths contain it.
         """
         return 0.0
 

@@ -41,26 +41,26 @@ def kind_named(name: object) -> Kind | None:
 
 
 def build_mechanism(parameters: Parameters, n: int) -> Mechanism[Any, Any]:
-    """Return the mechanism of some parameters.
+    """Build the mechanism that some parameters describe, for a holdout of n records.
 
     Parameters
     ----------
     parameters : Parameters
-        Of one of the mechanisms of this package.
+        Parameters of one of the mechanisms of this package, such as `LadderParameters`.
     n : int
         Number of records.
 
     Returns
     -------
     Mechanism
-        With these parameters.
+        The mechanism with these parameters.
 
     Raises
     ------
     InputTypeError
-        When the parameters are of no mechanism.
+        If the parameters are of no mechanism of this package.
     InputError
-        When they do not suit the number of records.
+        If they do not suit the number of records.
 
     Examples
     --------
@@ -72,22 +72,22 @@ def build_mechanism(parameters: Parameters, n: int) -> Mechanism[Any, Any]:
 
 
 def parameters_to_json(parameters: Parameters) -> dict[str, Any]:
-    """Return parameters for a ledger, with the mechanism's name under "mechanism".
+    """Convert parameters to a dictionary for a ledger, with the mechanism's name under "mechanism".
 
     Parameters
     ----------
     parameters : Parameters
-        Of one of the mechanisms of this package.
+        Parameters of one of the mechanisms of this package.
 
     Returns
     -------
     dict
-        All parameters, in types of JSON.
+        All parameters, in types of JSON. `parameters_from_json` reads it.
 
     Raises
     ------
     InputTypeError
-        When the parameters are of no mechanism.
+        If the parameters are of no mechanism of this package.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def parameters_to_json(parameters: Parameters) -> dict[str, Any]:
 
 
 def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
-    """Return the parameters that `parameters_to_json` wrote: the same ones on every platform.
+    """Restore parameters from the dictionary that `parameters_to_json` wrote: the same ones on every platform.
 
     Parameters
     ----------
@@ -109,13 +109,13 @@ def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
 
     Returns
     -------
-    object
-        The parameters of the named mechanism.
+    Parameters
+        Parameters of the named mechanism.
 
     Raises
     ------
     InputError
-        When the mechanism is unknown, or a parameter cannot be used.
+        If the mechanism is unknown, or if a parameter cannot be used.
 
     Examples
     --------

@@ -25,16 +25,19 @@ Direction: TypeAlias = Literal["maximize", "minimize"]
 
 
 class Parameters:
-    """Public parameters of a mechanism: a frozen dataclass of numbers, with the properties of its guard.
+    """Base class of the public parameters of a mechanism.
+
+    A subclass is a frozen dataclass of numbers, and has the properties of its guard. Instances can be passed to a guard
+    as ``mechanism=``; `thresholdout.plan` returns them.
 
     Attributes
     ----------
     queries : int or None
-        Queries in all; ``None`` for any number.
+        Number of queries in all; ``None`` for any number.
     words : str
         The mechanism in sentences, for a report.
     prices_releases : bool
-        Whether the remaining error budget pays for other releases about the holdout; intervals then hold after any of
+        Whether the remaining error budget pays for other releases about the holdout. Intervals then hold after any of
         them.
     tells_nats : bool
         Whether the fall of the remaining error budget bounds the information released by answers.
@@ -43,9 +46,9 @@ class Parameters:
     withdraws : bool
         Whether queries can be about the other records once some were withdrawn.
     folds : bool
-        Whether a guard of out-of-fold averages takes them.
+        Whether a guard of out-of-fold averages, `KFoldGuard`, accepts them.
     pays_prior_queries : bool
-        Whether the error budget pays for prior queries at its start, as `information_released`; otherwise the
+        Whether the error budget pays for prior queries at its start, as `information_released`. Otherwise the
         certificate's confidence does.
     """
 
@@ -70,7 +73,7 @@ class Parameters:
 
     @property
     def approximation(self) -> str:
-        """The approximation of the intervals, in words; empty where they are guaranteed."""
+        """The approximation of the intervals, in words. Empty if they are guaranteed."""
         return ""
 
     @property
@@ -85,7 +88,7 @@ class Parameters:
 
     @property
     def best_direction(self) -> Direction | None:
-        """The direction of the best score, where answers are about the best query so far; ``None`` elsewhere."""
+        """Direction of the best score, where answers are about the best query so far; ``None`` elsewhere."""
         return None
 
     @property
@@ -97,21 +100,21 @@ class Parameters:
         """Refuse a metric of the other direction, where the mechanism has one direction only."""
 
     def check_tells_each(self) -> None:
-        """Refuse to serve a tool that picks the best candidate by its answer."""
+        """Refuse to serve a tool that picks the best candidate by its answer, if answers are not about each query."""
 
     def summary(self, from_holdout: int, left: str, answered: bool) -> str:
         """Return a sentence with the number of answers from the holdout; empty where that is not informative."""
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return all parameters for a ledger."""
+        """Return all parameters as a dictionary for a ledger."""
         this: Any = self
         plain = {item.name: _plain(getattr(self, item.name)) for item in fields(this)}
         return {key: value for key, value in plain.items() if key not in self.omitted_when_unset or value}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Return the parameters that `to_json` wrote."""
+        """Return the parameters from the dictionary that `to_json` wrote."""
         return cls(**stored)
 
 

@@ -57,34 +57,36 @@ _ASSUMES: Final = "a variance inflation for fixed queries; the analyst is a func
 
 @dataclass(frozen=True, slots=True)
 class LadderParameters(Parameters):
-    """Public parameters of `Ladder`; all have defaults.
+    """Set the public parameters of the `Ladder`, a mechanism that releases only the best score so far.
+
+    Pass them to a guard as ``mechanism=LadderParameters(...)``. The guard fills in the dependence of its records.
 
     Parameters
     ----------
-    confidence : float
+    confidence : float, default 0.95
         Probability with which all intervals hold at once, in (0, 1).
-    direction : {"maximize", "minimize"}
-        Whether the best score is the largest or the smallest.
-    queries : int or None
-        Queries in all; ``None`` for any number.
-    inflation : float
-        Lambda of the dependence between records, at least 1.
-    effective : float or None
-        Effective sample size, in the sense of relative entropy; ``None`` for independent records if the inflation is 1,
-        and where no such number is known otherwise.
-    random_estimands : bool
-        Whether estimands depend on the records, as those of out-of-fold averages do: every claim is then paid for.
-    information_released : float
-        Bound on the nats that evaluations before the guard released: the log error budget starts lower by them.
-    sizes : tuple of (int, int) or None
-        Sizes and numbers of independent groups, where records have groups; ``None`` otherwise.
+    direction : {"maximize", "minimize"}, default "maximize"
+        Whether the best score is the largest ("maximize") or the smallest ("minimize", for losses).
+    queries : int, optional
+        Number of queries in all; None for any number.
+    inflation : float, default 1.0
+        Variance inflation Lambda of the dependence between records, at least 1.
+    effective : float, optional
+        Effective sample size, in the sense of relative entropy. None for independent records if the inflation is 1, and
+        where no such number is known otherwise.
+    random_estimands : bool, default False
+        Whether estimands depend on the records, like those of out-of-fold averages. Every claim is then paid for.
+    information_released : float, default 0.0
+        Bound on the nats that evaluations before the guard released. The log error budget starts lower by them.
+    sizes : tuple of (int, int), optional
+        Sizes and numbers of independent groups, where records have groups; None otherwise.
 
     Raises
     ------
     InputError
-        When a parameter is out of range.
+        If a parameter is out of range.
     InputTypeError
-        When a parameter is not of its kind.
+        If a parameter has the wrong type.
 
     Examples
     --------
@@ -142,7 +144,7 @@ class LadderParameters(Parameters):
 
     @property
     def best_direction(self) -> Direction:
-        """The direction of the best score."""
+        """Direction of the best score, "maximize" or "minimize"."""
         return self.direction
 
     def check_direction(self, metric: str, greater_is_better: bool) -> None:
@@ -163,32 +165,35 @@ class LadderParameters(Parameters):
 
 
 class Ladder(Mechanism[LadderState, Reading]):
-    """The best score so far, and an interval for the best estimand.
+    """Release only the best score so far, with an interval for the best estimand, like a leaderboard's top entry.
+
+    It is the mechanism of a guard with ``mechanism="ladder"``, which calls it. Use it when only the best model matters.
 
     Parameters
     ----------
     parameters : LadderParameters
-        Confidence and direction.
+        Confidence, direction, and the dependence of the records.
     n : int
         Number of records.
 
     Attributes
     ----------
     parameters : LadderParameters
-        As given.
+        The parameters that were passed.
     cells : int
-        Their number: ``ceil(pi sqrt(n))``, with equal differences of the arcsine of the root of a score.
+        Number of cells to which scores are rounded, ``ceil(pi sqrt(n))``, with equal differences of the arcsine of the
+        root of a score.
 
     Notes
     -----
     *Guarantee.* With probability at least ``confidence``, after every round, however the queries were chosen, the
     interval contains ``max_{j<=i} q_j(P)``, the best estimand of all queries so far that did not fail (the smallest
-    when minimising). It is not about the present query: `Outcome.about` is "best".
+    when minimizing). It is not about the present query: `Outcome.about` is "best".
 
-    A query that is not shown costs next to nothing, so an analyst who does not climb sees intervals about as wide as
-    those of one fixed query. A new score costs the information of its round and cell. Records that are 0 or 1 have
-    exact binomial limits, others those of relative entropy. Groups have those of their own sizes, and other dependent
-    records enter through their effective sample size and inflation. PROOFS.md, "Ladder".
+    A query whose score is not shown costs next to nothing, so an analyst who does not climb sees intervals about as
+    wide as those of one fixed query. A new score costs the information of its round and cell. Records that are 0 or 1
+    have exact binomial limits, others those of relative entropy. Groups have those of their own sizes, and other
+    dependent records enter through their effective sample size and inflation. The proofs are in PROOFS.md, "Ladder".
 
     Examples
     --------
@@ -243,7 +248,7 @@ class Ladder(Mechanism[LadderState, Reading]):
     def step(
         self, state: LadderState, train: float, holdout: Reading, noise: NoiseSource
     ) -> tuple[LadderState, Outcome]:
-        """Answer one query with the best score; see `Mechanism.step`. The train value prices the first score only."""
+        """Answer one query with the best score so far. The training value prices the first score only."""
         refuse_if(self.refusal(state))
         check_unit("train", train)
         if len(holdout.records) != self._n:
@@ -312,10 +317,11 @@ class Ladder(Mechanism[LadderState, Reading]):
         return state.log_error_budget
 
     def tolerance(self) -> float:
-        """Return a bound on all half-widths while no query fails: at most 1, the range; 1 without limit.
+        """Return a bound on all half-widths while no query fails, in units of the range.
 
-        Few rounds can show a score, since each is beyond the limit of the last one. The least error budget remains
-        after as many as possible, as far apart as they cost most. PROOFS.md, L5.
+        It is at most 1, and 1 without a limit on queries. Few rounds can show a score, since each is beyond the limit
+        of the last one. The least error budget remains after as many as possible, as far apart as they cost most.
+        PROOFS.md, L5.
         """
         queries = self.parameters.queries
         if queries is None:
@@ -357,7 +363,8 @@ class Ladder(Mechanism[LadderState, Reading]):
         return np.arange(1.0, queries + 1.0), rests, sides
 
     def expected(self, value: float) -> float:
-        """Return the half-width after all declared queries, if every mean is this value; 1 without a limit."""
+        """Return the half-width after all declared queries if every mean has this value; 1 without a limit on queries.
+        """
         queries = self.parameters.queries
         if queries is None:
             return 1.0

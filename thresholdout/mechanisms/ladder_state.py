@@ -15,24 +15,24 @@ _FORMAT: Final = "ladder/1"
 
 @dataclass(frozen=True, slots=True)
 class LadderState:
-    """State of `Ladder`; nothing in it is secret. Scores are turned so that larger is better.
+    """State of the `Ladder` between two queries. Nothing in it is secret. Scores are turned so that larger is better.
 
     Attributes
     ----------
     log_error_budget : float
         Natural logarithm of the remaining error budget.
     asked : int
-        Lines of the history so far: queries, failed ones among them, and other releases.
+        Number of lines of the history so far: queries, failed ones among them, and other releases.
     failed : int
-        Queries that could not be computed.
+        Number of queries that could not be computed.
     releases : int
-        Shown scores.
+        Number of scores that were shown.
     best : int
-        Cell of the last of them.
+        Cell of the score that was shown last.
     low, high : float
         Interval of the best estimand so far.
     other_releases : int
-        Other private releases about the holdout, which count as lines of the history but not as queries.
+        Number of other private releases about the holdout, which count as lines of the history but not as queries.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class LadderState:
 
     @property
     def queries(self) -> int:
-        """Queries so far."""
+        """Number of queries so far."""
         return self.asked - self.other_releases
 
     def agrees(self, past: Past) -> bool:

@@ -16,7 +16,7 @@ _MOST_INTERVALS = 1 << 30  # beyond, neighbouring counts differ by less than the
 
 
 def mean_error(n: int) -> Fraction:
-    """Bound the error of a computed mean of n values in [0, 1].
+    """Bound the floating-point error of a computed mean of n values in [0, 1].
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ def mean_error(n: int) -> Fraction:
     Returns
     -------
     Fraction
-        ``(k + 3) * 2**-53``, k = n up to `thresholdout.data.values.BLOCK` and that beyond: an upper bound on
+        ``(k + 3) * 2**-53``, where k is n, but at most `thresholdout.data.values.BLOCK`: an upper bound on
         ``abs(computed mean - mean)`` for every array of n 64-bit floats in [0, 1].
 
     Raises
     ------
     InputError
-        When n is not an integer of at least 1.
+        If n is not an integer of at least 1.
 
     Notes
     -----

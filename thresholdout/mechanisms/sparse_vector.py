@@ -59,12 +59,16 @@ _FORMAT = "sparse-vector/1"
 
 
 class NoiseRatios(NamedTuple):
-    """Scales of the three noises in units of the noise scale sigma.
+    """Scales of the three noises of Algorithm 1, in units of the noise scale sigma.
 
     Attributes
     ----------
-    threshold, test, answer : float
-        Of the noise in the threshold, in each comparison, and in each answer from the holdout.
+    threshold : float, default 1.0
+        Scale of the noise in the threshold.
+    test : float, default 2.0
+        Scale of the noise in each comparison of a training value with the holdout's.
+    answer : float, default 4.0
+        Scale of the noise in each answer from the holdout.
 
     Examples
     --------
@@ -89,30 +93,32 @@ A hit costs ``D/sigma (1/2 + 2/4 + 1) = 2 D/sigma`` instead of [Z17]'s ``9/4 D/s
 
 @dataclass(frozen=True, slots=True)
 class SparseVectorParameters(Parameters):
-    """Public parameters of `SparseVectorMechanism`, in units of the query's range.
+    """Set the public parameters of `SparseVectorMechanism` (Algorithm 1), in units of the query's range.
+
+    `thresholdout.SparseVector` is the short form for users.
 
     Parameters
     ----------
     threshold : float
-        T: a train value within about T of the holdout mean passes. Positive, at most 1e6.
+        T, positive and at most 1e6. A training value within about T of the holdout mean is returned as the answer.
     noise_scale : float
-        sigma, between 1e-12 and 1e6.
+        sigma, the scale of the noise, between 1e-12 and 1e6.
     budget : int or None
-        B: answers from the holdout in all; ``None`` for no limit, and then no finite epsilon.
+        B, the number of answers from the holdout in all; None for no limit, and then no finite epsilon.
     queries : int or None
-        m: queries in all; ``None`` for no limit.
-    grid : float or None
+        m, the number of queries in all; None for no limit.
+    grid : float, optional
         Step of the grid to which answers from the holdout are rounded: 1/(K-1) for K = 2, 3, ... up to 2**30 + 1
-        possible answers. ``None`` for the grid of the noise alone.
-    ratios : NoiseRatios
-        Scales of the noises in units of sigma, each between 1/64 and 64; the default is [Z17]'s.
+        possible answers. None for the grid of the noise alone.
+    ratios : NoiseRatios, default (1.0, 2.0, 4.0)
+        Scales of the noises in units of sigma, each between 1/64 and 64. The default is that of [Z17].
 
     Raises
     ------
     InputError
-        When a parameter is out of range.
+        If a parameter is out of range.
     InputTypeError
-        When a parameter is not a number of its kind.
+        If a parameter has the wrong type.
 
     Examples
     --------
@@ -146,7 +152,7 @@ class SparseVectorParameters(Parameters):
 
     @property
     def levels(self) -> int | None:
-        """K, the number of possible values of an answer from the holdout; ``None`` without a grid."""
+        """K, the number of possible values of an answer from the holdout, or ``None`` without a grid."""
         return None if self.grid is None else check_grid(self.grid) + 1
 
     def summary(self, from_holdout: int, left: str, answered: bool) -> str:
@@ -165,16 +171,18 @@ class SparseVectorParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class SparseVectorState:
-    """State of `SparseVectorMechanism`. The noisy threshold is secret, and left out of the representation.
+    """State of `SparseVectorMechanism` between two queries.
+
+    The noisy threshold is secret, and left out of the representation.
 
     Attributes
     ----------
     threshold : int
-        That, in units of the resolution.
+        The noisy threshold, in units of the mechanism's resolution.
     hits : int
-        Answers from the holdout so far.
+        Number of answers from the holdout so far.
     asked : int
-        Queries so far.
+        Number of queries so far.
 
     Examples
     --------
@@ -211,7 +219,10 @@ class SparseVectorState:
 
 
 class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
-    """Algorithm 1 of [Z17], in integers.
+    """Answer queries by Algorithm 1 of [Z17], the sparse vector technique, computed in integers.
+
+    A training value that is within a noisy threshold of the holdout mean is the answer. Otherwise the answer is the
+    holdout mean with noise. A guard with ``mechanism=SparseVector(...)`` calls it.
 
     Parameters
     ----------
@@ -221,14 +232,14 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
     Attributes
     ----------
     parameters : SparseVectorParameters
-        As given.
+        The parameters that were passed.
     resolution : float
         Step of the noise grid in units of the range, ``2**(floor(log2(noise_scale)) - 40)``.
 
     Notes
     -----
-    Train value and holdout mean are rounded to the noise grid before they are compared. An answer from the holdout is
-    clipped to [0, 1] and rounded to the answer grid. A train answer is the train value itself.
+    Training value and holdout mean are rounded to the noise grid before they are compared. An answer from the holdout
+    is clipped to [0, 1] and rounded to the answer grid. A training answer is the training value itself.
 
     Examples
     --------
@@ -252,7 +263,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
 
     @property
     def title(self) -> str:
-        """The mechanism's name in a guard's representation."""
+        """Name of the mechanism in a guard's representation."""
         return f"Algorithm 1 ({self.name})"
 
     def __init__(self, parameters: SparseVectorParameters) -> None:
@@ -331,7 +342,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
         return None if self.parameters.budget is None else self.parameters.budget - state.hits
 
     def epsilon(self, n: int) -> float:
-        """Bound the differential privacy of the whole interaction; see `interaction_epsilon`.
+        """Bound the differential privacy of all answers together; see `interaction_epsilon`.
 
         Examples
         --------
@@ -343,7 +354,8 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
         return interaction_epsilon(n, parameters.noise_scale, parameters.budget, parameters.ratios)
 
     def noise_slack(self, n: int) -> float:
-        """Bound the share of integers and floating point in an answer's error; see `noise_slack`."""
+        """Bound the part of an answer's error that comes from integer and floating-point arithmetic; see `noise_slack`.
+        """
         return noise_slack(n, self.parameters.noise_scale)
 
     def _release(self, answer: int) -> float:
@@ -356,36 +368,36 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
 
 
 def interaction_epsilon(n: int, noise_scale: float, budget: int | None, ratios: NoiseRatios = ZHAO_RATIOS) -> float:
-    """Bound the differential privacy of a whole interaction with `SparseVectorMechanism`.
+    """Bound the differential privacy of all answers of a `SparseVectorMechanism` together.
 
     Parameters
     ----------
     n : int
         Number of records.
     noise_scale : float
-        sigma, in units of the range.
+        sigma, the scale of the noise, in units of the range.
     budget : int or None
-        B, answers from the holdout in all.
-    ratios : NoiseRatios
+        B, the number of answers from the holdout in all; None for no limit.
+    ratios : NoiseRatios, default (1.0, 2.0, 4.0)
         Scales of the three noises in units of sigma.
 
     Returns
     -------
     float
-        eps' in nats, under replacing one record; ``inf`` without a budget.
+        epsilon in nats, under replacing one record; ``inf`` without a budget.
 
     Raises
     ------
     InputError
-        When an argument is out of range.
+        If an argument is out of range.
 
     Notes
     -----
     It is ``B D (1/(a s) + 2/(b s) + 1/(c s))`` in exact arithmetic, rounded up, where s is the noise scale and D the
-    sensitivity, both in steps of the noise grid. D contains the rounding to this grid and the floating-point error of
-    the mean. So it is ``9 B / (4 n sigma)`` up to a relative ``n 2**-35`` or so.
+    sensitivity, both in steps of the noise grid, and a, b and c are the ratios. D contains the rounding to this grid
+    and the floating-point error of the mean. So it is ``9 B / (4 n sigma)`` up to a relative ``n 2**-35`` or so.
 
-    It holds however long the interaction is: queries that are answered by the train value cost nothing beyond the
+    It holds however long the interaction is: queries that are answered by the training value cost nothing beyond the
     threshold. The proof is in PROOFS.md, "Privacy of the interaction"; the source is [Z17, Algorithm 1].
 
     Examples
@@ -406,14 +418,14 @@ def interaction_epsilon(n: int, noise_scale: float, budget: int | None, ratios: 
 
 
 def noise_slack(n: int, noise_scale: float) -> float:
-    """Bound the share of the noise grid and of floating point in the error of an answer.
+    """Bound the part of an answer's error that comes from the noise grid and from floating-point arithmetic.
 
     Parameters
     ----------
     n : int
         Number of records.
     noise_scale : float
-        sigma, in units of the range.
+        sigma, the scale of the noise, in units of the range.
 
     Returns
     -------
@@ -423,7 +435,7 @@ def noise_slack(n: int, noise_scale: float) -> float:
     Raises
     ------
     InputError
-        When an argument is out of range.
+        If an argument is out of range.
 
     Notes
     -----

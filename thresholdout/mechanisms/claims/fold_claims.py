@@ -141,29 +141,32 @@ _SURPRISE: Final = 100.0  # largest surprise of one answer: an outlier does not 
 
 @dataclass(frozen=True, slots=True)
 class FoldClaimsParameters(Parameters):
-    """Public parameters of `FoldClaims`.
+    """Set the public parameters of `FoldClaims`, the default mechanism of a `KFoldGuard`.
+
+    A `KFoldGuard` computes them from its declaration.
 
     Parameters
     ----------
     effective : float
-        N of the limits by relative entropy, see `graphs.models.out_of_fold.OutOfFold.claim_records`.
+        Effective sample size N for limits by relative entropy, see `graphs.models.out_of_fold.OutOfFold.claim_records`.
     inflation : float
-        Lambda of Hoeffding's form, at least 1.
-    confidence : float
+        Variance inflation Lambda in Hoeffding's inequality, at least 1.
+    confidence : float, default 0.95
         Probability with which no interval is wrong, in (0, 1).
-    queries : int or None
-        Queries in all; ``None`` for any number.
-    budget : int or None
-        Number of them that may have another answer than the expected one; ``None`` for any number.
-    information_released : float
-        Bound on the nats that evaluations before the guard released: the log error budget starts lower by them.
-    max_half_width : float or None
-        Largest distance of a limit from the expected value in a query that is answered, in units of the range.
+    queries : int, optional
+        Number of queries in all; None for any number.
+    budget : int, optional
+        Number of queries that may have another answer than the expected one; None for any number.
+    information_released : float, default 0.0
+        Bound on the nats that evaluations before the guard released. The log error budget starts lower by them.
+    max_half_width : float, optional
+        Largest distance of a limit from the expected value in a query that is answered, in units of the range. If None,
+        no query is refused for its width.
 
     Raises
     ------
     InputError
-        When a parameter is out of range.
+        If a parameter is out of range.
 
     Examples
     --------
@@ -247,7 +250,9 @@ class _Asked:
 
 
 class FoldClaims(Mechanism[ClaimsState, Reading]):
-    """Claims about out-of-fold averages.
+    """Answer queries about out-of-fold averages with the cell of the range that contains the average.
+
+    It is the mechanism of a `KFoldGuard`, which calls it. The cell around the expected value is the cheapest outcome.
 
     Parameters
     ----------
@@ -259,7 +264,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
     Attributes
     ----------
     parameters : FoldClaimsParameters
-        As given.
+        The parameters that were passed.
 
     Examples
     --------

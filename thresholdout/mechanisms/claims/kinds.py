@@ -127,16 +127,19 @@ _MANY: Final = 1000  # queries before a final check, where their number is not d
 
 @dataclass(frozen=True, slots=True)
 class FinalCheck:
-    """The expected value of a final check, if every claim before it is confirmed.
+    """Half-width of a guard's final check, as far as it can be known before the check.
+
+    ``certificate.final`` has it for a guard with ``final_check=True``. It assumes that every claim before the check is
+    confirmed.
 
     Parameters
     ----------
     parameters : ClaimsParameters
-        Of the guard.
+        Parameters of the guard.
     n : int
-        Records in the holdout.
-    chosen : bool
-        Whether models are chosen by their training values, as beside a development part.
+        Number of records in the holdout.
+    chosen : bool, default False
+        Whether models are chosen by their training values, as with a development part.
 
     Examples
     --------
@@ -151,28 +154,28 @@ class FinalCheck:
 
     @property
     def share(self) -> float:
-        """Share of the remaining error budget for it then; after 1,000 queries where their number is not declared."""
+        """Share of the error budget that remains for the check; after 1,000 queries if their number is not declared."""
         queries = self.parameters.queries
         shares = (share_of(asked, queries) for asked in range(queries or _MANY))
         return math.exp(lowered(math.fsum(math.log1p(-share - 2.0 * FAILURE_SHARE) for share in shares)))
 
     def half_width(self, expected: float) -> float:
-        """Return its half-width for a share of right predictions near a likely score.
+        """Return the half-width of the final check for a share of right predictions near a likely score.
 
         Parameters
         ----------
         expected : float
-            The likely score, in (0, 1).
+            Likely score, in (0, 1).
 
         Returns
         -------
         float
-            The larger side of its interval.
+            The larger side of the interval of the check.
 
         Raises
         ------
         InputError
-            When the score is out of range.
+            If the score is out of range.
         """
         risk = math.log1p(-self.parameters.confidence) - self.parameters.information_released + math.log(self.share)
         return ClaimsMechanism(self.parameters, self.n).final_half_width(risk, expected, chosen=self.chosen)

@@ -69,7 +69,10 @@ _USUAL: Final = 100  # queries, where their number is not declared
 
 
 class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
-    """Claims about means, confirmed or not.
+    """Answer queries by claims: interval hypotheses about means, which the holdout confirms or not.
+
+    It is the default mechanism of a guard (`thresholdout.Thresholdout`), which calls it. A claim that is confirmed has
+    the training value as its answer. Otherwise a wider interval is tested, at the expense of the error budget.
 
     Parameters
     ----------
@@ -81,7 +84,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     Attributes
     ----------
     parameters : ClaimsParameters
-        As given.
+        The parameters that were passed.
 
     Examples
     --------

@@ -24,54 +24,57 @@ NORMAL_MISSES: Final = "on the laws tried, single tests failed up to 4.9 times a
 
 @dataclass(frozen=True, slots=True)
 class ClaimsParameters(Parameters):
-    """Public parameters of `ClaimsMechanism`.
+    """Set the public parameters of `ClaimsMechanism`, the default mechanism of a guard.
+
+    A guard computes them from its declaration, and `thresholdout.Claims` sets those that users choose.
 
     Parameters
     ----------
-    confidence : float
+    confidence : float, default 0.95
         Probability with which no answer is wrong, in (0, 1).
-    queries : int or None
-        Queries in all. Declaring them makes answers a little narrower; ``None`` for any number.
-    budget : int or None
-        Number of queries that may be answered from the holdout; ``None`` for any number.
-    max_half_width : float or None
-        Largest half-width of an answer, in units of the range: a query is refused, free of charge, when its first
-        claim would be wider. Lists and final checks are not refused. ``None`` for any width.
-    noise : float
+    queries : int, optional
+        Number of queries in all; None for any number. A declared number makes answers a little narrower.
+    budget : int, optional
+        Number of queries that may be answered from the holdout; None for any number.
+    max_half_width : float, optional
+        Largest allowed half-width of an answer, in units of the range. A query whose first claim would be wider is
+        refused at no cost. Lists and final checks are not refused. None for any width.
+    noise : float, default 0.05
         Scale of the Laplace noise in the edges of a claim, in standard deviations of the holdout's value (rounded down
         to a power of two of the range; twice that in each test). 0 for none, which is guess and check.
-    effective : float or None
-        N of the kl limits, for records that depend on each other and have such a number; ``None`` otherwise.
-    inflation : float
-        Lambda of the dependence between records, at least 1; exactly 1, without N, stands for independent records,
-        whose limits are exact binomial ones for values that are 0 or 1, and bets for others.
-    n_train : float or None
-        Effective number of training records, which determines the likely distance of holdout and training values;
-        ``None`` for as many as there are in the holdout.
-    final_check : bool
+    effective : float, optional
+        Effective sample size N of limits by relative entropy, for records that depend on each other and have such a
+        number; None otherwise.
+    inflation : float, default 1.0
+        Variance inflation Lambda of the dependence between records, at least 1. Exactly 1, without N, stands for
+        independent records, whose limits are exact binomial ones for values that are 0 or 1, and bets for others.
+    n_train : float, optional
+        Effective number of training records, which determines the likely distance of holdout and training values; None
+        for as many as there are in the holdout.
+    final_check : bool, default False
         Whether claims reserve most of the error budget for a final check.
-    epsilon : float or None
-        Epsilon of all answers together, under replacing one record; `noise` does not count then. ``None`` for noise
-        that does not protect records.
-    information_released : float
-        Bound on the nats that evaluations before the guard released: the log error budget starts lower by them.
-    sizes : tuple of (int, int) or None
-        Sizes and numbers of independent groups, where records have groups; ``None`` otherwise.
-    correlation : float or None
-        Of values inside groups, where no training values show it; ``None`` for a half.
-    allowance : float or None
+    epsilon : float, optional
+        Privacy loss of all answers together, under replacing one record, in nats; `noise` does not count then. None for
+        noise that does not protect records.
+    information_released : float, default 0.0
+        Bound on the nats that evaluations before the guard released. The log error budget starts lower by them.
+    sizes : tuple of (int, int), optional
+        Sizes and numbers of independent groups, where records have groups; None otherwise.
+    correlation : float, optional
+        Correlation of values inside groups, where no training values show it; None for 0.5.
+    allowance : float, optional
         Nats that the answers of one client may release together, in a leaderboard. The expected value is a guess there,
         and each answer is the cell of the value, see `thresholdout.mechanisms.claims.leaderboard`. No noise is drawn.
-        ``None`` for a guard of one party, whose training values are honest.
-    blocks : tuple of (int, int) or None
-        Sizes and numbers of a series' alternating blocks, where a plan has their correlation; ``None`` otherwise.
-    normal_limits : bool
+        None for a guard of one party, whose training values are honest.
+    blocks : tuple of (int, int), optional
+        Sizes and numbers of a series' alternating blocks, where a plan has their correlation; None otherwise.
+    normal_limits : bool, default False
         Whether claims about groups are tested by normal limits, which are approximate, where public numbers allow.
 
     Raises
     ------
     InputError
-        When a parameter is out of range, or does not suit another one.
+        If a parameter is out of range, or does not suit another one.
 
     Examples
     --------
@@ -166,12 +169,12 @@ class ClaimsParameters(Parameters):
 
     @property
     def anticipates(self) -> bool:
-        """Whether it is a leaderboard."""
+        """Whether the guard is a leaderboard, whose expected values are guesses of clients."""
         return self.allowance is not None
 
     @property
     def approximation(self) -> str:
-        """The approximation of the intervals, in words; empty where they are guaranteed."""
+        """The approximation of the intervals, in words. Empty if they are guaranteed."""
         if not self.normal_limits:
             return ""
         groups = sum(number for _, number in self.sizes or ())
@@ -179,7 +182,7 @@ class ClaimsParameters(Parameters):
 
     @property
     def takes_lists(self) -> bool:
-        """Whether lists are answered: not where noise protects single records."""
+        """Whether lists of queries are answered, which noise that protects single records does not allow."""
         return self.epsilon is None
 
     def summary(self, from_holdout: int, left: str, answered: bool) -> str:
@@ -189,24 +192,24 @@ class ClaimsParameters(Parameters):
         return f"{told}{left}{others}."
 
     def for_records(self, model: DependenceModel, confidence: float) -> ClaimsParameters:
-        """Return the same with the dependence of the records.
+        """Return the parameters with the dependence of the records filled in.
 
         Parameters
         ----------
         model : graphs.DependenceModel
-            Of the holdout.
+            Dependence model of the holdout.
         confidence : float
             Probability with which no answer is wrong.
 
         Returns
         -------
         ClaimsParameters
-            With effective sample size, inflation and groups of the model.
+            Parameters with effective sample size, inflation and groups of the model.
 
         Raises
         ------
         InputError
-            When normal limits were declared for a model without groups.
+            If normal limits were declared for a model without groups.
 
         Examples
         --------

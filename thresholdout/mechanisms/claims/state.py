@@ -27,32 +27,34 @@ _MEMORY: Final = attrgetter(*PredictorState.__slots__)
 
 @dataclass(frozen=True, slots=True)
 class ClaimsState:
-    """State of `ClaimsMechanism`. The noise in the edges is secret, and left out of the representation.
+    """State of `ClaimsMechanism` between two queries.
+
+    The noise in the edges is secret, and left out of the representation.
 
     Attributes
     ----------
     log_error_budget : float
         Natural logarithm of R, the remaining error budget.
     asked : int
-        Queries so far.
+        Number of queries so far.
     hits : int
-        Queries whose first claim was not confirmed.
+        Number of queries whose first claim was not confirmed.
     outcomes : int
-        Outcomes other than *confirmed*, over all queries.
+        Number of outcomes other than *confirmed*, over all queries.
     exponent : int
-        The edges' noise has the scale ``2**exponent``, in units of the range.
+        Exponent of the scale of the edges' noise, ``2**exponent`` in units of the range.
     edge : int
         The edges' noise, in units of ``2**-40`` of the range.
     memory : PredictorState
-        The information of the answers about the next query.
+        Information of the answers so far about the next query.
     given : bool
         Whether the price of estimands that are given the labels was paid.
     other_releases : int
-        Other private releases about the holdout, and notes, among the queries.
+        Number of other private releases about the holdout, and of notes, among the queries.
     free : int
-        Candidates among the queries that cross-validation alone decided.
+        Number of candidates among the queries that cross-validation alone decided.
     climbs : mapping of str to tuple of float
-        The memory of gates, by their subjects; see `thresholdout.mechanisms.claims.gate_states`.
+        Memory of gates, by their subjects; see `thresholdout.mechanisms.claims.gate_states`.
 
     Examples
     --------
@@ -78,7 +80,7 @@ class ClaimsState:
 
     @property
     def queries(self) -> int:
-        """Queries to the holdout so far."""
+        """Number of queries to the holdout so far."""
         return self.asked - self.other_releases - self.free
 
     def agrees(self, past: Past) -> bool:
