@@ -109,8 +109,8 @@ def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
 
     Returns
     -------
-    Parameters
-        Parameters of the named mechanism.
+    subclass of Parameters
+        The parameters of the named mechanism.
 
     Raises
     ------

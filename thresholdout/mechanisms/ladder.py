@@ -363,8 +363,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         return np.arange(1.0, queries + 1.0), rests, sides
 
     def expected(self, value: float) -> float:
-        """Return the half-width after all declared queries if every mean has this value; 1 without a limit on queries.
-        """
+        """Return the half-width after all declared queries if every mean has this value; 1 without a limit."""
         queries = self.parameters.queries
         if queries is None:
             return 1.0

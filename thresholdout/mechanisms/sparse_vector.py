@@ -354,8 +354,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
         return interaction_epsilon(n, parameters.noise_scale, parameters.budget, parameters.ratios)
 
     def noise_slack(self, n: int) -> float:
-        """Bound the part of an answer's error that comes from integer and floating-point arithmetic; see `noise_slack`.
-        """
+        """Bound the part of an answer's error that comes from rounding and the noise grid; see `noise_slack`."""
         return noise_slack(n, self.parameters.noise_scale)
 
     def _release(self, answer: int) -> float:

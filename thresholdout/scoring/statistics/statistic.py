@@ -109,8 +109,7 @@ class Statistic:
         return float(self.of_output(y, output, classes))
 
     def of_output(self, y: Any, output: Any, classes: Any | None = None, X: Any = None) -> Estimate:
-        """Compute the statistic together with the estimates of its parts; arguments as in `value`, and the features X.
-        """
+        """Compute the statistic and the estimates of its parts; arguments as in `value`, and the features X."""
         return self._estimate(self._judged(y, output, classes, X))
 
     def of(self, estimator: Any, X: Any, y: Any) -> Estimate:
