@@ -178,8 +178,8 @@ class GuardedObjective:
             study.set_user_attr(_GUARD, self.guard._id)
         owner = study.user_attrs[_GUARD]  # read again: another process may have marked it for another guard
         if owner != self.guard._id:
-            expected = f"a new one or one of guard {self.guard._id[:12]}..."
-            raise InputError("study", f"a study of guard {owner[:12]}...", expected)
+            mine = f"a new one or one of guard {self.guard._id[:12]}..."
+            raise InputError("study", f"a study of guard {owner[:12]}...", mine)
 
     def _keys(self, trial: Any, study: Any) -> list[str | None]:
         """Return the identities of a trial's queries."""
