@@ -279,7 +279,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "a model of other features": (
         lambda guard: guard.score(LogisticRegression().fit(X[:N, :3], Y[:N])),
         "estimator",
-        "to 3 features; the training",
+        "to 3 features, while the training",
     ),
     "a model that fails": (
         lambda guard: guard.score(Saying(lambda p: p["label"]), cv="training"),

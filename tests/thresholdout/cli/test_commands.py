@@ -163,7 +163,7 @@ def raising(error: BaseException) -> Command:
         (InputError("events", "text", "TOML"), 4, "EVENTS must be TOML; got text"),
         (LedgerUnusable("guard.db", "it is no ledger"), 4, "guard.db"),
         (OSError(2, "No such file or directory", "x.csv"), 4, "x.csv: No such file or directory"),
-        (BudgetExhausted("queries", 3, 3), 5, "all 3 "),
+        (BudgetExhausted("queries", 3, 3), 5, "All 3 "),
     ],
 )
 def test_errors_are_in_terms_of_options(error: Exception, code: int, text: str) -> None:

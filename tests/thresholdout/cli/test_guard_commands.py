@@ -143,7 +143,7 @@ def test_exhausted_guards_end_with_status_3(folder: Path) -> None:
         fitted.to_csv("next.csv", index=False)
         run("guard", "score", "guard.db", "next.csv")
     fitted.assign(prediction=1).to_csv("next.csv", index=False)
-    assert "all 2 answers from the holdout" in run("guard", "score", "guard.db", "next.csv", code=5).output
+    assert "All 2 answers from the holdout" in run("guard", "score", "guard.db", "next.csv", code=5).output
 
 
 def spoil(path: str, **columns: Any) -> None:

@@ -58,7 +58,7 @@ def test_refuses_when_the_budget_is_spent_and_nothing_changes() -> None:
         assert guard.ask(1.0, np.zeros(N)).source == "holdout"
     before = guard.history
     for _ in range(3):
-        with pytest.raises(BudgetExhausted, match="all 2 answers") as caught:
+        with pytest.raises(BudgetExhausted, match="All 2 answers") as caught:
             guard.ask(0.0, np.zeros(N))
         assert (caught.value.what, caught.value.spent, caught.value.limit) == ("budget", 2, 2)
     assert guard.status.answers_left == 0
@@ -69,7 +69,7 @@ def test_refuses_after_the_declared_number_of_queries() -> None:
     guard = make(queries=3)
     for _ in range(3):
         guard.ask(0.5, np.arange(N) % 2)
-    with pytest.raises(BudgetExhausted, match="all 3 queries") as caught:
+    with pytest.raises(BudgetExhausted, match="All 3 queries") as caught:
         guard.ask(0.5, np.arange(N) % 2)
     assert caught.value.what == "queries"
 
@@ -195,15 +195,15 @@ def test_values_computed_on_the_holdout_are_clipped_to_the_range() -> None:
 @for_each(
     ("train", "holdout", "bounds", "message"),
     [
-        (np.full(N, 0.5), np.full(N - 1, 0.5), (0, 1), "holdout_values: 1999 values"),
-        (np.full(N - 1, 0.5), np.full(N, 0.5), (0, 1), "train_values: 1999 values"),
-        (0.5, np.full(N, np.nan), (0, 1), "holdout_values: nan at position 0"),
-        (np.full(N, 1.5), np.full(N, 0.5), (0, 1), "train_values: 1.5 at position 0"),
-        (1.5, np.full(N, 0.5), (0, 1), "train_values: 1.5"),
-        (math.nan, np.full(N, 0.5), (0, 1), "train_values: nan"),
-        (0.5, None, (0, 1), "holdout_values: nothing"),
+        (np.full(N, 0.5), np.full(N - 1, 0.5), (0, 1), "holdout_values must be .*; got 1999 values"),
+        (np.full(N - 1, 0.5), np.full(N, 0.5), (0, 1), "train_values must be .*; got 1999 values"),
+        (0.5, np.full(N, np.nan), (0, 1), "holdout_values must be .*nan at position 0"),
+        (np.full(N, 1.5), np.full(N, 0.5), (0, 1), "train_values must be .*1.5 at position 0"),
+        (1.5, np.full(N, 0.5), (0, 1), "train_values must be .*1.5"),
+        (math.nan, np.full(N, 0.5), (0, 1), "train_values must be .*nan"),
+        (0.5, None, (0, 1), "holdout_values is missing: pass"),
         (0.5, np.full(N, 0.5), (1, 0), "bounds"),
-        (np.mean, np.full(N, 0.5), (0, 1), "holdout_values: values beside a callable"),
+        (np.mean, np.full(N, 0.5), (0, 1), "holdout_values must be None beside a callable"),
     ],
 )
 def test_bad_queries_spend_nothing(train: object, holdout: object, bounds: tuple[float, float], message: str) -> None:

@@ -175,7 +175,7 @@ def test_several_metrics_in_one_scorer(metric: Any, names: list[str]) -> None:
         ({}, InputError, "at least one metric"),
         ({"": "accuracy"}, InputError, "by its name"),
         (["accuracy", "accuracy"], InputError, "each once"),
-        (3, InputTypeError, "metric: a int"),
+        (3, InputTypeError, "metric must be .*; got an int"),
         ("speed", InputError, "'speed'"),
     ],
 )

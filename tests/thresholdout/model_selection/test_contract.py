@@ -171,7 +171,7 @@ def test_refit_may_be_a_function() -> None:
 def test_a_predefined_split_and_the_splitter_ask_the_same() -> None:
     guard, other = make(), make()
     whole = PredefinedSplit(np.r_[np.full(900, -1), np.zeros(897)])
-    with pytest.warns(UserWarning, match="refit must be False"):
+    with pytest.warns(UserWarning, match="Pass refit=False"):
         grid(guard.scorer(cv="training"), whole, refit=False).fit(X, Y)
     search = grid(other.scorer(cv="training"), other.split()).fit(*TRAIN)
     assert list(guard.history["train"]) == list(other.history["train"])

@@ -96,7 +96,7 @@ def test_exhaustion_keeps_to_the_policy(policy: Any) -> None:
     stopping = GuardedStopping(
         guard, "accuracy", validation=VALID, patience=50, ask="rounds", exhausted=policy, every=1
     )
-    with pytest.warns(GuardExhaustedWarning, match="all 2 queries.*This search has 2 answers") as caught:
+    with pytest.warns(GuardExhaustedWarning, match="All 2 queries.*This search has 2 answers") as caught:
         coefficients = train(stopping, 6)
     assert len(caught) == 1
     assert (stopping.asked, stopping.exhausted, sorted(stopping.answers)) == (2, "queries", [0, 1])

@@ -217,7 +217,7 @@ def test_exhaustion_fails_trials_and_goes_on() -> None:
 def test_exhaustion_leaves_training_values() -> None:
     guard, done = cancer(queries=1), study()
     objective = GuardedObjective(guard, tree, exhausted="train", cv="training")
-    with pytest.warns(GuardExhaustedWarning, match="no certificate covers"):
+    with pytest.warns(GuardExhaustedWarning, match="training values, which have no guarantee"):
         done.optimize(objective, n_trials=3)
     for trial in done.trials[1:]:
         model = DecisionTreeClassifier(max_depth=trial.params["max_depth"], random_state=0).fit(X[:300], Y[:300])

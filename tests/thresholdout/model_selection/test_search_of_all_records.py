@@ -127,7 +127,7 @@ class TestWithKFoldGuard:
         guard = KFoldGuard((X, Y), cv=2, queries=3)
         GuardedSearchCV(GridSearchCV(tree(), {"max_depth": [3]}), guard).fit(X, Y)
         search = GridSearchCV(tree(), {"max_depth": [1, 3, 1, 6, 8]})
-        with pytest.warns(GuardExhaustedWarning, match="all 3 queries"):
+        with pytest.warns(GuardExhaustedWarning, match="All 3 queries"):
             guarded = GuardedSearchCV(search, guard).fit(X, Y)
         assert [answer.repeated for answer in guarded.answers_] == [False, True, True, False]
         assert (guarded.n_queries_, guarded.exhausted_) == (2, "queries")

@@ -237,7 +237,7 @@ def test_rows_that_cannot_be_used_are_refused(table: pd.DataFrame, words: str) -
 
 
 def test_guards_without_notes_and_other_bases_are_refused() -> None:
-    with pytest.raises(InputError, match="answers by sparse vector"):
+    with pytest.raises(InputError, match="got a sparse vector"):
         made(mechanism=SparseVectorParameters(0.1, 0.01, budget=2, queries=5)).correct(changed([1]), "why")
     with pytest.raises(InputError, match="'public' or 'labels'"):
         made().correct(changed([1]), "why", basis="guess")  # type: ignore[arg-type]

@@ -266,7 +266,9 @@ def test_expressions_are_refused_before_data_are_touched() -> None:
         part.totals(c("x").log())
     with pytest.raises(InputError, match=r"bounds must be ends below 2\*\*53 for integers"):
         part.totals("i", (0.0, 2.0**53))
-    with pytest.raises(EngineFailed, match="holdout: FileNotFoundError while its records were counted; no record"):
+    with pytest.raises(
+        EngineFailed, match=r"holdout: FileNotFoundError while its records were counted. Nothing was released"
+    ):
         part.totals("x")
 
 

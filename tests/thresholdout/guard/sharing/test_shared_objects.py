@@ -516,7 +516,7 @@ def test_a_scorer_made_elsewhere_lives_with_the_guard() -> None:
         for depth in (3, 4):
             scorer(DecisionTreeClassifier(max_depth=depth).fit(*TRAIN), placeholder)
 
-    with pytest.raises(SearchExhausted, match="all 2 queries"):
+    with pytest.raises(SearchExhausted, match="All 2 queries"):
         in_child(exhausted)
 
 
