@@ -22,28 +22,29 @@ _MOST: Final = 1e12  # no data set has more records
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Whether one model is better than another, and by how much.
+    """Result of `Thresholdout.compare`: whether one model is better than another, and by how much.
 
     Attributes
     ----------
     value : float
-        The difference, in the metric's units; or the win rate.
+        The difference of both scores, in the metric's units, or the win rate.
     interval : tuple of float
-        Contains the estimand, with the guard's confidence for all its answers at once.
+        Lower and upper limit. Together with all other intervals of the guard it contains its estimand with the guard's
+        confidence.
     verdict : {"better", "worse", "not settled"}
-        Whether the interval is on one side of 0, or of one half for a win rate.
+        "better" or "worse" if the whole interval is on one side of 0 (of one half for a win rate), else "not settled".
     settling : int or None
-        Approximate number of holdout records that would settle it if the value were exact; ``None`` if it is settled,
-        or if no number would.
+        Approximate number of holdout records that would settle the comparison if the value were exact; ``None`` if it
+        is settled, or if no number would settle it.
     answer : Answer
         The answer that the comparison is made from.
     about : {"difference", "win_rate"}
         The quantity of value and interval.
     candidate : str
-        Name of the model in the history, in a comparison of several.
+        Name of the model in the history, in a comparison of several models.
     direct : tuple of float or None
-        If it is not settled and ``precise=True`` would be narrower: the expected half-width, and its approximate cost
-        in nats of the error budget.
+        Set if the comparison is not settled and ``precise=True`` would be narrower: the expected half-width, and its
+        approximate cost in nats of the error budget.
     """
 
     value: float
@@ -64,17 +65,20 @@ class Comparison:
         Parameters
         ----------
         answer : Answer
-            About the first model less the second, or about the win rate.
+            Answer about the score of the first model less that of the second, or about the win rate.
         n : int
             Number of holdout records.
-        greater_is_better : bool, default=True
-            Of the metric. Wins are always the first model's.
-        about, candidate
-            As in the attributes.
+        greater_is_better : bool, default True
+            Whether a greater value of the metric is better. Wins are always the first model's.
+        about : {"difference", "win_rate"}, default "difference"
+            The quantity of the answer.
+        candidate : str, default ""
+            Name of the model, in a comparison of several models.
 
         Returns
         -------
         Comparison
+            The comparison, with its verdict.
 
         Examples
         --------

@@ -14,13 +14,14 @@ DecisionOutcome: TypeAlias = Literal["keep", "reject", "worse", "not settled"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Decision of a gate about one candidate. It is true if the candidate is kept.
+    """Result of `Gate.propose`: whether a candidate is kept, and whether this is proved. It is true if it is kept.
 
     Attributes
     ----------
     outcome : {"keep", "reject", "worse", "not settled"}
-        "keep" makes the candidate the gate's champion. With a tolerance, "keep" states that it is not worse by more
-        than the tolerance and "worse" that it is worse; both are certified, and the champion stays.
+        "keep" makes the candidate the gate's champion, "reject" does not. With a tolerance, "keep" states that it is
+        not worse by more than the tolerance and "worse" that it is worse. Both are certified then, and the champion
+        stays, as for "not settled".
     certified : bool
         Whether the candidate is proved to be better than the last certified model by more than the gate's delta; with a
         tolerance, whether the outcome is proved. Proofs have the guard's confidence, together with all its other
@@ -29,23 +30,23 @@ class Decision:
         The test on the holdout: "sign test", "bets", "bets on groups", "normal limits", "relative entropy" or
         "Hoeffding's inequality"; ``None`` if cross-validation alone decided.
     cost : float
-        Nats of the error budget spent: 0 if cross-validation alone decided.
+        Nats of the error budget spent; 0 if cross-validation alone decided.
     error_budget_left : float
         Remaining probability of error afterwards.
     remaining : int or None
-        Answers from the holdout that are left; ``None`` if no limit was declared. A candidate that the holdout does not
-        confirm uses one.
+        Number of answers from the holdout that are left; ``None`` if no limit was declared. A candidate that the
+        holdout does not confirm uses one.
     gain : float
-        By how much the candidate is better than the champion on the training part, in the metric's units. About the
+        Amount by which the candidate is better than the champion on the training part, in the metric's units. About the
         holdout's gain only `certified` is known.
     query : int
-        Number in the guard's history.
+        Number of the decision in the guard's history.
     name : str
-        The caller's name of the candidate.
+        Name that the caller gave the candidate.
     repeated : bool
         Whether this is an earlier decision, returned again at no cost because its key was used again.
     approximate : bool
-        Whether the guard has normal limits; then nothing is proved, and `certified` is approximate.
+        Whether the guard has normal limits. Then nothing is proved, and `certified` is approximate.
 
     Examples
     --------

@@ -54,10 +54,11 @@ _LAST: Final = ", last evaluation"
 
 @shared
 class Gate:
-    """Keeps or rejects candidates. `Thresholdout.gate` makes it.
+    """Keep or reject candidates in hill climbing, so that every certified step is a better model.
 
-    Models must not change after they were proposed: propose copies, ``clone(model).fit(...)``. Other processes use a
-    gate through a proxy, like the guard.
+    `Thresholdout.gate` makes it, and `propose` decides about one candidate. The gate keeps a champion, the model to
+    beat, and releases only whether each candidate is kept. Models must not change after they were proposed: propose
+    copies, ``clone(model).fit(...)``. Other processes use a gate through a proxy, like the guard.
 
     Attributes
     ----------
@@ -71,14 +72,14 @@ class Gate:
     metric : Metric
         The metric that is compared.
     certify : {"each", "milestones"}
-        As given.
+        Whether every candidate is tested, or only milestones; see `Thresholdout.gate`.
     delta : float
-        As given.
+        Amount by which a candidate has to be better.
     tolerance : float or None
-        As given. With a tolerance the champion is the reference for all candidates: tolerances of several kept
-        candidates do not add up.
+        Amount by which a candidate may be worse. With a tolerance the champion is the reference for all candidates:
+        tolerances of several kept candidates do not add up.
     test : str
-        The test that certifies.
+        Name of the test that certifies.
 
     Notes
     -----
@@ -156,19 +157,19 @@ class Gate:
 
     @property
     def champion(self) -> Any:
-        """The model that the next candidate is compared with."""
+        """Model that the next candidate is compared with."""
         check_process(self._process, "gate")
         return self._champion.estimator
 
     @property
     def certified(self) -> Any:
-        """The last model that is certified to be better than the certified one before it."""
+        """Last model that is certified to be better than the certified one before it."""
         check_process(self._process, "gate")
         return self._certified.estimator
 
     @property
     def on_the_way(self) -> bool:
-        """Whether the champion is not certified."""
+        """Whether the champion is not certified, but kept by cross-validation alone."""
         check_process(self._process, "gate")
         return self._climbing()
 
@@ -177,18 +178,20 @@ class Gate:
 
     @property
     def test(self) -> str:
-        """The test that certifies, as far as the models' training values show."""
+        """Name of the test that certifies, as far as the models' training values show."""
         return self._rules(self._champion, self._certified).test_name
 
     def resume(self, champion: Any, train_values: object) -> None:
-        """Continue with a model that an earlier gate had kept on the way, beside the certified one of this gate.
+        """Continue a climb from a model that an earlier gate had kept by cross-validation alone.
+
+        The certified model of this gate stays the one that milestones are tested against.
 
         Parameters
         ----------
         champion : estimator
-            The model that the next candidate is compared with.
+            The fitted model that the next candidate is compared with.
         train_values : array-like
-            Its value for each training record, as in `propose`.
+            Value of the metric for each training record, see `propose`.
         """
         check_process(self._process, "gate")
         with self._lock:
@@ -203,33 +206,35 @@ class Gate:
         key: str | None = None,
         name: str = "",
     ) -> Decision:
-        """Keep or reject a candidate.
+        """Decide whether to keep a candidate as the new champion.
 
         Parameters
         ----------
         candidate : estimator
-            Fitted.
+            A fitted estimator.
         cv : int, splitter, iterable of (fit, test) or "training", optional
-            As in `Thresholdout.score`. Both models are cross-validated by the same folds; with other folds the
-            champion's values are computed again. The training values decide whether an evaluation of the holdout is
-            worth its price, and at which share of the error budget. They may be wrong without any effect on the
-            probability of a false keep, but not on the cost: a candidate that looks better because it is overfitted
-            (``cv="training"``) is evaluated in vain, for nats instead of hundredths of one. So is a real gain that does
-            not show.
+            How clones of the models are cross-validated for the training values, see `Thresholdout.score`. Both models
+            are cross-validated by the same folds; with other folds the champion's values are computed again. The
+            training values decide whether an evaluation of the holdout is worth its price, and at which share of the
+            error budget. They may be wrong without any effect on the probability of a false keep, but not on the cost:
+            a candidate that looks better because it is overfitted (``cv="training"``) is evaluated in vain, for nats
+            instead of hundredths of one. So is a real gain that does not show.
         train_values : array-like, optional
-            As in `Thresholdout.score`, one value for each training record of the candidate. The champion's must have
+            The metric's value for each training record of the candidate, in place of ``cv``. The champion's must have
             been given too, or cover all training records.
         key : str, optional
             Identity of the proposal. The same key returns the same decision at no cost, also after a crash, so a
-            restarted program can propose from the beginning. By default a proposal is identified by both models, the
-            folds and the gate's parameters: the same candidate beside the same champion is decided once, and a kept one
-            stays kept. Use different keys in different gates of a guard.
+            restarted program can propose from the beginning. If None, both models, the folds and the gate's parameters
+            identify it: the same candidate beside the same champion is decided once, and a kept one stays kept. Use
+            different keys in different gates of a guard.
         name : str, optional
-            Name of the candidate in the history; by default its class with the parameters that differ from defaults.
+            Name of the candidate in the history. If None, its class with the parameters that differ from defaults.
 
         Returns
         -------
         Decision
+            The `outcome`, whether it is `certified`, and its `cost`. ``if gate.propose(model):`` tests whether it was
+            kept.
 
         Raises
         ------
@@ -248,7 +253,7 @@ class Gate:
         return self._proposed(self._sides.trained(candidate, cv, train_values), key, name)
 
     def last_evaluation(self, *, key: str | None = None) -> Decision | None:
-        """Test the champion against the last certified model at nearly all of the remaining error budget.
+        """Test the champion against the last certified model with nearly all of the remaining error budget.
 
         Use it at the end of a climb with milestones. Little error budget is left afterwards, unless the champion is
         confirmed.
@@ -256,17 +261,17 @@ class Gate:
         Parameters
         ----------
         key : str, optional
-            As in `propose`.
+            Identity of the evaluation. The same key returns the same decision at no cost.
 
         Returns
         -------
         Decision or None
-            ``None`` if the champion is certified already; nothing is spent then.
+            The decision, or ``None`` if the champion is certified already; nothing is spent then.
 
         Raises
         ------
         InputError
-            If the gate certifies every candidate that it keeps.
+            If the gate has ``certify="each"``, which certifies every candidate that it keeps.
         """
         if self.certify == "each":
             advice = "Here every model that propose() keeps is certified."

@@ -36,10 +36,11 @@ def release_names(ledger: Ledger, guard: str) -> tuple[str, ...]:
 
 
 class Releases:
-    """Other private releases about a guard's holdout, and their effect on its certificate.
+    """Record other private releases about a guard's holdout, and compute their effect on its certificate.
 
-    Each release is a document of the guard's ledger, so every process that opens the guard counts it from its next
-    answer.
+    ``guard.releases`` has them. A release is the output of any other private computation on the same records, such as a
+    model that was trained on them with differential privacy. Each release is a document of the guard's ledger, so every
+    process that opens the guard counts it from its next answer.
 
     Examples
     --------
@@ -89,7 +90,7 @@ class Releases:
 
     @property
     def recorded(self) -> Composed:
-        """The recorded releases, in order."""
+        """The recorded releases, in order, as one composed event."""
         return self._read(self._names())
 
     def __len__(self) -> int:
@@ -99,16 +100,17 @@ class Releases:
         return f"<Releases: {len(self)}>"
 
     def preview(self, events: Event | Iterable[Event]) -> Certificate:
-        """Return the certificate that would hold after further releases; nothing is recorded.
+        """Return the certificate that would hold after further releases, and record nothing.
 
         Parameters
         ----------
         events : Event or iterable of Event
-            See `thresholdout.privacy.accounting`, such as ``BlackBox(0.01)``.
+            The releases, as events of `thresholdout.privacy.accounting`, such as ``BlackBox(0.01)``.
 
         Returns
         -------
         Certificate
+            Certificate of the next answers after the releases.
 
         Examples
         --------
@@ -144,20 +146,20 @@ class Releases:
         Parameters
         ----------
         event : Event
-            The computation that will use the holdout's records.
-        void : bool, default=False
-            Record the release even if no certificate can account for it. Later half-widths are then the whole range,
-            and a guard that makes claims answers no more queries.
+            The computation that will use the holdout's records, as an event of `thresholdout.privacy.accounting`.
+        void : bool, default False
+            If True, record the release even if no certificate can account for it. Later half-widths are then the whole
+            range, and a guard that makes claims answers no more queries.
 
         Returns
         -------
         Certificate
-            Of the next answers.
+            Certificate of the next answers.
 
         Raises
         ------
         InputError
-            If no half-width below the whole range would be left, and `void` is false. Nothing is recorded then.
+            If no half-width below the whole range would be left, and ``void`` is False. Nothing is recorded then.
 
         Examples
         --------

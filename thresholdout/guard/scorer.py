@@ -68,9 +68,10 @@ class Declared:
 
 @shared
 class GuardScorer:
-    """Scorer for ``scoring=``, used with ``cv=guard.split()``. `Thresholdout.scorer` makes it.
+    """Scorer for ``scoring=`` of scikit-learn's searches that asks a guard for each score.
 
-    The result depends on the given records, and never on the order of calls:
+    `Thresholdout.scorer` makes it, for use with ``cv=guard.split()``. The result depends on the given records, and
+    never on the order of calls:
 
     - For the placeholder of `TrainSplit` (two or more equal training records), or exactly the holdout's records in any
       order, it asks the guard for the estimator's score, one query for each metric.
@@ -86,26 +87,28 @@ class GuardScorer:
     Parameters
     ----------
     guard : Thresholdout
-        The guard, with its training part. A ladder, which releases only the best score so far, is refused.
-    metric : str, Metric, Statistic, or a list or mapping of them
-        The score; a loss is negated, so that greater is better. With several metrics the scorer returns a dict, as for
+        The guard, with its training part. A guard with the Ladder mechanism, which releases only the best score so far,
+        is refused.
+    metric : str, Metric, Statistic, or a list or mapping of them, default "accuracy"
+        The score. A loss is negated, so that greater is better. With several metrics the scorer returns a dict, as for
         scikit-learn's multimetric scoring.
     cv : int, splitter, iterable of (fit, test) or "training", optional
         How to cross-validate the training value; see `Thresholdout.score`. All candidates have the same folds.
-    intervals : bool, default=False
-        Return the ends of the interval, too: ``score``, ``low`` and ``high`` in the direction of the score, which a
-        search stores as columns such as ``mean_test_low``. With several metrics they are named ``name``, ``name_low``
-        and ``name_high``. The search then needs ``refit="score"``, or a metric's name. For a plain training score both
-        ends are the score; without an answer they are NaN.
+    intervals : bool, default False
+        If True, return the ends of the interval, too: ``score``, ``low`` and ``high`` in the direction of the score,
+        which a search stores as columns such as ``mean_test_low``. With several metrics they are named ``name``,
+        ``name_low`` and ``name_high``. The search then needs ``refit="score"``, or a metric's name. For a plain
+        training score both ends are the score; without an answer they are NaN.
     sample_weight : tuple of two array-likes, optional
         Weights of the training records and of the holdout records; see `Thresholdout.score`. Weights that a search
         routes here apply to plain training scores: holdout records have none in the search.
-    exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        Policy for an exhausted guard; see `thresholdout.guard.exhaustion`. Scikit-learn's searches cannot be ended, so
-        with "stop" the remaining candidates get NaN and are ranked last, and the best of the others is refitted. Beside
-        this package's `GuardExhaustedWarning`, scikit-learn warns that scores are non-finite. A round of a search
-        without any answer ends with `SearchExhausted`, since scikit-learn would choose by position: the guard was
-        exhausted before the search, or before a later round of a halving search.
+    exhausted : {"stop", "nan", "train", "raise"}, default "stop"
+        Policy for an exhausted guard. "stop" gives the remaining candidates NaN, so that scikit-learn, whose searches
+        cannot be ended, ranks them last and refits the best of the others. A round of a search without any answer ends
+        with `SearchExhausted`, since scikit-learn would choose by position: the guard was exhausted before the search,
+        or before a later round of a halving search. "nan" continues with NaN, also without any answer. "train"
+        continues with training values, which have no guarantee. "raise" aborts the search with `SearchExhausted`.
+        Beside this package's `GuardExhaustedWarning`, scikit-learn warns that scores are non-finite.
 
     Notes
     -----
@@ -162,12 +165,12 @@ class GuardScorer:
 
     @property
     def guard(self) -> Thresholdout:
-        """The guard."""
+        """The guard that is asked."""
         return self._declared.guard
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of the metrics; each is a query."""
+        """Names of the metrics. Each metric is one query per candidate."""
         return tuple(metric.name for metric in self._declared.metrics.values())
 
     @property
@@ -192,15 +195,16 @@ class GuardScorer:
         Parameters
         ----------
         estimator : object
-            Fitted.
+            A fitted estimator.
         X, y : array-like
-            The records from the search; see the class.
+            Records that the search passes: the placeholder, the holdout's records or training records.
         sample_weight : array-like, optional
             Weights of these records, for a plain training score.
 
         Returns
         -------
         float, or dict of str to float for several metrics
+            The score, with a loss negated; with ``intervals=True`` a dict with the ends of the interval, too.
 
         Raises
         ------

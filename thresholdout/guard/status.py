@@ -18,14 +18,14 @@ __all__ = ["GuardStatus", "status_of"]
 
 @dataclass(frozen=True, slots=True)
 class GuardStatus:
-    """State of a guard, as `Thresholdout.status` returns it. Nothing in it is secret.
+    """Result of `Thresholdout.status`: how much of a guard's budgets is used. Nothing in it is secret.
 
     Attributes
     ----------
     asked : int
         Number of queries so far.
     answers_left : int or None
-        Remaining answers from the holdout; ``None`` if no limit was declared.
+        Number of answers from the holdout that are left; ``None`` if no limit was declared.
     error_budget_left : float or None
         Remaining probability of error, for mechanisms with an error budget.
     information_released : float or None
@@ -35,11 +35,11 @@ class GuardStatus:
         Privacy loss of all answers together, under replacing one record; ``None`` if the mechanism bounds none.
         Infinite after a query has failed on the holdout, since a failure shows without noise.
     bayesian_epsilon : float or None
-        The same with all records that depend on it, under the declared dependence.
-    exhausted : {"budget", "queries"} or None
-        The limit that is reached, so that no new query is answered; ``None`` if none is.
+        Bayesian privacy loss: the same with all records that depend on the record, under the declared dependence.
+    exhausted : {"budget", "queries", "error_budget", "epsilon"} or None
+        The limit that is reached, so that no new query is answered (see `BudgetExhausted`); ``None`` if none is.
     approximation : str
-        How intervals and the error budget are approximate, in words; empty if they are guaranteed.
+        How intervals and the error budget are approximate, in words. Empty if they are guaranteed.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class GuardStatus:
     _chosen: bool = field(repr=False, compare=False)
 
     def line(self) -> str:
-        """Return the remaining answers and the privacy loss in one line."""
+        """Return one line with the number of answers that are left and the privacy loss."""
         left = "any number of" if self.answers_left is None else self.answers_left
         approximate = f"; approximate: {self.approximation}" if self.approximation else ""
         return f"{left} answers from the holdout left{self._privacy}{approximate}"
@@ -84,12 +84,13 @@ class GuardStatus:
         Parameters
         ----------
         score : float
-            Anticipated share of correct predictions, in (0, 1). ``certificate.final.half_width(score)`` is the
-            half-width to expect if every earlier interval is accepted at once.
+            Anticipated share of correct predictions, in (0, 1).
 
         Returns
         -------
         float
+            Half-width with the error budget that is left now. ``certificate.final.half_width(score)`` is the half-width
+            to expect if every earlier interval is accepted at once.
         """
         mechanism = self._mechanism.shares_error_budget("a final check", "Or send one query after another.")
         assert self._log_risk is not None

@@ -26,17 +26,17 @@ _CALLS: Final = itertools.count()
 
 
 class TrainSplit:
-    """Splitter with one split: train on all given records, test on a placeholder.
+    """Splitter for ``cv=`` of a search with one split: train on all given records, test on a placeholder.
 
-    `Thresholdout.split` makes it. The placeholder is one training record, repeated. It is another record in every call,
-    which tells a `GuardScorer` the round of a search. The scorer never reads it, but asks the guard. So the holdout
-    does not pass through the search, and a final refit uses training records only. The splitter has no data and can be
-    sent to other processes.
+    `Thresholdout.split` makes it, for use with `Thresholdout.scorer`. The placeholder is one training record, repeated.
+    It is another record in every call, which shows a `GuardScorer` the round of a search. The scorer never reads it,
+    but asks the guard. So the holdout does not pass through the search, and a final refit uses training records only.
+    The splitter has no data and can be sent to other processes.
 
     Parameters
     ----------
     guard : Thresholdout
-        The guard; any of its training records may be split, such as a fold of an outer cross-validation.
+        The guard. Any of its training records may be split, such as a fold of an outer cross-validation.
     n : int
         Number of training records, for messages.
 
@@ -55,7 +55,7 @@ class TrainSplit:
         self.n = n
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield the one split; refuse records that are not training records."""
+        """Yield the one split, and refuse records that are not training records."""
         check_training(self.guard, X, y, self.n)
         size = rows_of(X)
         yield np.arange(size), np.full(placeholder_size(size), next(_CALLS) % size, dtype=np.intp)
