@@ -80,7 +80,7 @@ def test_exactly_the_holdout_in_any_order_is_a_query() -> None:
         (np.repeat(HOLDOUT[0][:1], 2, axis=0), "2 records that are neither"),
         (X + 1.0, "1797 records that are neither"),
         (np.concatenate([TRAIN[0][:5], TRAIN[0][:1] + 1.0]), "6 records that are neither"),
-        (TRAIN[0][:1], "got 1 record\. One record can be the placeholder"),
+        (TRAIN[0][:1], r"got 1 record\. One record can be the placeholder"),
         (TRAIN[0][:0], "0 records, too few"),
     ],
     ids=["part", "beside", "placeholder", "other", "one-other", "one", "none"],
