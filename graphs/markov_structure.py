@@ -27,28 +27,32 @@ class Parted:
     n: int
 
     def independent_groups(self) -> IntArray | None:
-        """Return the sizes of independent groups of records, if the model consists of such groups.
+        """Return the sizes of groups of records that are independent of each other.
 
         Returns
         -------
         ndarray of int, or None
-            Sizes that add up to n (arbitrary dependence inside a group, none across); None for other models.
+            Sizes that add up to n. Dependence inside a group is arbitrary. None if the model does not consist of such
+            groups.
         """
         return None
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return how many records change with each block when records are revealed block after block.
+        """Bound how many records change with each block when records are revealed block after block.
+
+        Certificates for dependent records after private releases use these numbers.
 
         Parameters
         ----------
-        missed : float, default=0.0
-            Bound on the probability that more records change, summed over all blocks.
+        missed : float, default 0.0
+            Bound on the probability, summed over all blocks, that more records change.
 
         Returns
         -------
         RevealedBlocks
-            For independent groups each group is a block, for series a stretch. One block of all records where nothing
-            better is known. See `graphs/PROOFS.md`, section on revealed blocks.
+            Attribute `changes` holds the number of records that change with a block, `counts` the number of such
+            blocks. For independent groups each group is a block, for series a stretch. If nothing better is known, all
+            records form one block. See `graphs/PROOFS.md`, section on revealed blocks.
 
         Examples
         --------
@@ -72,16 +76,18 @@ class MarkovStructure:
     n: int
 
     def markov_blanket(self, record: Hashable) -> tuple[Hashable, ...]:
-        """Return the records (and latent nodes) given which a record is independent of all others [Z17, Lemma 3].
+        """Return the Markov blanket of a record: given its blanket, a record is independent of all other records.
 
         Parameters
         ----------
         record : int, or name of a record
+            The record, by name if the model names its records and by number otherwise.
 
         Returns
         -------
         tuple
-            Its neighbours in a Markov network; for models without a network all records that it may depend on.
+            Neighbours of the record in the Markov network, latent nodes included [Z17, Lemma 3]. For models without a
+            network, all records on which it may depend.
 
         Examples
         --------
@@ -100,18 +106,21 @@ class MarkovStructure:
         return tuple(names[k] for k in found.tolist())
 
     def moralise(self) -> nx.Graph[Any]:
-        """Return the Markov network as an undirected graph: without an edge, records are independent given the rest.
+        """Return the Markov network of the model as an undirected graph.
+
+        Records without an edge between them are independent given all others. For a Bayesian network this is the moral
+        graph.
 
         Returns
         -------
         networkx.Graph
-            Nodes are the records and latent nodes. The moral graph of a Bayesian network; for models without a
-            network, all records that may depend on each other are joined.
+            Graph of the records and latent nodes. For models without a network, edges join all records that may depend
+            on each other.
 
         Raises
         ------
         ArgumentError
-            For more than a million edges.
+            If the graph has more than a million edges.
 
         Examples
         --------
@@ -141,28 +150,30 @@ class MarkovStructure:
         return graph
 
     def max_influence(self, others: Iterable[Hashable], record: Hashable, *, given: Iterable[Hashable] = ()) -> float:
-        """Return the max-influence of a record on other records [Z17, Definition 4].
+        """Compute the max-influence of a record on other records [Z17, Definition 4].
+
+        The max-influence is the largest log-ratio of probabilities of the other records under two values of this
+        record. It measures how much the others reveal about it.
 
         Parameters
         ----------
         others : iterable of records
-            Q, by number or name.
+            The records Q that are influenced, by name if the model names its records and by number otherwise.
         record : int, or name of a record
-            i, none of `others`.
-        given : iterable of records
-            L, whose values are known; none of the above.
+            The record i, not one of `others`.
+        given : iterable of records, default ()
+            Records L whose values are known, none of the above.
 
         Returns
         -------
         float
             The maximum of ln P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L) over all values of positive probability, rounded
-            up: 0 where Q is independent of i given L, infinite where a value of Q rules out a value of i.
+            up. It is 0 if Q is independent of i given L, and infinite if a value of Q rules out a value of i.
 
         Raises
         ------
         ArgumentError
-            For records that do not exist or are named twice, a model without a stated law, and tables that are too
-            large.
+            If a record does not exist or is named twice, the model does not state a law, or the tables are too large.
 
         Examples
         --------
@@ -195,19 +206,23 @@ class MarkovStructure:
         return max([0.0, *found])
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
-        """Return Markov quilts of a record, with its influence on them [Z17, Definition 5 and Lemma 2].
+        """List Markov quilts of a record, with its influence on each [Z17, Definition 5 and Lemma 2].
+
+        A quilt is a set of records that separates a record and the records near it from all others. The routes "quilt"
+        to `leakage` use quilts.
 
         Parameters
         ----------
         record : int, or name of a record
+            The record, by name if the model names its records and by number otherwise.
 
         Returns
         -------
         pandas.DataFrame
-            One row per quilt: `quilt` and `nearby` (names; the quilt separates the record and its nearby set from all
-            others), `influence` (the max-influence on the quilt, for any known near records; a bound where the network
-            is large) and `spread` (the range of its log-ratios). Models without a network have one row, with an empty
-            quilt: all records that the record may depend on are near.
+            One row per quilt, with the columns `quilt` and `nearby` (names of the separating and of the separated
+            records), `influence` (the max-influence on the quilt for any known nearby records, or an upper bound if the
+            network is large) and `spread` (the range of its log-ratios). Models without a network have one row with an
+            empty quilt: all records on which the record may depend are near.
 
         Examples
         --------

@@ -32,12 +32,13 @@ LOST = 2.0
 
 
 class DependenceModel(Parted, RoutedModel, MarkovStructure):
-    """Dependence between n records.
+    """Base class of models of the dependence between n records.
 
-    A mechanism that is differentially private in each single record may still leak much about a record through the
-    records that depend on it. A model answers five questions: the half-width of a mean (`half_width`), its design
-    effect (`variance_inflation`), the leakage about each record at a privacy budget (`leakage`), the largest privacy
-    budget within a target leakage (`budget`), and simulated data (`sample`).
+    A mechanism that is differentially private in each single record can leak more about a record through the records
+    that depend on it, and means of dependent records vary more. Every model answers the same questions: the half-width
+    of a confidence interval for a mean (`half_width`), the design effect (`variance_inflation`), the leakage about each
+    record at a privacy budget (`leakage`), the largest privacy budget for a target leakage (`budget`), and synthetic
+    data (`sample`). Use a subclass such as `Groups`, `MarkovChain` or `GaussianField`.
 
     Parameters
     ----------
@@ -82,52 +83,56 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Draw the states of all records once.
+        """Draw one synthetic data set of n records.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness, for reproducibility.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
+            State of each record.
         """
 
     @abstractmethod
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
 
     def joint(self) -> FloatArray:
-        """Return the table of joint probabilities, for small models whose law is fully stated.
+        """Compute the table of joint probabilities of all records, for small models that state their law.
 
         Returns
         -------
         ndarray
-            One axis per record, one entry per state.
+            Probability of each data set: one axis per record, one entry per state of that record.
 
         Raises
         ------
         ArgumentError
-            When the model does not state a law, or has too many joint states.
+            If the model does not state a law, or has too many joint states.
         """
         seen = f"{self.describe()}, whose law is not stated"
         raise ArgumentError("model", seen, "a model with a stated law, or a table of joint probabilities")
 
     def effective_records(self) -> float | None:
-        """Return the effective sample size, in the sense of relative entropy.
+        """Compute the effective sample size for bounds by relative entropy (Chernoff bounds).
+
+        These bounds are sharper than those of `variance_inflation` for means near 0 or 1, such as small error rates.
 
         Returns
         -------
         float or None
-            N, at most n, such that ``ln E exp(u q(X)) <= N ln(1 - p + p e^(u/N))`` for every fixed mean q of per-record
-            values in [0, 1] with the expectation p and every u. So ``P(q >= p and N kl(q, p) >= a) <= e^-a``, and the
-            same below. None where no such number is known, or only one far below ``n / variance_inflation()``.
+            Effective sample size N, at most n. None if no such number is known, or only one far below ``n /
+            variance_inflation()``.
 
         Notes
         -----
-        N is n over the size of the largest group (independent groups), the number of colours (colourings), or the
-        spectral radius of the influences (chains). Proofs: ``graphs/PROOFS.md``, effective records and influences.
+        For every fixed mean q of per-record values in [0, 1] with expectation p and every real u, ``ln E exp(u q(X)) <=
+        N ln(1 - p + p e^(u/N))``. So ``P(q >= p and N kl(q, p) >= a) <= e^-a``, and the same below. N is n over the
+        size of the largest group (independent groups), the number of colours (colourings), or the spectral radius of
+        the influences (chains). Proofs: ``graphs/PROOFS.md``, effective records and influences.
 
         Examples
         --------
@@ -135,10 +140,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         >>> Groups([0, 0, 1]).effective_records()
         1.5
         """
-        sizes, radius = (
-            self.independent_groups(),
-            spectral_radius(self._influences, self.n, self._foremost()),
-        )
+        sizes, radius = self.independent_groups(), spectral_radius(self._influences, self.n, self._foremost())
         found = [] if sizes is None else [self.n / int(sizes.max())]
         if radius is not None:
             # a quotient and a product, rounded down; one record is always a valid effective sample size
@@ -149,7 +151,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
 
     @property
     def fitted_limits(self) -> FittedLimits | None:
-        """Limits of the fit, and the laws for which they are exact; None for a declared model.
+        """Confidence limits behind a fitted model and the family of laws for which they are exact, else None.
 
         Examples
         --------
@@ -161,20 +163,25 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
 
     @property
     def fit_failure(self) -> float:
-        """Probability with which the limits of the fit may not hold; 0 for a declared model.
+        """Probability that the confidence limits behind a fitted model fail, 0 for a declared model.
 
-        Guarantees for the unknown law add it to their error probability.
+        Guarantees for the unknown law add this probability to their own error probability.
         """
         limits = self.fitted_limits
         return 0.0 if limits is None else limits.failure
 
     def fitted(self, limits: FittedLimits) -> Self:
-        """Return the same model, marked as one whose parameters are confidence limits.
+        """Return a copy of the model that is marked as fitted at confidence limits.
 
         Parameters
         ----------
         limits : FittedLimits
             Origin of the limits. Every number of this model has to hold for all laws of the family within them.
+
+        Returns
+        -------
+        DependenceModel
+            Copy whose `fit_failure` is that of the limits.
 
         Examples
         --------
@@ -188,7 +195,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         return copied
 
     def within_limits(self) -> Self:
-        """Return the same model under the assumption that its limits hold; the caller accounts for their failure.
+        """Return a copy that assumes its fitted limits to hold: `fit_failure` is 0, the caller accounts for it.
 
         Examples
         --------
@@ -208,18 +215,22 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         return self._limits
 
     def given(self, known: Iterable[Hashable] | Mapping[Any, Any]) -> Given:
-        """Return the model of the other records when the analyst already knows some.
+        """Condition the model on records that the analyst already knows.
+
+        Use it when training records or published values are connected with the holdout. Guarantees then are about the
+        remaining records, conditional on the known ones.
 
         Parameters
         ----------
         known : iterable of records, or mapping from record to state
-            The known records, with their states if data are to be sampled: by name where a graph names the
-            records (`model.records`), by number elsewhere.
+            Known records, by name if the model names its records (`records`) and by number otherwise. Only `sample` and
+            `joint` of the result need their states.
 
         Returns
         -------
         Given
-            Its n is the number of remaining records, and `condition` states the condition of its guarantees.
+            Model of the remaining records. Its `n` counts them, and its `condition` states the condition of the
+            guarantees.
 
         Examples
         --------
@@ -230,12 +241,12 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         return Given(self, known)
 
     def fingerprint(self) -> str:
-        """Return a hash of the model's content, the same in every process and on every platform.
+        """Compute a hash of the model's content that is the same in every process and on every platform.
 
         Returns
         -------
         str
-            64 hexadecimal digits (SHA-256).
+            SHA-256 hash, 64 hexadecimal digits.
 
         Examples
         --------
@@ -263,8 +274,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         """Return weighted row sums of influences that hold under every field, or None where none are known.
 
         J_ij bounds the total variation distance between the laws of record j given two values of record i, under every
-        field on single records. The result is the sums over j of J_ij w_j, rounded up, for non-negative weights. Known
-        records have no rows and columns, and the weight 0.
+        field on single records. The result is sum_j J_ij w_j, rounded up. Known records have no rows and the weight 0.
         """
         return None
 
@@ -311,19 +321,13 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         return None
 
     def _stretches(self, known: BoolArray) -> Callable[[str, float], Profile | None] | None:
-        """Return a function from a route and one budget for all unknown records to their profile, where that is short.
-
-        The function returns None for unknown routes.
-        """
+        """Return a function from a route and one budget for all unknown records to their profile, or None."""
         return None
 
     def _profile_given(
         self, method: str, epsilon: float | FloatArray, known: BoolArray, cut: CutNetwork | None
     ) -> Profile:
-        """Return leakages by a route that holds for every set of known records.
-
-        `cut` is the network without the known records, where the model is a network.
-        """
+        """Return leakages by a route that holds for any known records, without which a network is `cut`."""
         if method in ("messages", "self-avoiding") and cut is not None:
             propagation = cut.propagation if method == "messages" else cut.remembering
             try:
@@ -335,40 +339,36 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
     def _sample_given(
         self, known: Callable[[], Mapping[int, int]], rng: np.random.Generator
     ) -> npt.NDArray[Any] | None:
-        """Draw all records given the known ones, or return None where only a table of joint probabilities can.
-
-        `known` returns the codes of the known states, and raises if they were not given.
-        """
+        """Draw all records given the codes `known()`, or return None where only a table of joint probabilities can."""
         return None
 
 
 class Given(DependenceModel):
-    """A model some of whose records the analyst already knows.
+    """Model the remaining records when the analyst already knows some. Result of `DependenceModel.given`.
 
     Parameters
     ----------
     model : DependenceModel
         Dependence of all records, the known ones included.
     known : iterable of records, or mapping from record to state
-        The known records: training records that are connected with the holdout, published values. By name
-        where a graph names the records (`model.records`), by number elsewhere. States are needed for sampling only; no
-        leakage depends on them.
+        Known records, for example training records connected with the holdout, by name if the model names its records
+        (`model.records`) and by number otherwise. Only `sample` and `joint` need their states.
 
     Raises
     ------
     ArgumentError
-        For records that do not exist or repeat, and when no record remains.
+        If a known record does not exist or occurs twice, no record remains, or states are passed for some records only.
 
     Notes
     -----
-    Every adversary knows the known records too, and every law becomes the law given them: guarantees are about E[q(X) |
-    known], not about E q(X). A bound for an adversary who may know any records holds unchanged, with no budget for
-    known records. Known records that cut a chain or a group apart lower it. Bounds for an adversary who knows nothing
-    are void: adversary="uninformed" knows those records only. The bound for the informed one applies, except where the
-    rest is again a model of its kind (windows, dependency graphs, crossed effects).
+    Every adversary knows the known records too. All guarantees are about E[q(X) | known], not about E q(X). A bound for
+    an adversary who may know any records holds unchanged, with no budget for known records. It falls where known
+    records separate a chain or a group into parts. With ``adversary="uninformed"`` the adversary knows the known
+    records only. Bounds for an adversary without knowledge are void then, so the informed bound applies, except where
+    the remaining records form a model of the same kind (windows, dependency graphs, crossed effects).
 
-    Variance inflation and stationarity belong to the law of all records. The conditional law has its own, from the
-    remaining independent parts, chain kernels, influences and interdependence (`graphs/PROOFS.md`, evidence).
+    The variance inflation is that of the conditional law. It comes from the remaining independent parts, chain kernels,
+    influences and interdependence (`graphs/PROOFS.md`, evidence).
 
     Examples
     --------
@@ -431,22 +431,22 @@ class Given(DependenceModel):
 
     @property
     def model(self) -> DependenceModel:
-        """The model of all records."""
+        """The model of all records, known ones included."""
         return self._model
 
     @property
     def known(self) -> IntArray:
-        """Numbers of the known records in `model`, increasing."""
+        """Numbers of the known records in `model`, in increasing order."""
         return self._known.copy()
 
     @property
     def records(self) -> IntArray:
-        """Numbers in `model` of the remaining records, increasing."""
+        """Numbers of the remaining records in `model`, in increasing order."""
         return self._left.copy()
 
     @property
     def condition(self) -> str:
-        """The condition of the guarantees, in words."""
+        """The condition of the guarantees as text, with the known records that it is about."""
         labels = self._model._record_labels()
         first = self._known[:5].tolist()
         count, shown = len(self._known), ", ".join(str(k if labels is None else labels[k]) for k in first)
@@ -516,29 +516,29 @@ class Given(DependenceModel):
         return super()._independent_parts() if self._parts is None else self._parts
 
     def independent_groups(self) -> IntArray | None:
-        """Return the sizes of the parts that are independent given the known records, if there are several."""
+        """Return the sizes of the parts that are independent given the known records, or None for a single part."""
         if self._rest is not None:
             return self._rest.independent_groups()
         return None if self._parts is None else np.bincount(self._parts).astype(np.int64)
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return how many of the remaining records change with each block of them."""
+        """Return how many of the remaining records change with each block, see `DependenceModel.revealed_blocks`."""
         return super().revealed_blocks(missed) if self._rest is None else self._rest.revealed_blocks(missed)
 
     def effective_records(self) -> float | None:
-        """Return the effective sample size given the known records, where it is known."""
+        """Return the effective sample size given the known records, or None if no such number is known."""
         if self._rest is not None:
             return self._rest.effective_records()
         found = self._model._effective_given(self._mask)
         return super().effective_records() if found is None else found
 
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Draw the remaining records, given the known ones.
+        """Draw the remaining records once, conditional on the states of the known records.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
@@ -547,8 +547,8 @@ class Given(DependenceModel):
         Raises
         ------
         ArgumentError
-            If the states of the known records were not given, or are impossible, or the model is neither a Markov
-            chain nor independent nor small enough for a table of joint probabilities.
+            If the states of the known records were not passed or are impossible, or the model is neither a Markov chain
+            nor independent nor small enough for a table of joint probabilities.
         """
         drawn_all = self._model._sample_given(self._codes, rng)
         if drawn_all is not None:
@@ -558,12 +558,12 @@ class Given(DependenceModel):
         return np.array(np.unravel_index(drawn, table.shape), dtype=np.int64)
 
     def joint(self) -> FloatArray:
-        """Return the table of joint probabilities of the remaining records, given the known ones.
+        """Compute the table of joint probabilities of the remaining records, conditional on the known ones.
 
         Raises
         ------
         ArgumentError
-            As `sample`; states of a model without names are codes 0, 1, ...
+            If states of known records were not passed or are impossible. States without names are codes 0, 1, ...
         """
         codes = self._codes()
         table = self._model.joint()
@@ -585,7 +585,7 @@ class Given(DependenceModel):
         return None if labels is None else tuple(labels[k] for k in self._left.tolist())
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         return f"{self.n} records that are left of {self._model.describe()}, {self.condition}"
 
     def _codes(self) -> dict[int, int]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from graphs.errors import ArgumentError
 from graphs.inflation.chain_evidence import stretches
@@ -21,7 +23,9 @@ from graphs.structure.labelled_values import refuse_unordered
 
 __all__ = [
     "ChainStretches",
+    "array_of_names",
     "chain_table",
+    "drawn_path",
     "path_given",
     "path_length",
     "read_states_graph",
@@ -139,6 +143,28 @@ def _ordered(states: Iterable[Any]) -> tuple[Hashable, ...]:
         return tuple(sorted(names))
     except TypeError:
         return tuple(names)
+
+
+def drawn_path(initial: FloatArray, transition: FloatArray, n: int, rng: np.random.Generator) -> list[int]:
+    """Draw the states of n records, by number."""
+    rows = [row[:-1].tolist() for row in np.cumsum(transition, axis=1)]
+    draws = rng.random(n).tolist()
+    state = bisect_right(np.cumsum(initial)[:-1].tolist(), draws[0])
+    path = [state]
+    for draw in draws[1:]:
+        state = bisect_right(rows[state], draw)
+        path.append(state)
+    return path
+
+
+def array_of_names(states: tuple[Hashable, ...]) -> npt.NDArray[Any]:
+    """Return the names of the states as an array, of plain type where all are of one such type."""
+    if states == tuple(range(len(states))):
+        return np.arange(len(states))
+    names = np.empty(len(states), dtype=object)
+    names[:] = states
+    plain = {type(state) for state in states} in ({str}, {int}, {float}, {bool})
+    return np.array(states) if plain else names
 
 
 def state_names(transition: Any, states: Sequence[Hashable] | None, count: int) -> tuple[Hashable, ...]:

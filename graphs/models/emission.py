@@ -84,19 +84,29 @@ class UnknownEmission(Emission):
 
 
 class CategoricalEmission(Emission):
-    """Records with finitely many values.
+    """Define the law of records with finitely many values, given a hidden state.
+
+    Pass it as `emission` to `HiddenMarkov` or `Communities`.
 
     Parameters
     ----------
     matrix : array_like of shape (k, v)
-        Row z: law of a record given state z. Row sums may differ from 1 by 1e-9; rows are normalised.
-    symbols : sequence of hashable, optional
-        The v values; 0, 1, ..., v - 1 by default.
+        Row z holds the probabilities of the v values given state z. Rows are normalized. Their sums may differ from 1
+        by 1e-9.
+    symbols : sequence of hashable, default None
+        The v values. If None, 0, 1, ..., v - 1.
+
+    Attributes
+    ----------
+    diameter : float
+        Largest range, over the values of a record, of the log-likelihood ratio of two states, rounded up.
+    spread : float
+        Largest total variation distance between the laws of two states, rounded up, at most 1.
 
     Raises
     ------
     ArgumentError
-        For rows that are no laws, and symbols that repeat or do not match the columns.
+        If a row is not a probability law, or symbols repeat or do not match the columns.
 
     Examples
     --------
@@ -120,11 +130,11 @@ class CategoricalEmission(Emission):
 
     @property
     def states(self) -> int | None:
-        """Number of rows."""
+        """Number of hidden states, the rows of the matrix."""
         return len(self.matrix)
 
     def sample(self, states: IntArray, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Draw one symbol for each entry of `states`."""
+        """Draw one symbol for each entry of `states`, an array of state numbers."""
         bounds = np.cumsum(self.matrix, axis=1)[:, :-1]
         drawn = np.empty(len(states), dtype=np.int64)
         uniform = rng.random(len(states))
@@ -134,13 +144,13 @@ class CategoricalEmission(Emission):
         return named(self.symbols)[drawn]
 
     def log_likelihood(self, records: Iterable[Any]) -> FloatArray:
-        """Return ln p(record | state), shape (number of records, number of states)."""
+        """Return ln p(record | state), an array of shape (number of records, number of states)."""
         with np.errstate(divide="ignore"):
             found: FloatArray = np.log(self.matrix.T)[self.codes(records)]
         return found
 
     def codes(self, records: Iterable[Any]) -> IntArray:
-        """Return the column of each record."""
+        """Return the column number of each record's symbol."""
         number = {symbol: k for k, symbol in enumerate(self.symbols)}
         refuse_unordered("records", records, "a sequence of symbols")
         items = records.tolist() if hasattr(records, "tolist") else list(records)
@@ -151,32 +161,43 @@ class CategoricalEmission(Emission):
             raise ArgumentError("records", f"the value {strange}", f"values among {self.symbols}") from None
 
     def content(self) -> Mapping[str, Any]:
-        """Return matrix and symbols."""
+        """Return the matrix and the symbols by name."""
         return {"emission": self.matrix, "symbols": [f"{type(s).__name__} {s!r}" for s in self.symbols]}
 
     def describe(self) -> str:
-        """Return a few words."""
+        """Describe the records in a few words."""
         return f"records with {len(self.symbols)} values"
 
 
 class GaussianEmission(Emission):
-    """Real-valued records, normal given the state.
+    """Define the law of real-valued records that are normal given a hidden state.
+
+    Pass it as `emission` to `HiddenMarkov` or `Communities`.
 
     Parameters
     ----------
-    means, deviations : array_like of shape (k,)
-        Mean and standard deviation (positive) for each state.
+    means : array_like of shape (k,)
+        Mean of the records in each state.
+    deviations : array_like of shape (k,)
+        Standard deviation of the records in each state. It must be positive.
+
+    Attributes
+    ----------
+    diameter : float
+        Largest range of the log-likelihood ratio of two states. Infinite unless all states have the same law.
+    spread : float
+        Upper bound on the total variation distance between the laws of two states, at most 1.
 
     Raises
     ------
     ArgumentError
-        For other shapes, missing or infinite numbers, deviations that are not positive.
+        If shapes differ, a number is missing or infinite, or a deviation is not positive.
 
     Notes
     -----
-    The log-likelihood ratio of two different normal laws is unbounded, so the diameter is infinite unless all states
-    have the same law. The total variation distance is bounded by Pinsker's inequality, sqrt(KL / 2), and by that of
-    Bretagnolle and Huber, sqrt(1 - exp(-KL)).
+    The log-likelihood ratio of two different normal laws is unbounded, hence the infinite diameter. The total variation
+    distance is bounded by Pinsker's inequality, sqrt(KL / 2), and by the bound of Bretagnolle and Huber, sqrt(1 -
+    exp(-KL)).
 
     Examples
     --------
@@ -209,27 +230,27 @@ class GaussianEmission(Emission):
 
     @property
     def states(self) -> int | None:
-        """Number of states."""
+        """Number of hidden states."""
         return len(self.means)
 
     def sample(self, states: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Draw one number for each entry of `states`."""
+        """Draw one number for each entry of `states`, an array of state numbers."""
         drawn: FloatArray = self.means[states] + self.deviations[states] * rng.standard_normal(len(states))
         return drawn
 
     def log_likelihood(self, records: Iterable[Any]) -> FloatArray:
-        """Return ln p(record | state), shape (number of records, number of states)."""
+        """Return ln p(record | state), an array of shape (number of records, number of states)."""
         values = real_values(records)
         standard = (values[:, None] - self.means) / self.deviations
         found: FloatArray = -0.5 * standard**2 - np.log(self.deviations) - 0.5 * math.log(2 * math.pi)
         return found
 
     def content(self) -> Mapping[str, Any]:
-        """Return means and deviations."""
+        """Return the means and the deviations by name."""
         return {"means": self.means, "deviations": self.deviations}
 
     def describe(self) -> str:
-        """Return a few words."""
+        """Describe the records in a few words."""
         return "normal records"
 
 

@@ -74,32 +74,36 @@ def _largest(
 
 
 class HiddenMarkov(LatentModel):
-    """Records of any type that depend on the unobserved states of a Markov chain.
+    """Model records of any type that depend on the unobserved states of a Markov chain.
+
+    Use it for a sequence whose records are noisy views of a hidden state, such as sensor readings under changing
+    regimes. Use `HiddenMarkov.fit` to estimate it from data, and `MarkovChain` if the states are the records
+    themselves.
 
     Parameters
     ----------
     transition : array_like of shape (k, k)
-        Transition matrix of the states, as in `MarkovChain`.
+        Transition matrix of the hidden states. Row x holds the probabilities of the next state after state x.
     n : int
-        Number of records; there is one state for each.
-    initial : array_like of shape (k,), optional
-        Law of the first state; the stationary law by default.
-    emission : array_like of shape (k, v), or Emission, optional
-        Law of a record given its state: a table of probabilities for records with v values, or a `CategoricalEmission`
-        or `GaussianEmission`. By default records may be of any type, and the bounds hold for every law of theirs.
+        Number of records. Each record has one hidden state.
+    initial : array_like of shape (k,), default None
+        Probabilities of the first state. If None, the stationary law.
+    emission : array_like of shape (k, v), CategoricalEmission or GaussianEmission, default None
+        Law of a record given its state. An array holds the probabilities of v values, one row per state. If None,
+        records may be of any type, and the bounds hold for every law given the state.
 
     Raises
     ------
     ArgumentError
-        As `MarkovChain`; also for an emission that is no law or does not have k states.
+        If `transition`, `n` or `initial` is not accepted by `MarkovChain`, or `emission` is not a law for k states.
 
     Notes
     -----
-    States are no records: they have no privacy budget and leak nothing of their own. Records leak about each other
+    States are not records: they have no privacy budget and leak nothing of their own. Records leak about each other
     through the states only, so a finite table of emissions contracts the leakage twice more. Without emissions, or with
     normal ones, a record may determine its state, and leakages are those of a `MarkovChain` whose records are the
-    states. Long edges and quilts are then for an uninformed adversary only, because known records do not cut a hidden
-    chain. The variance inflation is that of the chain of states, or smaller where emissions are similar.
+    states. Long edges and quilts are then for an uninformed adversary only, because known records do not separate a
+    hidden chain. The variance inflation is that of the chain of states, or smaller if emissions are similar.
 
     Examples
     --------
@@ -136,28 +140,29 @@ class HiddenMarkov(LatentModel):
         restarts: int = 8,
         seed: int = 0,
     ) -> HiddenMarkov:
-        """Estimate a hidden chain from one or more observed sequences, by the Baum-Welch algorithm.
+        """Estimate a hidden Markov chain from one or more observed sequences with the Baum-Welch algorithm.
 
         Parameters
         ----------
         *sequences : iterables
-            Observed records in order: numbers for "gaussian", hashable values for "categorical".
-        states : int, default=2
+            Observed records, in order: numbers for "gaussian", hashable values for "categorical".
+        states : int, default 2
             Number of hidden states.
-        emission : {"gaussian", "categorical"}, default="gaussian"
-            Law of a record given its state.
-        n : int, optional
-            Number of records of the model; required unless there is one sequence, whose length is the default.
-        restarts : int
-            Number of random starts; the one with the largest likelihood counts.
-        seed : int
+        emission : {"gaussian", "categorical"}, default "gaussian"
+            Law of a record given its state. "gaussian": a normal law per state. "categorical": a table of
+            probabilities.
+        n : int, default None
+            Number of records of the model. If None, the length of the sequence. Required with several sequences.
+        restarts : int, default 8
+            Number of random starts. The fit with the largest likelihood is returned.
+        seed : int, default 0
             Seed of the random starts.
 
         Returns
         -------
         HiddenMarkov
-            Started in its stationary law; states in increasing order of their mean, or of the probability of the
-            last symbol.
+            Fitted model that starts in its stationary law. States are in increasing order of their mean, or of the
+            probability of the last symbol.
 
         Raises
         ------
@@ -167,8 +172,8 @@ class HiddenMarkov(LatentModel):
 
         Notes
         -----
-        A fitted model is an estimate: its leakages hold for the fitted law, not for the unknown one.
-        `graphs.estimation.baum_welch` returns details of the fit.
+        The fitted model is an estimate. Its guarantees hold for the fitted law, not for the unknown one.
+        `graphs.estimation.baum_welch` returns the details of the fit.
 
         Examples
         --------
@@ -190,39 +195,40 @@ class HiddenMarkov(LatentModel):
 
     @property
     def chain(self) -> MarkovChain:
-        """The chain of the states, as if they were observed."""
+        """Markov chain of the hidden states, as a model in which the states are the records."""
         return self._chain
 
     @property
     def spectral_gap(self) -> float:
-        """Spectral gap of the chain of states [Z17, Lemma 4], as `MarkovChain.spectral_gap`."""
+        """Spectral gap of the chain of states [Z17, Lemma 4], see `MarkovChain.spectral_gap`."""
         return self._chain.spectral_gap
 
     @property
     def transition(self) -> FloatArray:
-        """Transition matrix of the states, shape (k, k), rows normalised, read-only."""
+        """Transition matrix of the states with normalized rows, read-only array of shape (k, k)."""
         return self._chain.transition
 
     @property
     def initial(self) -> FloatArray:
-        """Law of the first state, shape (k,), read-only."""
+        """Probabilities of the first state, read-only array of shape (k,)."""
         return self._chain.initial
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return those of the chain of states: later records depend on the past through its state alone."""
+        """Return the blocks of the chain of states, since later records depend on the past through its state alone."""
         return self._chain.revealed_blocks(missed)
 
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Draw all records once; the states themselves when no emission was given (the worst case).
+        """Draw one synthetic sequence of n records.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
+            The records. Without an emission, the states themselves, which is the worst case.
 
         Examples
         --------
@@ -232,36 +238,40 @@ class HiddenMarkov(LatentModel):
         return self.sample_both(rng)[1]
 
     def sample_both(self, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-        """Draw all states and records once.
+        """Draw one synthetic sequence of n records together with its hidden states.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
-        states, records : ndarray of shape (n,)
+        states : ndarray of shape (n,)
+            Number of each record's hidden state.
+        records : ndarray of shape (n,)
+            The records.
         """
         states = self._chain.sample(rng).astype(np.int64)
         return states, self._emission.sample(states, rng)
 
     def posterior(self, records: Iterable[Any]) -> FloatArray:
-        """Return the probabilities of the states given a sequence of records.
+        """Compute the probabilities of the hidden states given an observed sequence.
 
         Parameters
         ----------
         records : iterable
-            Observed records in order, any number of them.
+            Observed records, in order. Any number of them is allowed.
 
         Returns
         -------
         ndarray of shape (number of records, k)
+            Probability of each state at each record, given all records of the sequence.
 
         Raises
         ------
         ArgumentError
-            If no emission was given, or a value is impossible under it.
+            If the model has no emission, or a record is impossible under it.
 
         Examples
         --------
@@ -274,12 +284,12 @@ class HiddenMarkov(LatentModel):
         return state_probabilities(self.transition, self.initial, self._emission.log_likelihood(records))
 
     def joint(self) -> FloatArray:
-        """Return the table of joint probabilities of the records, one axis of length v per record.
+        """Compute the table of joint probabilities of all records, with one axis of length v per record.
 
         Raises
         ------
         ArgumentError
-            If the emission is no table, or there are more than a million joint values.
+            If the emission is not a table of probabilities, or there are more than a million joint values.
 
         Examples
         --------
@@ -301,7 +311,7 @@ class HiddenMarkov(LatentModel):
         return laws
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         start = "stationary" if self._chain.is_stationary else "with a given start"
         states = len(self.initial)
         return f"hidden Markov chain of {self.n} {self._emission.describe()} over {states} states, {start}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -49,30 +48,36 @@ _FOR_EVERY_ADVERSARY = ("group", "messages", "long-edges")
 
 
 class MarkovChain(DependenceModel):
-    """Records that follow each other as a time-homogeneous Markov chain.
+    """Model records that follow each other as a Markov chain with a fixed transition matrix.
+
+    Use it for a sequence of records with finitely many states, such as daily weather or the events of one user. Given
+    its neighbours in the sequence, a record is independent of all others. Use `MarkovChain.fit` to estimate the
+    transition matrix, `HiddenMarkov` if the states are not observed, and `Panel` for many independent sequences.
 
     Parameters
     ----------
     transition : array_like of shape (k, k)
-        Transition matrix: row x is the law of the next state after state x. Row sums may differ from 1 by 1e-9, in
-        single precision by k times 1.2e-7; rows are normalised.
+        Transition matrix. Row x holds the probabilities of the next state after state x. Rows are normalized. Their
+        sums may differ from 1 by 1e-9, or in single precision by k times 1.2e-7.
     n : int
         Number of records.
-    initial : array_like of shape (k,), optional
-        Law of the first record. By default the stationary law, for which the chain has to be irreducible and
-        aperiodic. A law within a relative 1e-12 of the stationary law, in every state, counts as that law.
-    states : sequence of hashable, optional
-        Names of the states; by default those of the rows and columns of a data frame, or 0, 1, ..., k - 1.
+    initial : array_like of shape (k,), default None
+        Probabilities of the states of the first record. If None, the stationary law, which requires an irreducible and
+        aperiodic chain. A law within a relative 1e-12 of the stationary one in every state counts as stationary.
+    states : sequence of hashable, default None
+        Names of the states. If None, the row and column names of a data frame, otherwise 0, 1, ..., k - 1.
 
     Raises
     ------
     ArgumentError
-        For rows that do not sum to one, negative or missing entries, a wrong shape, fewer than one record, repeated
-        names, positive entries below 2.3e-308, or a missing `initial` without a stationary law of at least 1e-280.
+        If a row does not sum to one, an entry is negative, missing, or positive but below 2.3e-308, the shape is wrong,
+        `n` is below one, names repeat, or `initial` is None and no stationary law with probabilities of at least 1e-280
+        exists.
 
     Notes
     -----
-    Zeros are allowed: states that are impossible at a record are left out there. Routes: see `graphs/PROOFS.md`.
+    Zero probabilities are allowed. States that are impossible at a record are left out there. `graphs/PROOFS.md` has
+    the proofs of all routes.
 
     Examples
     --------
@@ -95,13 +100,7 @@ class MarkovChain(DependenceModel):
         "quilt-published",
         "spectral-published",
     )
-    inflation_methods: ClassVar[tuple[str, ...]] = (
-        "components",
-        "spectral",
-        "dobrushin",
-        "coupling",
-        "influences",
-    )
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "spectral", "dobrushin", "coupling", "influences")
     _inflations_given: ClassVar[tuple[str, ...]] = ("components", "evidence", "influences")
 
     def __init__(
@@ -136,32 +135,34 @@ class MarkovChain(DependenceModel):
     def fit(
         cls, *sequences: Iterable[Hashable], n: int | None = None, smoothing: float = 0.0, initial: Any = None
     ) -> MarkovChain:
-        """Estimate a chain from one or more observed sequences.
+        """Estimate a Markov chain from one or more observed sequences.
 
         Parameters
         ----------
         *sequences : iterables of hashable
-            Observed states in order, of any hashable type; transitions are counted inside each sequence.
-        n : int, optional
-            Number of records of the model; required unless there is one sequence, whose length is the default.
-        smoothing : float, default=0.0
-            Added to the count of every pair of observed states; not negative.
-        initial : array_like, optional
-            Law of the first record, in the order of `states`; stationary by default.
+            Observed states, in order. Transitions are counted inside each sequence.
+        n : int, default None
+            Number of records of the model. If None, the length of the sequence. Required with several sequences.
+        smoothing : float, default 0.0
+            Nonnegative number that is added to the count of every pair of observed states.
+        initial : array_like, default None
+            Probabilities of the first record's states, in the order of `states`. If None, the stationary law.
 
         Returns
         -------
         MarkovChain
-            With the states in sorted order, or in the order in which they appear when they cannot be sorted.
+            Fitted chain. Its `states` are sorted, or in order of first appearance if they cannot be sorted.
 
         Raises
         ------
         ArgumentError
-            For no transitions, missing labels, a state that was never left (add smoothing), and as the constructor.
+            If there are no transitions, a label is missing, a state is never left (add smoothing), or the fitted matrix
+            is not accepted by `MarkovChain`.
 
         Notes
         -----
-        A fitted model is an estimate: its leakages hold for the fitted law, not for the unknown one.
+        The fitted model is an estimate. Its guarantees hold for the fitted law, not for the unknown one.
+        `graphs.estimation.budget_interval` estimates how much they vary.
 
         Examples
         --------
@@ -184,17 +185,25 @@ class MarkovChain(DependenceModel):
     def from_graph(
         cls, graph: Any, n: int | None = None, *, transition: Any = None, weight: str = "weight", initial: Any = None
     ) -> MarkovChain:
-        """Return the chain of a weighted graph of states, or of a path of records.
+        """Build the chain of a weighted graph of states, or of a path graph of records.
 
         Parameters
         ----------
         graph : networkx.DiGraph or Graph
-            With `n`, the graph of states: a step goes along an edge with a probability in proportion to its weight.
-            With `transition`, an undirected path whose nodes, in their order in the graph, are the records.
-        n, transition, initial : optional
-            As in `MarkovChain`: the number of records, or the transition matrix, one of the two.
-        weight : str, default="weight"
-            Attribute of edges; edges without it have the weight 1.
+            With `n`: a graph of states, in which a step follows an edge with probability proportional to its weight.
+            With `transition`: an undirected path whose nodes are the records.
+        n : int, default None
+            Number of records. Required unless `transition` is passed.
+        transition : array_like of shape (k, k), default None
+            Transition matrix of the records of a path graph.
+        weight : str, default "weight"
+            Edge attribute with the weight. Edges without it have weight 1.
+        initial : array_like of shape (k,), default None
+            Probabilities of the first record's states. If None, the stationary law.
+
+        Returns
+        -------
+        MarkovChain
 
         Examples
         --------
@@ -213,48 +222,48 @@ class MarkovChain(DependenceModel):
 
     @property
     def transition(self) -> FloatArray:
-        """Transition matrix, shape (k, k), rows normalised, read-only."""
+        """Transition matrix with normalized rows, read-only array of shape (k, k)."""
         return self._transition
 
     @property
     def initial(self) -> FloatArray:
-        """Law of the first record, shape (k,), read-only."""
+        """Probabilities of the first record's states, read-only array of shape (k,)."""
         return self._initial
 
     @property
     def states(self) -> tuple[Hashable, ...]:
-        """Names of the states."""
+        """Names of the k states, in the order of the rows of `transition`."""
         return self._states
 
     @property
     def stationary(self) -> FloatArray:
-        """Stationary law of an irreducible chain, shape (k,).
+        """Stationary law of the chain, array of shape (k,).
 
         Raises
         ------
         ArgumentError
-            For a reducible chain, which may have several, and for a law with probabilities below 1e-280.
+            If the chain is reducible and may have several stationary laws, or a probability is below 1e-280.
         """
         return self._irreducible()[0].copy()
 
     @property
     def is_stationary(self) -> bool:
-        """Whether the chain starts in its stationary law."""
+        """Whether the first record has the stationary law, so that all records do."""
         return self._starts_stationary
 
     @cached_property
     def is_reversible(self) -> bool:
-        """Whether the chain is in detailed balance with its stationary law (relative 1e-9)."""
+        """Whether the chain satisfies detailed balance with its stationary law, within a relative 1e-9."""
         return self._stationary is not None and is_reversible(self._transition, self._stationary[0])
 
     @cached_property
     def spectral_gap(self) -> float:
-        """1 - max modulus of the other eigenvalues, of a reversible and aperiodic chain [Z17, Lemma 4].
+        """Spectral gap: 1 minus the largest modulus of the eigenvalues other than 1 [Z17, Lemma 4].
 
         Raises
         ------
         ArgumentError
-            For a chain that is reducible, periodic or not reversible, or has no `stationary`.
+            If the chain is reducible, periodic or not reversible, or has no `stationary` law.
         """
         law = self._irreducible()[0]
         if self._period != 1 or not self.is_reversible:
@@ -263,17 +272,17 @@ class MarkovChain(DependenceModel):
         return spectral_gap(self._transition, law)
 
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Draw the states of all records once.
+        """Draw one synthetic sequence of n records.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
-            Names of states: integers when no names were given.
+            Name of each record's state. Integers if the states have no names.
 
         Examples
         --------
@@ -281,22 +290,15 @@ class MarkovChain(DependenceModel):
         >>> model.sample(np.random.default_rng(1)).shape
         (8,)
         """
-        rows = [row[:-1].tolist() for row in np.cumsum(self._transition, axis=1)]
-        draws = rng.random(self.n).tolist()
-        state = bisect_right(np.cumsum(self._initial)[:-1].tolist(), draws[0])
-        path = [state]
-        for draw in draws[1:]:
-            state = bisect_right(rows[state], draw)
-            path.append(state)
-        return self._names[path]
+        return self._names[chain_states.drawn_path(self._initial, self._transition, self.n, rng)]
 
     def joint(self) -> FloatArray:
-        """Return the table of joint probabilities, one axis of length k per record.
+        """Compute the table of joint probabilities of all records, with one axis of length k per record.
 
         Raises
         ------
         ArgumentError
-            For more than a million joint states, or one that is possible with a probability below 1e-280.
+            If there are more than a million joint states, or a possible one has a probability below 1e-280.
 
         Examples
         --------
@@ -317,7 +319,7 @@ class MarkovChain(DependenceModel):
         return table
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         start = "stationary" if self._starts_stationary else "with a given start"
         return f"Markov chain of {self.n} records over {len(self._states)} states, {start}"
 
@@ -468,12 +470,7 @@ class MarkovChain(DependenceModel):
 
     @cached_property
     def _names(self) -> npt.NDArray[Any]:
-        if self._states == tuple(range(len(self._states))):
-            return np.arange(len(self._states))
-        names = np.empty(len(self._states), dtype=object)
-        names[:] = self._states
-        plain = {type(state) for state in self._states} in ({str}, {int}, {float}, {bool})
-        return np.array(self._states) if plain else names
+        return chain_states.array_of_names(self._states)
 
     @property
     def _no_law(self) -> str:
@@ -500,7 +497,7 @@ class MarkovChain(DependenceModel):
         return np.cumsum(known)
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
-        """Return the quilts of a record with at most 20 near records: one or two ends, as `DependenceModel.quilts`."""
+        """List quilts of a record with at most 20 nearby records, see `DependenceModel.quilts` for the columns."""
         place = self._place_of("record", record)
         return quilt_table(self._quilts.of_record(place))
 
@@ -569,7 +566,7 @@ class MarkovChain(DependenceModel):
         return concentration.dobrushin_inflation(coefficient, self.n)
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return stretches, each with as many records after it as remember its past."""
+        """Return stretches of the chain, each with the number of later records that remember its past."""
         transition = self._transition[np.ix_(self._possible, self._possible)]
         distances = concentration.forgetting_far(transition, self.n, missed / self.n)
         return RevealedBlocks.of_forgetting(self.n, distances, missed)

@@ -51,7 +51,7 @@ class NetworkModel(DependenceModel):
         """Numbers of records in the connected components that have any."""
 
     def independent_groups(self) -> IntArray | None:
-        """Return the numbers of records in the connected components, or None when there is only one component."""
+        """Return the number of records in each connected component, or None if there is only one component."""
         sizes = self._group_sizes
         return sizes.copy() if len(sizes) > 1 or self.n == 1 else None
 
@@ -79,17 +79,21 @@ class NetworkModel(DependenceModel):
         return inflations.reach(self._whole.weights(weights))[nodes]
 
     def squares(self, weights: FloatArray) -> float:
-        """Return a bound on the sum of squares for statistics that change by ``weights[i] / n`` with record i.
+        """Bound the sum of squares for statistics that weigh the records differently.
+
+        The bound is the analogue of `variance_inflation` for a statistic that changes by at most ``weights[i] / n``
+        when record i changes.
 
         Parameters
         ----------
         weights : ndarray of shape (n,)
-            Not negative, not all zero.
+            Nonnegative weight of each record, not all zero.
 
         Returns
         -------
         float
-            S with ``ln E exp(u (f - E f)) <= u^2 S / (8 n^2)`` for every u, given any weights of single records too.
+            S with ``ln E exp(u (f - E f)) <= u^2 S / (8 n^2)`` for every u. It also holds when the law is tilted by
+            weights of single records.
 
         Examples
         --------
