@@ -85,28 +85,33 @@ class _Copula(DependenceModel):
         return int(np.sum(sizes**2)) / self.n * (1 + 2**-50)
 
     def independent_groups(self) -> IntArray | None:
-        """Return the sizes of the uncorrelated groups, or None when there is only one."""
+        """Return the sizes of the uncorrelated groups of records, or None if there is only one."""
         sizes = np.bincount(self._component).astype(np.int64)
         return sizes if len(sizes) > 1 or self.n == 1 else None
 
 
 class GaussianField(_Copula):
-    """Records X_i = g_i(Z_i, E_i) of Gaussian values Z with known correlations and independent noise E_i.
+    """Model records that are functions of correlated Gaussian values, one latent value or several per record.
+
+    Use it for series, panels, maps and random effects: record i is ``g_i(Z_i, E_i)`` with a latent Gaussian value Z_i
+    and noise E_i of its own. Only the correlations of the latent values matter. The functions g_i are arbitrary, so
+    records may be numbers, labels or texts. The class methods `ar`, `kernel`, `car` and `components` build the
+    correlations of common designs. `graphs.estimation` fits them at confidence limits.
 
     Parameters
     ----------
     correlation : array_like of shape (n, n), pandas.DataFrame, or scipy.sparse matrix
-        Correlation of every two Gaussian values, ones on the diagonal. A table names the records by its labels, the
-        same for rows and columns.
-    values_of : iterable of hashable, optional
-        For records of several Gaussian values: the record of each row, in any order, of an array of correlations of
-        all values. Records are named by these labels, in the order in which they first occur.
+        Correlation of every two latent values, with ones on the diagonal. A data frame names the records by its labels,
+        which have to be the same for rows and columns.
+    values_of : iterable of hashable, default None
+        For records with several latent values: the record of each row of `correlation`, in any order. The labels name
+        the records, in order of first appearance. If None, each record has one latent value.
 
     Raises
     ------
     ArgumentError
-        If `correlation` is no correlation matrix: not square, missing entries, entries beyond 1, not symmetric, a
-        diagonal that is not 1, a negative eigenvalue; or if labels of rows and columns do not match or repeat.
+        If `correlation` is not a correlation matrix (not square, not symmetric, missing entries, entries beyond 1, a
+        diagonal that is not 1, a negative eigenvalue), or labels repeat or differ between rows and columns.
 
     Notes
     -----
@@ -160,12 +165,15 @@ class GaussianField(_Copula):
 
     @classmethod
     def ar(cls, coefficients: Any, n: int) -> GaussianField:
-        """Return the model of a stationary autoregressive series.
+        """Build the model of a stationary autoregressive series.
+
+        Use it for records at equal time steps whose correlation decays with the lag.
+        `graphs.estimation.fit_autoregression` estimates a conservative coefficient of order 1.
 
         Parameters
         ----------
         coefficients : float, or array_like of shape (p,)
-            phi_1, ..., phi_p of Z_t = phi_1 Z_{t-1} + ... + phi_p Z_{t-p} + noise.
+            Coefficients phi_1, ..., phi_p of Z_t = phi_1 Z_{t-1} + ... + phi_p Z_{t-p} + noise.
         n : int
             Number of records.
 
@@ -176,7 +184,7 @@ class GaussianField(_Copula):
         Raises
         ------
         ArgumentError
-            If the series is not stationary, or too close to the boundary.
+            If the series is not stationary, or so close to a unit root that it cannot be computed reliably.
 
         Examples
         --------
@@ -188,19 +196,22 @@ class GaussianField(_Copula):
 
     @classmethod
     def kernel(cls, coordinates: Any, function: Function, *, support: float | None = None) -> GaussianField:
-        """Return the model of records at places, correlated by their distance.
+        """Build the model of records at places whose correlation is a function of their distance.
+
+        Use it for maps and sensors, with the exponential or another covariance function of geostatistics.
+        `graphs.estimation.fit_kernel` estimates a conservative range.
 
         Parameters
         ----------
         coordinates : array_like of shape (n, d), or pandas.DataFrame
-            Place of each record, in units in which straight distances make sense (metres of a projection, not degrees);
-            a table names the records by its index. A vector is a line.
+            Coordinates of each record, in units in which Euclidean distances make sense (metres of a projection, not
+            degrees). A data frame names the records by its index. A vector places the records on a line.
         function : callable
-            Correlation from distance, of an array: 1 at 0, positive definite in d dimensions, such as
-            ``lambda d: np.exp(-d / 200)``.
-        support : float, optional
-            A distance from which on the function is zero. The matrix is sparse then; without, up to 4,096 places have a
-            whole matrix, and up to 50,000 one that is computed block by block.
+            Maps an array of distances to correlations, such as ``lambda d: np.exp(-d / 200)``. It must be 1 at distance
+            0 and positive definite in d dimensions.
+        support : float, default None
+            Distance from which `function` is zero, so that a sparse matrix suffices. If None, up to 4,096 places use a
+            dense matrix, and up to 50,000 one that is computed block by block.
 
         Returns
         -------
@@ -209,8 +220,8 @@ class GaussianField(_Copula):
         Raises
         ------
         ArgumentError
-            For missing coordinates, a function that is no correlation, or is not positive definite at these places
-            (above 4,096 places: at 1,024 of them), too many places.
+            If coordinates are missing, there are too many places, or `function` is not a correlation or not positive
+            definite at these places (checked at 1,024 of them above 4,096 places).
 
         Examples
         --------
@@ -241,20 +252,23 @@ class GaussianField(_Copula):
     def car(
         cls, graph: GraphLike, rho: float, *, weight: Any = 1.0, records: Iterable[Hashable] | None = None
     ) -> GaussianField:
-        """Return the model of a conditional autoregression on a graph: areas and their neighbours [Besag 1974].
+        """Build the model of a conditional autoregression (CAR) on a graph [Besag 1974].
+
+        Use it for areas such as districts, whose values depend on those of their neighbours.
 
         Parameters
         ----------
         graph : networkx.Graph, or pair (edges, n)
-            Which records are neighbours.
+            Graph of the neighbours. A pair holds integer edges of shape (E, 2) between records 0 to n - 1.
         rho : float
-            In (-1, 1). Given all others, the mean of a value is rho times the mean of its neighbours, weighted, and its
-            variance is in inverse proportion to the sum of their weights. Values are scaled to equal variances. A
-            negative rho is treated as a positive one.
-        weight : float, array of shape (E,), or str
-            Positive weight of each edge, or the name of an attribute of edges.
-        records : iterable of labels, optional
-            The order of the records; nodes that are not named have values, but no records.
+            Strength of the dependence, between -1 and 1. Given all others, the mean of a value is rho times the
+            weighted mean of its neighbours, and its variance is inversely proportional to the sum of their weights.
+            Values are scaled to equal variances. A negative rho is treated as its absolute value.
+        weight : float, array of shape (E,), or str, default 1.0
+            Positive weight of each edge: one number, one for each edge, or the name of an edge attribute.
+        records : iterable of labels, default None
+            Nodes that are records, in order. Other nodes have latent values but no records. If None, all nodes in the
+            order of the graph.
 
         Returns
         -------
@@ -263,7 +277,8 @@ class GaussianField(_Copula):
         Raises
         ------
         ArgumentError
-            For a rho that is not between -1 and 1, weights that are not positive, and graphs as in `DependencyGraph`.
+            If `rho` is not between -1 and 1, a weight is not positive, or the graph is empty, directed or has
+            self-loops.
 
         Examples
         --------
@@ -299,22 +314,27 @@ class GaussianField(_Copula):
         coefficients: Any = None,
         noise: float | None = None,
     ) -> GaussianField:
-        """Return the model of variance components: effects of groups, crossed or nested, and series inside units.
+        """Build the model of variance components: crossed or nested random effects, and series inside units.
+
+        Use it for ratings of items by users, pupils in classes in schools, or firms over the years, when the shares of
+        the variance (intraclass correlations) are known. `graphs.estimation.fit_components` and `fit_panel` estimate
+        conservative shares.
 
         Parameters
         ----------
         labels : mapping from factor to labels, or pandas.DataFrame
-            For each factor (user, item, school, class) the group of each record; a table names the records by its
-            index. Groups of a nested factor need labels of their own in each outer group.
+            For each factor (user, item, school, class) the group of each record. A data frame names the records by its
+            index. For nested factors, use distinct group labels in each outer group.
         shares : mapping from factor to float, or pandas.Series
-            Share of the variance due to the factor's effects, in [0, 1], at most 1 in all.
-        series : str, optional
-            A factor within whose groups an autoregressive series runs, in the order of the records.
-        coefficients : float, or array_like of shape (p,)
-            Coefficients of that series, as in `ar`.
-        noise : float, optional
-            Share of independent noise beside a series, 0 by default. The series has the remaining share. Without
-            a series, noise has the remaining share.
+            Share of the variance due to the effects of each factor, between 0 and 1, with a sum of at most 1.
+        series : str, default None
+            Factor within whose groups an autoregressive series runs, in the order of the records. If None, there is no
+            series.
+        coefficients : float, or array_like of shape (p,), default None
+            Coefficients phi_1, ..., phi_p of that series. Required with `series`.
+        noise : float, default None
+            Share of independent noise beside a series. If None, 0 with a series, which then has the remaining share.
+            Without a series, noise always has the remaining share.
 
         Returns
         -------
@@ -323,8 +343,8 @@ class GaussianField(_Copula):
         Raises
         ------
         ArgumentError
-            For factors without labels or without a share, labels that are missing or not one for each record, shares
-            that are negative or above 1 in all, and series as in `ar`.
+            If a factor lacks labels or a share, labels are missing or not one per record, a share is negative, shares
+            sum to more than 1, or the series is not accepted by `ar`.
 
         Notes
         -----
@@ -352,11 +372,11 @@ class GaussianField(_Copula):
 
     @property
     def records(self) -> tuple[Hashable, ...]:
-        """Labels of the records, in the order of every array about them; their numbers if they have none."""
+        """Labels of the records in the order of all arrays, or their numbers if they have no labels."""
         return tuple(range(self.n)) if self._labels is None else self._labels
 
     def effective_records(self) -> float:
-        """Return n over the largest eigenvalue of the correlation matrix, rounded down."""
+        """Return the effective sample size: n over the largest eigenvalue of the correlation matrix, rounded down."""
         return self._copula_records
 
     def _inflation(self, method: str) -> float:
@@ -386,22 +406,24 @@ class GaussianField(_Copula):
         return self._correlation.component()
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """Draw the Gaussian values of all records once.
+        """Draw the latent Gaussian values of all records once.
+
+        Apply functions of your own to obtain records, for example ``values > 0`` for labels.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,), or (n, k) with k values for each record
-            Each of them standard normal; records are functions of them.
+            Standard normal values with the correlations of the model.
         """
         return self._correlation.sample(rng)
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         noun = "record" if self.n == 1 else "records"
         return f"{self.n} {noun}, functions of Gaussian values with {self._correlation.describe()}"
 
@@ -412,21 +434,23 @@ class GaussianField(_Copula):
         }
 
     def conditional_on_values(self) -> GaussianField:
-        """Return the same model with estimands conditional on the Gaussian values of known records.
+        """Return a copy of the model that conditions on the latent values of known records.
+
+        Use it before `given`. Conditioning on known records themselves leaves only group bounds for a Gaussian field.
+        Conditioning on their latent Gaussian values gives smaller numbers, for a different estimand: E[q(X) | their
+        Gaussian values].
 
         Returns
         -------
         GaussianField
-            Once records are known (`given`), guarantees are about E[q(X) | their Gaussian values]: the expectation
-            given the latent values of the known records, which include all knowledge about them. Given those values the
-            other records are functions of Gaussian values again. This covers up to 2,048 connected records (any number
-            in a series, and on a graph with rho of at least 0), where the known values do not determine another one.
+            Copy for use with `given`. It covers up to 2,048 connected records (any number in a series, and on a graph
+            with rho of at least 0), provided that the known values do not determine another one.
 
         Notes
         -----
-        Where known records determine their Gaussian values (measurements without noise of their own), this is E[q(X) |
-        known]. Elsewhere it is a finer estimand: given the known labels alone, the law of the others is not Gaussian,
-        and only group bounds are known for their mean. In a fitted model the method changes nothing, because
+        If known records determine their Gaussian values (measurements without noise of their own), the estimand is
+        E[q(X) | known]. Otherwise it is a finer one: given the known labels alone, the law of the others is not
+        Gaussian, and only group bounds are known for their mean. In a fitted model the method changes nothing, because
         conditional correlations do not grow with the limits.
 
         Examples

@@ -26,24 +26,28 @@ STEPS = 20_000
 
 
 class MixingSeries(DependenceModel):
-    """A series that forgets its past at the rate of its coefficients of uniform mixing.
+    """Model a series that forgets its past at a declared rate (uniform mixing).
+
+    Use it when dependence decays with time but never ends, and bounds on the decay are known. `MovingWindow` is the
+    case of a finite range, `MixingSeries.contraction` that of a stationary Markov chain on any state space.
 
     Parameters
     ----------
     phi : iterable of float
-        phi_1, phi_2, ...: the largest ``|P(B | A) - P(B)|`` over events A of a past (records up to any place) and
-        events B of the future k or more records later, in [0, 1]. Zero after the last one, unless there is a `tail`.
-        Since the future shrinks with k, coefficients do not increase: the smallest given one so far is used.
+        Mixing coefficients phi_1, phi_2, ..., between 0 and 1. phi_k is the largest ``|P(B | A) - P(B)|`` over events A
+        of a past (records up to any place) and events B of the future k or more records later. Coefficients after the
+        last one are zero, unless there is a `tail`. Coefficients cannot increase, so the smallest one so far replaces a
+        larger one.
     n : int
         Number of records, at least one.
-    tail : float, default=0.0
-        Factor from one coefficient to the next after the last given one, in [0, 1): ``phi=[c], tail=r`` is
-        ``c r^(k-1)``.
+    tail : float, default 0.0
+        Factor from one coefficient to the next after the last given one, at least 0 and below 1. ``phi=[c], tail=r``
+        means ``phi_k = c r^(k-1)``.
 
     Raises
     ------
     ArgumentError
-        For coefficients outside of [0, 1], none at all, a tail outside of [0, 1).
+        If there are no coefficients, one is not between 0 and 1, or `tail` is negative or not below 1.
 
     Notes
     -----
@@ -91,27 +95,29 @@ class MixingSeries(DependenceModel):
 
     @classmethod
     def contraction(cls, norm: float, n: int) -> MixingSeries:
-        """Return the model of a stationary Markov chain, on any state space, whose kernel contracts.
+        """Build the model of a stationary Markov chain, on any state space, whose kernel contracts.
 
         Parameters
         ----------
         norm : float
-            Largest norm of E[h(X_{i+1}) | X_i] over functions h of one state with mean 0 and norm 1, norms in L2 of the
-            stationary law; in [0, 1]. For a reversible chain the largest modulus of its spectrum other than 1; for a
-            stationary Gaussian autoregression of order one the modulus of its coefficient.
+            Contraction of the chain, between 0 and 1: the largest norm of E[h(X_{i+1}) | X_i] over functions h of one
+            state with mean 0 and norm 1, norms in L2 of the stationary law. For a reversible chain it is the largest
+            modulus of its spectrum other than 1, for a stationary Gaussian autoregression of order one the absolute
+            coefficient.
         n : int
-            Number of records; each is the state of the chain at its time, or depends on that state alone.
+            Number of records. Each is the state of the chain at its time, or depends on that state alone.
 
         Returns
         -------
         MixingSeries
-            Means have the variance inflation ``(1 + norm) / (1 - norm)`` [Fan, Jiang, Sun 2021] ("spectral"),
-            reversible or not. The bound does not hold under evidence, nor for statistics that are no means.
+            Model in which means have the variance inflation ``(1 + norm) / (1 - norm)`` [Fan, Jiang, Sun 2021]
+            ("spectral"), whether the chain is reversible or not. The bound does not hold given known records, nor for
+            statistics that are not means.
 
         Raises
         ------
         ArgumentError
-            If `norm` is not in [0, 1].
+            If `norm` is not between 0 and 1.
 
         Examples
         --------
@@ -127,7 +133,7 @@ class MixingSeries(DependenceModel):
 
     @property
     def phi(self) -> FloatArray:
-        """Declared coefficients, made non-increasing, without those of the tail."""
+        """Declared mixing coefficients without those of the tail, made non-increasing."""
         return np.minimum.accumulate(self._phi)
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
@@ -159,15 +165,15 @@ class MixingSeries(DependenceModel):
         return np.minimum(2 * declared, 1.0), beyond
 
     def effective_records(self) -> float | None:
-        """Return n / (m + 1) where coefficients are zero after the m-th, else None."""
+        """Return the effective sample size n / (m + 1) if coefficients are zero after the m-th, else None."""
         return None if 0 < self._window.m >= self.n - 1 else self._window.effective_records()
 
     def independent_groups(self) -> IntArray | None:
-        """Return a one for every record when all coefficients are 0, else None."""
+        """Return an array of n ones if all coefficients are 0, else None."""
         return self._window.independent_groups()
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return stretches, each with as many records after it as remember its past; one block for a contraction."""
+        """Return stretches with the later records that remember their past; for a contraction, one block."""
         exact = self._window.revealed_blocks()
         if self._norm is not None:
             return exact
@@ -179,18 +185,18 @@ class MixingSeries(DependenceModel):
         return {"n": self.n, "phi": self.phi, "last": self._phi[-1:], "tail": self._tail, "norm": norm}
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        """Draw a symmetric chain of zeros and ones whose coefficients are at most those declared.
+        """Draw one synthetic series: a symmetric chain of zeros and ones that mixes at least as fast as declared.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
-            The state changes with probability (1 - r)/2; its phi_k is ``r^k / 2`` and its norm r. After each stretch
-            as long as the reach of the dependence the chain starts anew.
+            The records. The state changes with probability (1 - r)/2, so that phi_k is ``r^k / 2`` and the norm r.
+            After each stretch as long as the range of the dependence the chain starts anew.
         """
         rate = self._norm
         if rate is None:
@@ -205,7 +211,7 @@ class MixingSeries(DependenceModel):
         return coins[np.maximum.accumulate(np.where(fresh, np.arange(self.n), 0))]
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         if self._norm is not None:
             return f"{self.n} records of a stationary Markov chain whose kernel has norm {self._norm:.4g}"
         shown = ", ".join(f"{value:.3g}" for value in self.phi[:4])

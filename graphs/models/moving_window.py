@@ -162,27 +162,31 @@ def _after(places: Any, ends: Any) -> IntArray:
 
 
 class MovingWindow(DependenceModel):
-    """A series in which records more than m steps apart are independent.
+    """Model a series in which records more than m steps apart are independent (m-dependence).
+
+    Use it when dependence has a known finite range, for example features that are computed from overlapping windows.
+    `MovingWindow.of_times` takes a range in time instead of steps. `MixingSeries` allows dependence that decays without
+    ending.
 
     Parameters
     ----------
     n : int
         Number of records, at least one.
     m : int
-        Range of the dependence; 0 means independent records.
+        Range of the dependence in steps. 0 means independent records.
 
     Raises
     ------
     ArgumentError
-        If `n` or `m` is no such integer.
+        If `n` is not a positive integer, or `m` is not a nonnegative integer.
 
     Notes
     -----
-    The assumption: a part of the series is independent of all records more than m steps later, jointly. This is not a
-    Markov network: two distant records, independent by themselves, may depend on each other once a record between them
-    is known (two coins and their sum). For an adversary who knows records the bound is therefore group privacy of the
-    whole series. For one who knows the model alone, the records beyond the window are independent of record i, so at
-    most the 2m + 1 budgets within the window count (a quilt with an empty boundary).
+    Precisely, any part of the series is assumed to be independent of all records more than m steps later, jointly. This
+    is not a Markov network: two distant records, independent by themselves, may depend on each other once a record
+    between them is known (two coins and their sum). For an adversary who knows records the bound is therefore group
+    privacy of the whole series. For one who knows the model alone, the records beyond the window are independent of
+    record i, so at most the 2m + 1 budgets within the window count (a quilt with an empty boundary).
 
     Means have variance inflation m + 1, the chromatic number of the graph that joins records within m steps [Janson
     2004, Theorem 2.1], statistics with bounded differences about 4 m. Given known records, the others are a window
@@ -209,25 +213,26 @@ class MovingWindow(DependenceModel):
 
     @classmethod
     def of_times(cls, times: Any, length: Any) -> MovingWindow:
-        """Return the model of records that are independent when they are more than a length of time apart.
+        """Build the model of records that are independent when they are more than a given time apart.
 
         Parameters
         ----------
         times : sequence
-            Time of each record: numbers, or dates and times, in any order; equal times are allowed.
+            Time of each record: numbers, or dates and times, in any order. Equal times are allowed.
         length : float, datetime.timedelta, numpy.timedelta64 or pandas.Timedelta
-            Range of the dependence, of the type of a difference between two times; 0 joins records of equal time.
+            Range of the dependence, of the type of a difference between two times. 0 joins records of equal time.
 
         Returns
         -------
         MovingWindow
-            Its m is the largest number of records in any window of that length, less one. Means have the average over
-            records of the largest number of records in such a window around each.
+            Model whose `m` is the largest number of records in any window of that length, less one. The variance
+            inflation of means is the average, over the records, of the largest number of records in such a window
+            around each.
 
         Raises
         ------
         ArgumentError
-            For times that are missing, infinite or of several kinds, and for another kind of length.
+            If a time is missing or infinite, times are of several kinds, or `length` does not match their type.
 
         Examples
         --------
@@ -253,16 +258,16 @@ class MovingWindow(DependenceModel):
 
     @property
     def even(self) -> bool:
-        """Whether the range is a number of records, the same for all, and not a length of time."""
+        """Whether the range is a number of records, the same for all. False if it is a length of time."""
         return self._reach is None
 
     def spaced(self) -> IntArray:
-        """Return records more than a window apart in turn, so that all are independent.
+        """Select records that are all more than a window apart, so that they are independent.
 
         Returns
         -------
         ndarray of int
-            Their numbers, in the order of the series, from its first record.
+            Numbers of the selected records, in the order of the series, starting with its first record.
 
         Examples
         --------
@@ -280,14 +285,15 @@ class MovingWindow(DependenceModel):
         return self._reach.order[found]
 
     def alternating_blocks(self) -> IntArray:
-        """Return the number of each record's block: blocks that are not neighbours are independent, all at once.
+        """Split the series into blocks such that blocks that are not adjacent are jointly independent.
 
-        Blocks follow each other in the series. Each is just long enough to separate its neighbours.
+        Each block is just long enough to separate its neighbours, so every second block can be treated as independent
+        data.
 
         Returns
         -------
         ndarray of int
-            From 0, in the order of the records.
+            Block number of each record, from 0, in the order of the records.
 
         Examples
         --------
@@ -351,7 +357,7 @@ class MovingWindow(DependenceModel):
         return float(self.n) if self._m else 1.0
 
     def effective_records(self) -> float:
-        """Return n / (m + 1): records at equal places modulo m + 1 are independent."""
+        """Return the effective sample size n / (m + 1): records at equal places modulo m + 1 are independent."""
         return self.n / min(self._m + 1, self.n)
 
     def _content(self) -> Mapping[str, Any]:
@@ -360,12 +366,13 @@ class MovingWindow(DependenceModel):
         return {"n": self.n, "m": self._m}
 
     def independent_groups(self) -> IntArray | None:
-        """Return the sizes of independent groups: a one for every record when m is 0, parts of time that are far apart.
+        """Return the sizes of the independent groups of records.
 
         Returns
         -------
         ndarray of int, or None
-            None where all records are connected.
+            Ones if m is 0, otherwise the sizes of groups of records that are far apart in time. None if all records are
+            connected.
         """
         if not self._m:
             return np.ones(self.n, dtype=np.int64)
@@ -373,7 +380,7 @@ class MovingWindow(DependenceModel):
         return sizes if sizes is not None and len(sizes) > 1 else None
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return stretches of about the range of the dependence, each with as many records after it."""
+        """Return stretches about as long as the range of dependence, each with as many records after it."""
         if self._reach is not None:
             found = RevealedBlocks.of_reach(self._reach.last), RevealedBlocks.of_groups(self._sizes(self._reach))
             return min(found, key=lambda blocks: blocks.squares)
@@ -384,17 +391,20 @@ class MovingWindow(DependenceModel):
         return np.bincount(reach.component).astype(np.int64)
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        """Draw 1 where the sum of the standard normals of a window is positive, else 0.
+        """Draw one synthetic series of zeros and ones with this range of dependence.
+
+        A record is 1 if the sum of the standard normal numbers in its window is positive, otherwise 0.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
-            A series has one normal for every step, m + 1 in a window; with times it has one for each record.
+            The records. A series uses one normal number per step and m + 1 in a window, a model of times one per
+            record.
         """
         reach = self._reach
         if reach is None:
@@ -406,7 +416,7 @@ class MovingWindow(DependenceModel):
         return found
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         if self._reach is not None:
             return f"{self.n} records in time, at most {self._m + 1} in any window of {self._length}"
         return f"{self.n} records in a series, independent when more than {self._m} apart"

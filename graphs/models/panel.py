@@ -31,31 +31,32 @@ MOST_STATES = 1_000_000
 
 
 class Panel(DependenceModel):
-    """Independent units that each have their own records, with the same kind of dependence in every unit.
+    """Model independent units whose records depend on each other in the same way in every unit.
 
-    Patients who are measured week after week, firms over the years, schools with the same timetable.
+    Use it for patients who are measured week after week, firms over the years, or many independent sequences. The
+    dependence inside a unit is any other model.
 
     Parameters
     ----------
     model : DependenceModel, or callable
-        Dependence between the records of one unit; at least two records. Units need not have the same law: the
-        assumption is that this model's numbers hold in each of them. For units of different sizes pass a function from
-        the number of records to the model of the unit: ``lambda n: MarkovChain(transition, n=n)``.
+        Dependence between the records of one unit, of at least two records. The assumption is that this model's numbers
+        hold in each unit, whose laws may differ. For units of different sizes, pass a function from the number of
+        records to the model of a unit, such as ``lambda n: MarkovChain(transition, n=n)``.
     units : int, or sequence of int
-        Number of units; with a function the number of records of each unit. Records are in the order of the units, and
-        inside a unit in the order of its model: record r of unit u is number ``u * model.n + r`` where all are alike.
+        Number of units. If `model` is a function, the number of records of each unit. Records are ordered by unit and
+        inside a unit as in its model: record r of unit u has number ``u * model.n + r`` if all units have one size.
 
     Raises
     ------
     ArgumentError
-        For units of one record where all are alike (they are `Independent`), out-of-fold values, numbers that are no
-        positive integers, and a function that returns anything but a model of so many records.
+        If units of one size have a single record (use `Independent`), `model` is out-of-fold values, a number is not a
+        positive integer, or the function does not return a model of the requested number of records.
 
     Notes
     -----
     The records of one unit leak nothing about another, so leakages are those of one unit. Moment generating functions
-    of independent units multiply. So for any number of units the variance inflation is the mean of those of the units,
-    weighted by their records, and the effective sample size of equal units is the sum of theirs. See
+    of independent units multiply. So the variance inflation is the mean of those of the units, weighted by their
+    records, for any number of units. The effective sample size of equal units is the sum of theirs. See
     `graphs/PROOFS.md`, section on independent parts.
 
     Examples
@@ -98,7 +99,7 @@ class Panel(DependenceModel):
 
     @property
     def model(self) -> DependenceModel:
-        """The model of one unit, of the longest where they differ."""
+        """The model of one unit. The model of the longest unit if sizes differ."""
         return max(self._kinds, key=lambda kind: kind.n)
 
     @property
@@ -108,7 +109,7 @@ class Panel(DependenceModel):
 
     @property
     def records(self) -> tuple[Hashable, ...]:
-        """Names of the records, pairs of a unit's number and the name in it, where the model of a unit names them.
+        """Names of the records: pairs (unit number, name in the unit), or record numbers if they have no names.
 
         Examples
         --------
@@ -177,7 +178,7 @@ class Panel(DependenceModel):
         return found[0], f"{inside} in each of {self.units} units"
 
     def effective_records(self) -> float:
-        """Return n over the largest number of records that count as one in a unit.
+        """Return the effective sample size: n over the largest number of records in a unit that count as one.
 
         Examples
         --------
@@ -191,13 +192,13 @@ class Panel(DependenceModel):
         return self.n / up(max(kind.n / found for kind, found in zip(self._kinds, inside, strict=True)), 2)
 
     def independent_groups(self) -> IntArray:
-        """Return the sizes of the units, or of the groups that each of them consists of."""
+        """Return the sizes of the units, or of the independent groups inside the units."""
         of_kind = [kind.independent_groups() for kind in self._kinds]
         sizes = [np.array([k.n]) if s is None else s for k, s in zip(self._kinds, of_kind, strict=True)]
         return np.concatenate([sizes[number] for number in self._kind_of.tolist()])
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return the blocks of one unit, as often as there are units."""
+        """Return the blocks of every unit, see `DependenceModel.revealed_blocks`."""
         changes: dict[int, int] = {}
         largest = 0.0
         for kind, count in zip(self._kinds, self._counts, strict=True):
@@ -295,7 +296,7 @@ class Panel(DependenceModel):
         return self._kinds[int(self._kind_of[unit])], unit, place - int(self._starts[unit])
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
-        """Return the quilts of a record in its unit, as `DependenceModel.quilts`."""
+        """List the Markov quilts of a record in its unit, see `DependenceModel.quilts` for the columns."""
         kind, unit, inside = self._unit_of(self._place_of("record", record))
         found: list[Any] = kind.quilts(kind._label_of(inside)).to_numpy().tolist()
         return quilt_table(
@@ -306,7 +307,7 @@ class Panel(DependenceModel):
         )
 
     def markov_blanket(self, record: Hashable) -> tuple[Hashable, ...]:
-        """Return the blanket of a record in its unit, as `DependenceModel.markov_blanket`."""
+        """Return the Markov blanket of a record in its unit, see `DependenceModel.markov_blanket`."""
         kind, unit, inside = self._unit_of(self._place_of("record", record))
         return self._outside(kind, unit, kind.markov_blanket(kind._label_of(inside)))
 
@@ -332,21 +333,22 @@ class Panel(DependenceModel):
     # The law -----------------------------------------------------------------------------------------------
 
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Draw the records of all units once, unit after unit.
+        """Draw one synthetic data set with the records of all units, unit after unit.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
+            State of each record.
         """
         return np.concatenate([self._kinds[number].sample(rng) for number in self._kind_of.tolist()])
 
     def joint(self) -> FloatArray:
-        """Return the table of joint probabilities of the records of all units, for small panels.
+        """Compute the table of joint probabilities of all records, for small panels.
 
         Raises
         ------
@@ -361,7 +363,7 @@ class Panel(DependenceModel):
         return reduce(np.multiply.outer, tables)
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         units = "unit" if self.units == 1 else "units"
         if len(self._kinds) == 1:
             return f"{self.units} independent {units}, each a {self._kinds[0].describe()}"
