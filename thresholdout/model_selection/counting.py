@@ -29,29 +29,33 @@ _MOST_LISTED = 10_000
 
 
 def count_queries(guard: Thresholdout, search: Any, X: Any = None, y: Any = None) -> int:
-    """Return the largest number of guard queries of fitting a search; nothing is queried or fitted.
+    """Return an upper bound on the number of guard queries that fitting a search makes.
+
+    Use it to choose ``queries=`` of a guard before a search. Nothing is queried or fitted.
 
     Parameters
     ----------
     guard : Thresholdout
-        The guard.
+        The guard that the search queries.
     search : estimator
-        A grid, randomized or halving search of scikit-learn, with or without searches inside; a `GuardedSearchCV`; or
-        an object with a ``guard`` and a method ``count_queries(X, y)``.
+        Grid, randomized or halving search of scikit-learn, with or without searches inside, a `GuardedSearchCV`, or an
+        object with an attribute ``guard`` and a method ``count_queries(X, y)``.
     X, y : array-like, optional
-        Data of the fit; the guard's training part by default.
+        Data that the search will be fitted to. If None, the guard's training part.
 
     Returns
     -------
     int
-        An upper bound. It is exact unless candidates fail, equal models occur twice, which is one query, or searches
-        inside differ between candidates that scores or chance choose.
+        Largest number of queries. The search makes exactly as many, unless candidates fail, equal models occur twice
+        (they are one query), or inner searches differ between candidates that are selected by scores or at random.
 
     Raises
     ------
+    InputTypeError
+        If `search` has no method ``fit``.
     InputError
-        The search would be refused these records, or its number of queries is unknown: a function around a scorer, a
-        search with its own way of searching, candidates that are drawn without a seed.
+        If the search would be refused these records, or if its number of queries is unknown: a function wraps a scorer,
+        the search has a search procedure of its own, or candidates are drawn without a seed.
 
     Examples
     --------

@@ -68,105 +68,103 @@ def _delegated(name: str) -> Callable[[Method], Method]:
 
 
 class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Search by cross-validation, then choose by a guard.
+    """Search hyperparameters by cross-validation, then choose the best candidate by a guard.
 
-    The search runs unchanged, on training records only. Then all candidates are fitted to these records, and the guard
-    answers them in this process as one list, in one transaction: all queries, or none. The intervals are as narrow as
-    those of a list that was fixed in advance, and nothing is charged if a fit fails. The training value of a query is
-    the cross-validated score, or the score on the guard's development part if it has one. Answers and charges do not
-    depend on ``n_jobs``, nor on the order in which workers finish.
+    A guard (`Thresholdout` or `KFoldGuard`) answers queries about a holdout and tracks an error budget, so the interval
+    of the chosen candidate is valid although it was chosen for its score. The search of scikit-learn runs unchanged on
+    the training records. All candidates are then fitted to these records and queried as one list in one transaction:
+    either all queries are charged or none, and none if a fit fails. The intervals are as narrow as for a list that was
+    fixed in advance. Answers and charges do not depend on ``n_jobs``.
 
-    A guard with another mechanism answers one query after another, in the order of their cross-validated rank; so does
-    one with a ``budget=``, where queries that the holdout confirms spend nothing. A `KFoldGuard` has the order of the
-    grid.
+    Some guards answer one query after another, in the order of the cross-validated rank: those with another mechanism
+    than claims, those with ``epsilon=``, and with ``report="all"`` those with a limit of holdout answers. Under such a
+    limit, queries that the holdout confirms spend nothing.
 
     Parameters
     ----------
     search : GridSearchCV, RandomizedSearchCV, HalvingGridSearchCV, ...
-        A search with ``estimator`` that leaves ``cv_results_``; it is cloned. With ``cv=None`` its folds have whole
-        groups if these are declared, and later records if an order is, as in `Thresholdout.score`. Cross-validated
-        scores decide the rounds of a halving search, so they are fixed before the first query; the list has the
-        candidates of the last round. (Earlier rounds are fits to fewer records, which are not used.)
+        Search with an ``estimator``, which leaves ``cv_results_``. It is cloned. With ``cv=None`` the folds keep
+        declared groups together and respect a declared order. Of a halving search, the candidates of the last round are
+        queried.
     guard : Thresholdout or KFoldGuard, optional
-        For a `Thresholdout`, which has the training part beside the holdout, `fit` takes training records. For a
-        `KFoldGuard` `fit` takes all its records; the search's own cross-validation does not run, because its scores
-        would reveal the records, and every candidate of the grid is one query. A ladder is refused: it reports the best
-        score so far, and not each candidate's. By default `fit` holds out a part of its records and makes a guard of
-        it. Without a ledger each `fit` makes a new guard with new answers, so fit once.
+        With a `Thresholdout`, `fit` takes training records of the guard. With a `KFoldGuard`, `fit` takes all records
+        of the guard, every candidate of the grid is one query in the order of the grid, and the search's own
+        cross-validation does not run because its scores would reveal the records. A guard that reports only the best
+        score so far (a ladder) is refused. If None, `fit` holds out a part of its records and makes a guard of it.
+        Without a ledger each such `fit` has new answers, so fit once.
     metric : str, Metric or Statistic, optional
-        Metric of the guard's answers; by default the search's score, if a guard knows it. Losses without a bound need
-        one, such as ``thresholdout.scoring.metrics.squared_error(clip=...)``.
+        Metric of the guard's answers. If None, the search's scoring, if guards have such a metric. A loss without a
+        bound needs one, such as ``thresholdout.scoring.metrics.squared_error(clip=...)``.
     candidates : int, optional
-        Number of the best candidates to query; all of them by default. A list keeps all their fitted models until it is
-        answered.
+        Number of candidates to query, the best ones by cross-validation. If None, all. The fitted models of a list are
+        kept in memory until it is answered.
     report : {"all", "best"}, optional
-        Scores that a list reports: every one, or the best alone; then the guarded score of the others is NaN. The
-        intervals of this search have the same width either way, but later queries pay for the information released.
-        Measured for 20 candidates and 1,000 records, the intervals of a second search on the same guard are 4.3 times
-        as wide as those of the first after "all", and 1.6 times after "best" (1.8 times if all queries are answered one
-        after another, and 1.7 times in the first search). The default is "best" for a given `Thresholdout`, and "all"
-        for a guard that `fit` makes, which has no later queries, for a `KFoldGuard`, and for answers one after another.
+        "all" reports the guarded score of every candidate. "best" reports that of the best candidate alone, and the
+        others have NaN. The intervals of this search have the same width either way, but later queries pay for the
+        information released. Measured for 20 candidates and 1,000 records, the intervals of a second search on the same
+        guard are 4.3 times as wide as the first's after "all" and 1.6 times after "best". If None, "best" for a given
+        `Thresholdout` without a limit of answers, and "all" otherwise.
     reserve : float, default=0.2
-        Share of the error budget that a list leaves for later queries, see `Thresholdout.score_all`; it costs 2 % of
-        width.
+        Share of the error budget that a list leaves for later queries. It widens the intervals by 2 %.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        Policy at exhaustion of the guard. "stop": no further query, one warning, and the best of the answered
-        candidates; the others have the guarded score NaN and the last rank. A list has as many candidates as queries
-        remain. "nan": the same, but later candidates are tried, whose answers may be known. "train": their
-        cross-validated scores stand in, without a certificate (NaN with a `KFoldGuard`). "raise": `BudgetExhausted`.
-        Without any answer it is always raised.
+        Policy when the guard's budget or its queries are exhausted. If no candidate gets a guarded score,
+        `BudgetExhausted` is raised under every policy.
+
+        - "stop": make no further query, warn once, and choose among the answered candidates. The others have the
+          guarded score NaN and the last rank. A list is cut to the queries that remain.
+        - "nan": like "stop", but later candidates are tried too, since their answers may be known.
+        - "train": cross-validated scores replace missing answers, without a certificate (NaN with a `KFoldGuard`).
+        - "raise": raise `BudgetExhausted`.
     holdout : float, default=0.25
-        Without a guard: share of the records, or of the groups, that is held out. Drawn without regard to labels.
+        Share of the records, or of the groups, that is held out if `guard` is None. It is drawn without regard to
+        labels.
     budget : int, optional
-        Without a guard: number of answers that may contradict cross-validation, one after another. Unlimited by
-        default: all candidates are one list.
+        If `guard` is None: number of answers that may contradict cross-validation. If None, unlimited.
     confidence : float, default=0.95
-        Without a guard: see `Thresholdout`.
+        If `guard` is None: probability, at least, that all its intervals hold at once.
     ledger : str, path or Ledger, optional
-        Without a guard: see `Thresholdout`. With the same records and ``random_state`` the guard is continued.
+        If `guard` is None: file or database of the new guard. The same records and `random_state` continue its guard.
     noise : NoiseSource, optional
-        Without a guard: see `Thresholdout`. Every `fit` uses a copy.
+        If `guard` is None: source of the guard's randomness. Every `fit` uses a copy.
     random_state : int, RandomState or None
-        Without a guard: seed of the held-out part.
+        If `guard` is None: seed of the draw of the held-out part.
 
     Attributes
     ----------
     cv_results_ : dict
-        The search's, with these for every candidate: ``guarded_score`` (greater is better, as in the search: losses are
-        negated; NaN without an answer), ``guarded_low`` and ``guarded_high``, the ends of its interval,
-        ``guarded_half_width``, ``guarded_source`` ("train", "holdout", "uncertified", or "" without an answer),
+        Results of the search, with these columns for every candidate: ``guarded_score`` (greater is better, so losses
+        are negated; NaN without an answer), ``guarded_low`` and ``guarded_high`` (ends of its interval),
+        ``guarded_half_width``, ``guarded_source`` ("train", "holdout", "uncertified", or "" without an answer) and
         ``rank_guarded``.
     best_index_, best_params_, best_estimator_
-        The candidate with the best guarded score; of equal ones, that with the better cross-validated rank.
+        Candidate with the best guarded score. Of equal scores, the better cross-validated rank is chosen.
     best_score_ : float
-        Its guarded score.
+        Guarded score of the best candidate.
     best_interval_ : tuple of float
-        Its interval, in the direction of the score. It is valid although the best was chosen.
+        Interval of the best score, in the direction of the score.
     best_half_width_ : float
-        The larger side of the interval.
+        Larger side of the interval.
     answers_ : list of Answer
-        The guard's answers in the order of the queries, in the metric's own units; a single one if only the best is
-        reported.
+        Answers in the order of the queries, in the metric's own units. With ``report="best"`` it has one answer.
     n_queries_ : int
-        Number of new queries; repeated ones are free.
+        Number of new queries. Repeated queries are free.
     exhausted_ : {"budget", "queries"} or None
-        The limit of the guard that was reached.
+        Limit of the guard that was reached, or None.
     certificate_ : Certificate
-        Of the guard.
+        Certificate of the guard.
     guard_ : Thresholdout or KFoldGuard
-        The guard that answered. A guard that `fit` made is not pickled.
+        Guard that answered. A guard that `fit` made is not pickled.
     search_ : estimator
-        The fitted search; None with a `KFoldGuard`.
+        Fitted search. None with a `KFoldGuard`.
 
     Notes
     -----
-    *Keys.* The key of a query is a hash of the fitted estimator, the metric and the training value, with the code of
-    classes and functions that belong to no installed package. If the same candidates are fitted again with equal
-    results, after a crash for instance, the same ledger gives the same answers free of charge. A search that is killed
-    has been charged for its whole list, or for nothing. An estimator with another result (without a fixed seed), or
-    with content that cannot be hashed, is a new query. With a `KFoldGuard` the key is a hash of the estimator's
-    parameters and the metric, since nothing computed from the records may show. The answer is then about the models
-    that were fitted first. Do not score the best estimator on the guard's records: it is fitted to all of them.
+    *Repeated searches.* The key of a query is a hash of the fitted estimator, the metric and the training value, with
+    the code of classes and functions outside installed packages. If a search is repeated after a crash with equal
+    results, the same ledger returns the same answers free of charge. An estimator with another result (without a fixed
+    seed), or whose content cannot be hashed, is a new query. With a `KFoldGuard` the key is a hash of the estimator's
+    parameters and the metric, and the answer is about the models that were fitted first. Do not score the best
+    estimator on the records of a `KFoldGuard`: it is fitted to all of them.
 
     Examples
     --------
@@ -224,17 +222,17 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **fit_params: Any) -> GuardedSearchCV:
-        """Search, query the guard, and keep the best candidate.
+        """Run the search, query the guard about the candidates, and keep the best one.
 
         Parameters
         ----------
         X, y : array-like
-            Training records and labels; all records without a guard, and with a `KFoldGuard`.
+            Training records and labels. Without a guard, or with a `KFoldGuard`, all records and labels.
         groups : array-like of shape (n,), optional
-            Group of each record, for the search's splitter. Without a guard whole groups are held out, and independence
-            is assumed between groups only.
+            Group of each record, for the search's splitter. Without a guard whole groups are held out, and only the
+            groups are assumed to be independent.
         **fit_params
-            For the search's ``fit``; entries for each record are split like the records.
+            Arguments of the search's ``fit``. Those with one entry per record are split like the records.
 
         Returns
         -------
@@ -244,9 +242,9 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            An argument cannot be used, or a record is no training record of the guard.
+            If an argument cannot be used, or if a record is not a training record of the guard.
         BudgetExhausted
-            By the policy "raise", or without any answer.
+            If the guard is exhausted and ``exhausted="raise"``, or if no candidate gets a guarded score.
         """
         check_search(self.search, self.candidates)
         policy, scoring = check_exhausted(self.exhausted), Scoring(self.search, self.metric)
@@ -440,7 +438,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self._scoring_name = scoring.name
 
     def count_queries(self, X: Any = None, y: Any = None) -> int:
-        """Return the largest number of queries of `fit`, without fitting anything.
+        """Return the largest number of queries that `fit` can make, without a fit or a query.
 
         Parameters
         ----------
@@ -450,7 +448,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            The number of candidates depends on the records, and ``candidates=`` does not bound it.
+            If the number of candidates depends on the records and ``candidates=`` does not bound it.
 
         Examples
         --------
@@ -470,36 +468,36 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @_delegated("predict")
     def predict(self, X: Any) -> Any:
-        """Return the best estimator's predictions."""
+        """Predict the labels or values of X with the best estimator."""
         return self._best().predict(X)
 
     @_delegated("predict_proba")
     def predict_proba(self, X: Any) -> Any:
-        """Return the best estimator's probabilities."""
+        """Predict the class probabilities of X with the best estimator."""
         return self._best().predict_proba(X)
 
     @_delegated("predict_log_proba")
     def predict_log_proba(self, X: Any) -> Any:
-        """Return the best estimator's log probabilities."""
+        """Predict the logarithms of the class probabilities of X with the best estimator."""
         return self._best().predict_log_proba(X)
 
     @_delegated("decision_function")
     def decision_function(self, X: Any) -> Any:
-        """Return the best estimator's decision function."""
+        """Return the decision function of the best estimator at X."""
         return self._best().decision_function(X)
 
     @_delegated("transform")
     def transform(self, X: Any) -> Any:
-        """Transform X by the best estimator."""
+        """Transform X with the best estimator."""
         return self._best().transform(X)
 
     @_delegated("inverse_transform")
     def inverse_transform(self, X: Any) -> Any:
-        """Invert the best estimator's transformation of X."""
+        """Transform X back with the best estimator's inverse transformation."""
         return self._best().inverse_transform(X)
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
-        """Return the best estimator's score on unused records, by the search's own scoring."""
+        """Score the best estimator on records that nothing has used, by the scoring of the search."""
         from sklearn.metrics import check_scoring
 
         scoring, best = self.search.scoring, self._best()
@@ -524,13 +522,13 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features of the best estimator."""
+        """Number of features that the best estimator was fitted to."""
         features: int = self._fitted_attribute("n_features_in_")
         return features
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features, if they have any."""
+        """Names of the features that the best estimator was fitted to, if the features had names."""
         names: NDArray[Any] = self._fitted_attribute("feature_names_in_")
         return names
 
@@ -560,7 +558,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return state
 
     def get_metadata_routing(self) -> Any:
-        """Return the routing of the search's ``fit``."""
+        """Return the metadata routing of `fit`, which passes metadata to the search's ``fit``."""
         from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
         router = MetadataRouter(owner=type(self).__name__)

@@ -36,68 +36,103 @@ class Evaluation:
 
 
 class GuardedStopping:
-    """Early stopping that follows a free signal and queries a guard about a few rounds.
+    """Stop training early by a free signal, and query a guard about a few rounds.
 
-    The signal is the metric on records of the guard's training part, best on a part that the model is not fitted to
-    (``validation``). It is also the training value of each query: where the holdout confirms it, no answer from the
-    holdout is spent. (A model in training cannot be fitted again to parts of its records, so nothing is cross-validated
-    here.) `EarlyStopping` states which rounds are queried and the guarantee of their answers.
+    A guard (`Thresholdout`) answers queries about a holdout and tracks an error budget. Usual early stopping evaluates
+    the holdout after every round. This class follows a signal that costs nothing, the metric on records of the guard's
+    training part, and queries the guard only about rounds that the signal claims to be improvements. Best is a
+    validation part that the model is not fitted to. The signal is also the training value of each query: if the holdout
+    confirms it, no answer from the holdout is spent.
 
-    In your own loop call `update` once a round and `finish` at the end. For LightGBM and XGBoost see
-    `lightgbm_callback` and `xgboost_callback`, for networks `keras_callback` and `lightning_callback`. Each fit needs a
-    new object, which shows its history afterwards.
+    In your own loop call `update` after each round and `finish` at the end. For libraries see `LightGBMCallback`,
+    `xgboost_callback`, `keras_callback`, `lightning_callback` and `transformers_callback`. Each fit needs a new object,
+    which keeps the history of that fit.
 
     Parameters
     ----------
     guard : Thresholdout
-        The guard, with its training part. A ladder, which reports the best score so far, is refused.
+        The guard, with labels and a training part. A guard that reports only the best score so far (a ladder) is
+        refused.
     metric : str, Metric or Statistic, default="accuracy"
-        As in `Thresholdout.score`. A statistic needs ``validation=None``.
+        Score to follow and to query, or its name. A statistic, which is not a mean over records, needs
+        ``validation=None``.
     validation : array-like of int or bool, optional
-        Records of the guard's training part that the model is *not* fitted to, by position or as a mask. By default all
-        of them, which is right if none is used for fitting. With fitted records the signal keeps rising, and the
-        holdout contradicts it: answers stay valid, but more of them come from the holdout.
+        Records of the guard's training part that the model is *not* fitted to, as positions or a mask. If None, all
+        training records, which is right if none of them is used for fitting. If the signal has records that the model
+        is fitted to, it keeps rising and the holdout contradicts it. Answers stay valid, but more of them come from the
+        holdout.
     patience : int, default=10
         Stop after this many evaluations without a better signal.
     queries : int, default=6
-        Largest number of queries for ``ask="claims"``.
-    worth, min_delta, doubts : float, float, int
-        As in `EarlyStopping`; in units of the metric.
+        Largest number of queries with ``ask="claims"``.
+    worth : float, default=0.0
+        Smallest improvement of the signal that is worth a query, in units of the metric. The distance from the first
+        signal to the best possible value, divided by ``queries - 1``, is used if it is larger.
+    min_delta : float, default=0.0
+        A signal counts as better only if it exceeds the best one by more than this, in units of the metric.
+    doubts : int, default=2
+        Stop after this many successive queries whose answers are no better than the best answer before them.
     ask : {"claims", "rounds"}, default="claims"
-        ``"rounds"`` makes a query at every evaluation, as early stopping on a holdout usually does, for comparison.
+        "claims" makes a query if the signal has improved enough since the last query. "rounds" makes a query at every
+        evaluation, as early stopping on a holdout usually does, for comparison.
     every : int, default=1
-        Evaluate every k-th round, from the first on. An evaluation predicts the free records.
+        Evaluate every k-th round, from the first one on. An evaluation predicts the records of the signal.
     keep : callable, default=copy.deepcopy
-        Copies the model of the best round, which later rounds change and a later query may need.
+        Function that copies a model. Later rounds change the model, and a later query may need the best round's.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        Policy at exhaustion of the guard. "stop": the loop ends with one warning, and the best of the answered rounds
-        is chosen; without any, `BudgetExhausted` is raised, since no answer supports the model. "nan": the loop goes on
-        until the signal ends it; without any answer the signal chooses. "train": the signal stands in, without a
-        certificate. "raise": `BudgetExhausted`.
+        Policy when the guard's budget or its queries are exhausted:
+
+        - "stop": the loop ends with one warning, and the best of the answered rounds is chosen. If no round has an
+          answer, `BudgetExhausted` is raised, since no answer supports the model.
+        - "nan": the loop continues until the signal ends it. If no round has an answer, the signal chooses.
+        - "train": the signal replaces the answer, without a certificate.
+        - "raise": `BudgetExhausted` is raised.
     key : str, optional
-        Identity of this fit. With it, a repeated fit has the same answers free of charge; the fit must be reproducible.
+        Identity of this fit. A repeated fit with the same key returns the same answers free of charge. The fit must be
+        reproducible.
 
     Attributes
     ----------
     stopped : bool
-        Whether the loop should end, or ended here.
+        Whether the loop should end.
+    rounds : int
+        Number of rounds, evaluated or not.
     best_round : int or None
-        The round with the best answer; without answers, that with the best signal.
+        Round with the best answer, counted from 0. Without answers, the round with the best signal.
     best : Answer or None
-        The answer about the best round, None without a query about it.
+        Answer about the best round, or None if there was no query about it.
+    best_signal : float or None
+        Signal of the best round.
     best_model : object or None
-        The model of the best round, as kept.
+        Copy of the model of the best round.
     answers : dict of int to Answer
         Answers by round.
     evaluations : list of Evaluation
-        The evaluated rounds, with their signals.
-    asked, spent, replaced : int
-        New queries; answers from the holdout among them; queries without an answer.
+        Evaluated rounds, each with `round` and `signal`.
+    asked : int
+        Number of new queries.
+    spent : int
+        Number of new queries that were answered from the holdout rather than by the signal.
+    replaced : int
+        Number of queries without an answer.
     last_value : float
-        The last answer's value; NaN before the first and after a query without an answer; with ``exhausted="train"``
-        the signal in its place.
+        Value of the last answer. NaN before the first answer and after a query without an answer. With
+        ``exhausted="train"`` the signal replaces a missing answer.
     exhausted : {"budget", "queries"} or None
-        The limit of the guard that was reached.
+        Limit of the guard that was reached, or None.
+
+    Raises
+    ------
+    InputError
+        If the guard has no labels or reports only the best score, if a statistic is combined with `validation`, or if
+        another argument cannot be used.
+
+    Notes
+    -----
+    With the guard's confidence, the score of every queried round is within the half-width of its answer, including the
+    chosen round, although it was chosen for its answer. Nothing is guaranteed about rounds without a query.
+
+    A model in training cannot be refitted to parts of its records, so nothing is cross-validated here.
 
     Examples
     --------
@@ -174,57 +209,57 @@ class GuardedStopping:
 
     @property
     def stopped(self) -> bool:
-        """Whether the loop should end, or ended here."""
+        """Whether the loop should end."""
         return self._rule.stopped
 
     @property
     def classes(self) -> NDArray[Any]:
-        """The labels of the training part, sorted."""
+        """Sorted distinct labels of the guard's training part."""
         return np.unique(np.asarray(self._train[1]))
 
     @property
     def free(self) -> tuple[Any, Any]:
-        """The records of the signal, (X, y)."""
+        """Records that the signal is computed from, as a pair (X, y)."""
         return self._free
 
     @property
     def rounds(self) -> int:
-        """Number of rounds, evaluated or not."""
+        """Number of rounds so far, evaluated or not."""
         return self._rounds
 
     @property
     def best_round(self) -> int | None:
-        """The round with the best answer; without answers, that with the best signal."""
+        """Round with the best answer, counted from 0. Without answers, the round with the best signal."""
         evaluation = self._rule.best_round
         return None if evaluation is None else self.evaluations[evaluation].round
 
     @property
     def best(self) -> Answer | None:
-        """The answer about the best round, or None."""
+        """Answer about the best round, or None if there was no query about it."""
         best = self.best_round
         return None if best is None else self.answers.get(best)
 
     @property
     def best_signal(self) -> float | None:
-        """The signal of the best round."""
+        """Signal of the best round, or None before the first evaluation."""
         evaluation = self._rule.best_round
         return None if evaluation is None else self.evaluations[evaluation].signal
 
     @property
     def best_model(self) -> Any:
-        """The model of the best round, as kept."""
+        """Copy of the model of the best round, or None before the first evaluation."""
         best = self._rule.best_round
         return None if best is None else self._kept.get(best)
 
     def update(self, model: Any, *, keep: Callable[[Any], Any] | None = None) -> bool:
-        """Evaluate the model after one more round, and return whether to stop.
+        """Evaluate the model after one more round, query the guard if needed, and return whether to stop.
 
         Parameters
         ----------
         model : object
-            Fitted, with ``predict`` or ``predict_proba`` as the metric needs.
+            Fitted model with ``predict`` or ``predict_proba``, as the metric needs.
         keep : callable, optional
-            Replaces the `keep` of the object for this round.
+            Function that copies the model in this round, in place of the object's `keep`.
 
         Returns
         -------
@@ -234,9 +269,9 @@ class GuardedStopping:
         Raises
         ------
         InputError
-            An earlier call returned True.
+            If an earlier call returned True.
         BudgetExhausted
-            The guard is exhausted, and ``exhausted="raise"``, or "stop" without any answer.
+            If the guard is exhausted and ``exhausted="raise"``, or ``exhausted="stop"`` and no round has an answer.
         """
         if self.stopped:
             advice = "Make a new GuardedStopping for each fit."
@@ -254,11 +289,14 @@ class GuardedStopping:
         return self.stopped
 
     def finish(self) -> None:
-        """Query the signal's best round unless its answer is known; call this at the end of the loop."""
+        """Query the guard about the round with the best signal, unless its answer is known.
+
+        Call it once at the end of the loop, also if `update` ended the loop.
+        """
         self._ask(self._rule.finish())
 
     def summary(self) -> str:
-        """Return one line about queries, spent answers and the choice."""
+        """Return one line with the numbers of rounds and queries, the spent answers and the best round."""
         best = f"; best round {self.best_round}: {self.best!r}" if self.best is not None else ""
         if not best and self.best_round is not None:
             best = f"; best round {self.best_round} by the signal alone"

@@ -99,19 +99,25 @@ class _FreeOutputs:
 
 
 class LightGBMCallback:
-    """Early stopping for ``lightgbm.train(callbacks=[...])`` and ``LGBMClassifier.fit(callbacks=[...])``.
+    """Stop LightGBM early by a `GuardedStopping`.
 
-    The holdout does not pass through LightGBM: the model predicts it in the guard's process, and only for queries. For
-    the free records the raw scores of each round's trees are added up. After the fit ``best_iteration`` is the chosen
-    number of rounds, as with LightGBM's own early stopping, and ``stopping`` has the queries and their costs.
+    Pass it in ``lightgbm.train(callbacks=[...])`` or ``LGBMClassifier.fit(callbacks=[...])``. A `GuardedStopping`
+    follows a free signal and queries a guard about a few rounds. The holdout does not pass through LightGBM: the model
+    predicts it in the guard's process, and only for queries. After the fit the booster's ``best_iteration`` is the
+    chosen number of rounds, as with LightGBM's own early stopping, and `stopping` holds the answers.
 
     Parameters
     ----------
     stopping : GuardedStopping
-        The rule and its guard; a new one for each fit.
+        The stopping rule with its guard. Each fit needs a new one.
     classes : array-like, optional
-        Labels of the booster's outputs; by default the sorted labels of the guard's training part, as
+        Labels of the booster's outputs, in their order. If None, the sorted labels of the guard's training part, as
         ``LGBMClassifier`` numbers them.
+
+    Notes
+    -----
+    The signal's outputs are updated after each round by the raw scores of the new trees. ``lightgbm.cv`` and the
+    boosting type ``"dart"`` are refused at the first round, because they fit several models or change earlier trees.
 
     Examples
     --------
@@ -189,49 +195,64 @@ def _threads(params: dict[str, Any]) -> dict[str, Any]:
 
 
 class LightGBMEval:
-    """A function for ``lightgbm.train(feval=...)`` that queries a guard every few rounds.
+    """Evaluate the holdout in LightGBM through a guard, every few rounds.
 
-    Its method `holdout` makes the set that stands for the holdout in ``valid_sets``: ``[train, holdout]``, or ``[train,
-    validation, holdout]`` with a part cut from the training records. Every other set is free: its value is the plain
-    metric, and that of the last free set before the holdout is the training value of the query. LightGBM's own early
-    stopping then uses the answers, with ``"metric": "none"`` in the parameters. `LightGBMCallback` does the same with
-    fewer queries, and needs no holdout in ``valid_sets``.
+    Pass it as ``lightgbm.train(feval=...)``, with ``"metric": "none"`` in the parameters. LightGBM's own early stopping
+    then uses the guard's answers. Its method `holdout` makes the data set that represents the holdout in
+    ``valid_sets``: ``[train, holdout]``, or ``[train, validation, holdout]`` with a part cut from the training records.
+    Every other set is free, and its value is the plain metric. The value of the last free set before the holdout is the
+    training value of the query, which the guard compares with the holdout. `LightGBMCallback` reaches the same with
+    fewer queries and without a holdout in ``valid_sets``.
 
     Parameters
     ----------
     guard : Thresholdout
-        The guard, with its training part, in this process; no ladder, which reports the best score so far.
+        The guard, with labels and a training part, in this process. A guard that reports only the best score so far (a
+        ladder) is refused.
     metric : str or Metric, default="accuracy"
-        As in `Thresholdout.score`; no statistic.
+        Metric that is a mean over records, or its name.
     every : int, default=10
-        Query every k-th round, from the first on. Other rounds repeat the last answer.
+        Query every k-th round, from the first one on. Other rounds repeat the last answer.
     classes : array-like, optional
-        As in `LightGBMCallback`.
+        Labels of the booster's outputs, in their order. If None, the sorted labels of the guard's training part.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        Policy at exhaustion of the guard. An evaluation function cannot stop LightGBM: by "stop" the metric is NaN from
-        there on, which LightGBM's own early stopping counts as no improvement, so that it ends the fit and keeps the
-        best answered round; without any answer `BudgetExhausted` is raised. "nan": the same, but never an error.
-        "train": the training value stands in, without a certificate. "raise": `BudgetExhausted`.
+        Policy when the guard's budget or its queries are exhausted. An evaluation function cannot stop LightGBM.
+
+        - "stop": the metric is NaN from then on. LightGBM's own early stopping counts NaN as no improvement, ends the
+          fit and keeps the best answered round. If no round has an answer, `BudgetExhausted` is raised.
+        - "nan": like "stop", but never an error.
+        - "train": the training value replaces the answer, without a certificate.
+        - "raise": `BudgetExhausted` is raised.
     key : str, optional
-        Identity of this fit, as in `GuardedStopping`.
+        Identity of this fit. A repeated fit with the same key returns the same answers free of charge. The fit must be
+        reproducible.
 
     Attributes
     ----------
     answers : dict of int to Answer
-        Answers by round, from 0.
-    asked, spent, replaced : int
-        New queries; answers from the holdout among them; queries without an answer.
+        Answers by round, counted from 0.
+    asked : int
+        Number of new queries.
+    spent : int
+        Number of new queries that were answered from the holdout rather than by the training value.
+    replaced : int
+        Number of queries without an answer.
     exhausted : {"budget", "queries"} or None
-        The limit of the guard that was reached.
+        Limit of the guard that was reached, or None.
+
+    Raises
+    ------
+    SharingError
+        If the guard lives in another process.
 
     Notes
     -----
     With a custom objective LightGBM passes raw scores, which are refused unless they have the form of probabilities.
 
-    The plain metric of a set with holdout records would be an answer without charge. So a set of your own that still
-    has its records, by ``lightgbm.Dataset(..., free_raw_data=False)``, must have training records of the guard. The
-    records of other sets are not available. No set is compared with the holdout, since a comparison reveals which
-    records are in it.
+    The plain metric of a set with holdout records would be an answer without charge. A set of your own that still has
+    its records, by ``lightgbm.Dataset(..., free_raw_data=False)``, must therefore consist of training records of the
+    guard. The records of other sets cannot be checked. No set is compared with the holdout, since a comparison would
+    reveal which records are in it.
 
     Examples
     --------
@@ -281,7 +302,7 @@ class LightGBMEval:
         self.exhausted: str | None = None
 
     def holdout(self, reference: Any, **settings: Any) -> Any:
-        """Return the set that stands for the holdout.
+        """Return the LightGBM data set that represents the holdout in ``valid_sets``. Call it once.
 
         Parameters
         ----------
@@ -293,8 +314,13 @@ class LightGBMEval:
         Returns
         -------
         lightgbm.Dataset
-            The holdout's features with one constant label, which is all that LightGBM's own metrics read. It cannot be
-            pickled.
+            Data set with the holdout's features and one constant label, so that LightGBM's own metrics see no label of
+            the holdout. It cannot be pickled.
+
+        Raises
+        ------
+        InputError
+            If the method was called before. Each fit needs a new `LightGBMEval`.
         """
         import lightgbm
 
@@ -312,15 +338,15 @@ class LightGBMEval:
         return self._own
 
     def __call__(self, preds: Any, data: Any) -> tuple[str, float, bool]:
-        """Return the metric of one set; LightGBM calls this.
+        """Return the metric of one data set. LightGBM calls this method.
 
         Raises
         ------
         InputError
-            No free set precedes the holdout in this round, a set has other than training records, or the predictions
-            are raw scores.
+            If no free set precedes the holdout in this round, if a set has records that are not training records of the
+            guard, or if the predictions are raw scores.
         BudgetExhausted
-            The guard is exhausted, and ``exhausted="raise"``, or "stop" without any answer.
+            If the guard is exhausted and ``exhausted="raise"``, or ``exhausted="stop"`` and no round has an answer.
         """
         model = predictor(lambda X: np.asarray(preds), self._kind, self._classes, only_holdout=True)
         if data is self._own:

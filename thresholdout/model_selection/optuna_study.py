@@ -31,54 +31,83 @@ _STATE = "guard_state"
 
 
 class GuardedObjective:
-    """An objective for ``study.optimize`` whose values are a guard's answers.
+    """Score the trials of an Optuna study by a guard.
 
-    For every trial it builds an estimator, fits it to the guard's training part, and queries its score: one query for
-    each metric. The holdout never passes through Optuna. ``trial.user_attrs`` has each answer by the name of its
-    metric: ``value``, ``half_width``, ``source``, ``query``, ``remaining`` and ``repeated``. The study keeps the
-    guard's identity in ``study.user_attrs["guard"]`` and refuses another guard; ``study.user_attrs["guard_state"]`` has
-    the guard's state after the last trial.
+    Pass the object to ``study.optimize``. For every trial it calls `build` for an estimator, fits the estimator to the
+    guard's training part, and queries its score on the holdout, one query for each metric. The guard (`Thresholdout`)
+    answers queries about a holdout and tracks an error budget, so the score of the best trial stays valid although the
+    trial was chosen for it. The holdout never passes through Optuna.
+
+    ``trial.user_attrs`` holds each answer under the name of its metric, a dict with ``value``, ``half_width``,
+    ``source``, ``query``, ``remaining`` and ``repeated``. ``study.user_attrs["guard"]`` holds the guard's identity, and
+    a study of another guard is refused. ``study.user_attrs["guard_state"]`` holds the guard's state after the last
+    trial.
 
     Parameters
     ----------
     guard : Thresholdout
-        The guard, with its training part; no ladder, which reports the best score so far. If several processes work on
-        one study, each opens its own guard on the same records and the same ledger.
+        The guard, with labels and a training part. A guard that reports only the best score so far (a ladder) is
+        refused. If several processes work on one study, each opens its own guard on the same records and the same
+        ledger.
     build : callable
-        ``build(trial)`` suggests parameters and returns an estimator.
+        Function ``build(trial)`` that suggests parameters and returns an estimator.
     metric : str, Metric, Statistic or sequence of them, default="accuracy"
-        As in `Thresholdout.score`; several make a study with several objectives. Losses are not negated: their
-        direction is ``"minimize"``, which is checked.
+        Score to query, or its name. A sequence makes a study with several objectives. Losses are not negated: the
+        study's direction for a loss must be ``"minimize"``, which is checked.
     cv : int, splitter, iterable of (fit, test) or "training", optional
-        As in `Thresholdout.score`; all trials have the same folds.
+        Cross-validation that computes the training value, the score that the guard compares with the holdout. If None,
+        5 folds. ``"training"`` takes the score on the training records without a refit. All trials have the same folds.
     fit : bool, default=True
-        Whether to fit the estimator of `build`; False if `build` fits it.
+        Whether to fit the estimator that `build` returns. Pass False if `build` fits it.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        Policy at exhaustion of the guard. "stop": the study stops, in every worker, with one warning. A trial without
-        an answer fails, as trials without a value do in Optuna, and the best trial is the best answered one; in a study
-        without any, `BudgetExhausted` is raised. "nan": the trial fails, and the study goes on. "train": the value on
-        the training part stands in, without a certificate. "raise": `BudgetExhausted`, which ends the study unless
-        Optuna has ``catch`` for it.
+        Policy when the guard's budget or its queries are exhausted:
+
+        - "stop": the study stops, in every worker, with one warning. A trial without an answer fails, as trials without
+          a value do in Optuna, and the best trial is the best answered one. If no trial has an answer,
+          `BudgetExhausted` is raised.
+        - "nan": the trial fails, and the study continues.
+        - "train": the training value replaces the answer, without a certificate.
+        - "raise": `BudgetExhausted` is raised, which ends the study unless Optuna's ``catch`` includes it.
     key : {"trial", "params"}, default="trial"
-        Identity of a query; repeated ones have their answer free of charge. ``"trial"``: the same trial of the same
-        study, so that a call repeated after a lost connection or a crash is free. ``"params"``: the same parameters for
-        the same `build`, in any trial, study or process, so that retried trials and repeated configurations are free
-        too. Use it only if `build` and the fit depend on the parameters alone (fixed random states); the ledger refuses
-        a fit with another training value.
+        Identity of a query. A repeated query returns its earlier answer free of charge.
+
+        - "trial": the same trial of the same study. A call that is repeated after a lost connection or a crash is free.
+        - "params": the same parameters for the same `build`, in any trial, study or process. Retried trials and
+          repeated configurations are free too. Use it only if `build` and the fit depend on the parameters alone (fixed
+          random states). The ledger refuses a fit with another training value.
 
     Attributes
     ----------
-    asked, spent, repeated, replaced : int
-        Of this object: new queries; answers from the holdout among them; repeated answers; queries without an answer.
+    asked : int
+        Number of new queries that this object made.
+    spent : int
+        Number of new queries that were answered from the holdout rather than by the training value.
+    repeated : int
+        Number of queries that returned an earlier answer.
+    replaced : int
+        Number of queries without an answer.
     exhausted : {"budget", "queries"} or None
-        The limit of the guard that was reached here.
+        Limit of the guard that was reached, or None if none was reached.
+
+    Raises
+    ------
+    InputTypeError
+        If `build` is not callable.
+    InputError
+        If no metric is given or one is repeated, if `key` or `exhausted` is not one of the listed words, or if the
+        guard has no labels or reports only the best score.
+
+    See Also
+    --------
+    stop_when_exhausted : Stop a study with an objective of your own.
 
     Notes
     -----
-    Every ``trial.report`` of a guarded value would be a query of its own; none is made here. Let `build` report values
-    on the training part, which are free, and raise ``TrialPruned``: a pruned trial makes no query.
+    The answers of all trials are valid simultaneously with the guard's confidence, including the best trial's answer.
 
-    The answers of all trials are valid at once, including the best one's, although it is chosen for its answer.
+    A guarded value that is reported by ``trial.report`` would be a further query, so this object reports none. To prune
+    trials, let `build` report values on the training part, which are free, and raise ``TrialPruned``. A pruned trial
+    makes no query.
 
     Examples
     --------
@@ -133,14 +162,24 @@ class GuardedObjective:
         self.exhausted: str | None = None
 
     def __call__(self, trial: Any) -> float | tuple[float, ...]:
-        """Return the guarded values of one trial; Optuna calls this.
+        """Return the guarded values of one trial. Optuna calls this method.
+
+        Parameters
+        ----------
+        trial : optuna.trial.Trial
+            The trial to score.
+
+        Returns
+        -------
+        float or tuple of float
+            Value of the metric, or of each metric in order. NaN, which fails the trial, for a query without an answer.
 
         Raises
         ------
         InputError
-            A direction of the study differs from the metric's, or the study belongs to another guard.
+            If a direction of the study differs from its metric's, or if the study belongs to another guard.
         BudgetExhausted
-            The guard is exhausted, and ``exhausted="raise"``, or "stop" and no trial has a value.
+            If the guard is exhausted and ``exhausted="raise"``, or ``exhausted="stop"`` and no trial has a value.
         """
         if os.getpid() != self._process:  # a forked child has a copy of the lock, but not the thread that may hold it
             self._process, self._lock = os.getpid(), threading.Lock()
@@ -160,7 +199,7 @@ class GuardedObjective:
         return values[0] if len(values) == 1 else tuple(values)
 
     def summary(self) -> str:
-        """Return one line about queries and their costs."""
+        """Return one line with the numbers of queries, of answers from the holdout and of repeated answers."""
         replaced = f", {self.replaced} without an answer ({self.exhausted} used up)" if self.replaced else ""
         return f"{self.asked} queries, {self.spent} from the holdout, {self.repeated} repeated{replaced}"
 
@@ -258,19 +297,20 @@ class GuardedObjective:
 
 
 def stop_when_exhausted(guard: Thresholdout) -> Callable[[Any, Any], None]:
-    """Return a callback for ``study.optimize(callbacks=[...])`` that stops the study when a guard is exhausted.
+    """Return an Optuna callback that stops a study once a guard is exhausted.
 
-    For your own objectives; `GuardedObjective` with ``exhausted="stop"`` needs none.
+    Pass it to ``study.optimize(callbacks=[...])`` if your own objective queries a guard. `GuardedObjective` with
+    ``exhausted="stop"`` stops its study without a callback.
 
     Parameters
     ----------
     guard : Thresholdout
-        The guard in this process.
+        The guard that the objective queries, in this process.
 
     Returns
     -------
     callable
-        ``f(study, trial)``.
+        Function ``f(study, trial)`` that calls ``study.stop()`` if the guard has no answers or queries left.
 
     Examples
     --------

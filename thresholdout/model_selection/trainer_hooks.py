@@ -33,31 +33,35 @@ def keras_callback(
     name: str = "val_guarded",
     restore: bool = True,
 ) -> Any:
-    """Return a callback for ``model.fit(callbacks=[...])`` of Keras.
+    """Return a Keras callback that stops training early by a `GuardedStopping`.
 
-    At the end of every epoch it evaluates the model, writes ``logs[name]``, and sets ``model.stop_training`` if the
-    rule stops. Place it before callbacks that read ``logs[name]``.
+    Pass it in ``model.fit(callbacks=[...])``. At the end of every epoch it evaluates the model on the records of the
+    free signal, queries the guard if needed, writes the last answer to ``logs[name]``, and sets ``model.stop_training``
+    if the rule stops. Place it before callbacks that read ``logs[name]``.
 
     Parameters
     ----------
     stopping : GuardedStopping
-        The rule and its guard; a new one for each fit.
+        The stopping rule with its guard. Each fit needs a new one.
     predict : callable, optional
-        ``predict(model, X)``; ``model.predict(X, verbose=0)`` by default.
+        Function ``predict(model, X)`` that returns the model's output as an array. If None, ``model.predict(X,
+        verbose=0)``.
     kind : {"probabilities", "values"}, optional
-        Output of `predict`: by default probabilities for metrics of classes, otherwise predicted numbers.
+        Output of `predict`. "probabilities" of all classes, or of the second of two classes. "values" are predicted
+        labels or numbers. If None, "probabilities" for metrics of classes, otherwise "values".
     classes : array-like, optional
-        Labels of the columns of probabilities; by default the sorted labels of the guard's training part.
+        Labels of the columns of probabilities. If None, the sorted labels of the guard's training part.
     name : str, default="val_guarded"
-        Name of the last answer in the logs. Epochs between queries repeat it, and it is NaN before the first; with
-        ``exhausted="train"`` the signal stands in.
+        Name of the last answer in the logs. Epochs between queries repeat it, and it is NaN before the first query. If
+        the guard is exhausted and ``exhausted="train"``, the signal replaces it.
     restore : bool, default=True
-        Give the model the weights of the chosen epoch when training ends. The weights of at most two epochs are kept.
+        Whether the model gets the weights of the chosen epoch when training ends. The weights of at most two epochs are
+        kept in memory.
 
     Returns
     -------
     keras.callbacks.Callback
-        Or a plain object with its methods, where Keras is not loaded.
+        The callback, or a plain object with the same methods if Keras is not loaded.
 
     Examples
     --------
@@ -87,35 +91,40 @@ def lightning_callback(
     name: str = "val_guarded",
     restore: bool = True,
 ) -> Any:
-    """Return a callback for ``Trainer(callbacks=[...])`` of Lightning.
+    """Return a Lightning callback that stops training early by a `GuardedStopping`.
 
-    At the end of every validation epoch it evaluates the module, logs the last answer by ``pl_module.log(name, ...)``,
-    and sets ``trainer.should_stop`` if the rule stops. Sanity checks before the training do not count.
+    Pass it in ``Trainer(callbacks=[...])``. At the end of every validation epoch it evaluates the module on the records
+    of the free signal, queries the guard if needed, logs the last answer by ``pl_module.log(name, ...)``, and sets
+    ``trainer.should_stop`` if the rule stops. Sanity checks before training are ignored.
 
     Parameters
     ----------
     stopping : GuardedStopping
-        The rule and its guard; a new one for each fit.
+        The stopping rule with its guard. Each fit needs a new one.
     predict : callable
-        ``predict(pl_module, X)``: a tensor or an array. The module is in evaluation mode.
-    kind, classes : optional
-        As in `keras_callback`.
+        Function ``predict(pl_module, X)`` that returns the output as a tensor or an array. The module is in evaluation
+        mode.
+    kind : {"probabilities", "values"}, optional
+        Output of `predict`. "probabilities" of all classes, or of the second of two classes. "values" are predicted
+        labels or numbers. If None, "probabilities" for metrics of classes, otherwise "values".
+    classes : array-like, optional
+        Labels of the columns of probabilities. If None, the sorted labels of the guard's training part.
     name : str, default="val_guarded"
-        Name of the last answer in the log, from the first one on; an ``EarlyStopping(monitor=name)`` beside this
-        callback needs ``strict=False`` until then. If the guard is exhausted and ``exhausted="nan"``, NaN is logged,
-        at which ``check_finite=True`` stops.
+        Name of the last answer in the log, from the first answer on. An ``EarlyStopping(monitor=name)`` beside this
+        callback needs ``strict=False`` until then. If the guard is exhausted and ``exhausted="nan"``, NaN is logged, at
+        which ``check_finite=True`` stops.
     restore : bool, default=True
-        Give the module the weights of the chosen epoch when training ends.
+        Whether the module gets the weights of the chosen epoch when training ends.
 
     Returns
     -------
     lightning.pytorch.callbacks.Callback
-        Or a plain object with its methods, where Lightning is not loaded.
+        The callback, or a plain object with the same methods if Lightning is not loaded.
 
     Notes
     -----
-    With replicas in several processes give ``GuardedStopping(key=...)``: each then gets the same answers, and they are
-    charged once.
+    For replicas in several processes pass ``GuardedStopping(key=...)``. All replicas then receive the same answers,
+    which are charged once.
 
     Examples
     --------
@@ -144,36 +153,40 @@ def transformers_callback(
     name: str = "eval_guarded",
     restore: bool = True,
 ) -> Any:
-    """Return a callback for ``Trainer(callbacks=[...])`` of Hugging Face's transformers.
+    """Return a callback for the Trainer of transformers that stops training early by a `GuardedStopping`.
 
-    After every evaluation during training it evaluates the model, writes ``metrics[name]``, and ends training if the
-    rule stops. The Trainer evaluates its own data, which should be free records; those of the holdout do not pass
-    through it.
+    Pass it in ``Trainer(callbacks=[...])``. After every evaluation during training it evaluates the model on the
+    records of the free signal, queries the guard if needed, writes the last answer to ``metrics[name]``, and ends
+    training if the rule stops. The Trainer evaluates its own data, which should not be holdout records. The holdout
+    does not pass through the Trainer.
 
     Parameters
     ----------
     stopping : GuardedStopping
-        The rule and its guard; a new one for each training.
+        The stopping rule with its guard. Each training needs a new one.
     predict : callable
-        ``predict(model, X)``: a tensor or an array. The model is in evaluation mode.
-    kind, classes : optional
-        As in `keras_callback`.
+        Function ``predict(model, X)`` that returns the output as a tensor or an array. The model is in evaluation mode.
+    kind : {"probabilities", "values"}, optional
+        Output of `predict`. "probabilities" of all classes, or of the second of two classes. "values" are predicted
+        labels or numbers. If None, "probabilities" for metrics of classes, otherwise "values".
+    classes : array-like, optional
+        Labels of the columns of probabilities. If None, the sorted labels of the guard's training part.
     name : str, default="eval_guarded"
-        Name of the last answer in the metrics, from the first one on, after the Trainer has logged them; usable as
-        ``metric_for_best_model`` with ``ask="rounds"``, which answers from the first evaluation on.
+        Name of the last answer in the metrics, from the first answer on, added after the Trainer has logged them. It is
+        usable as ``metric_for_best_model`` with ``ask="rounds"``, which has an answer from the first evaluation on.
     restore : bool, default=True
-        Give the model the weights of the chosen evaluation when training ends.
+        Whether the model gets the weights of the chosen evaluation when training ends.
 
     Returns
     -------
     transformers.TrainerCallback
-        Or a plain object with its methods, where the Trainer is not loaded.
+        The callback, or a plain object with the same methods if the Trainer is not loaded.
 
     Notes
     -----
-    With several evaluation sets the first one of each step counts. With replicas in several processes see
-    `lightning_callback`. `thresholdout.integrations.transformers_hooks.GuardedMetrics` judges models by a gate, from
-    predictions that the Trainer makes.
+    With several evaluation sets the first one of each step is used. For replicas in several processes pass
+    ``GuardedStopping(key=...)``, as for `lightning_callback`. To judge models by a gate, from predictions that the
+    Trainer makes, see `thresholdout.integrations.transformers_hooks.GuardedMetrics`.
 
     Examples
     --------

@@ -27,23 +27,27 @@ _OBJECTIVES: dict[str, Literal["probabilities", "values", "codes"]] = {
 
 
 def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = None) -> Any:
-    """Return a callback for ``xgboost.train(callbacks=[...])`` and ``XGBClassifier(callbacks=[...])``.
+    """Return an XGBoost callback that stops training early by a `GuardedStopping`.
 
-    The holdout does not pass through XGBoost: the model predicts it in the guard's process, and only for queries. After
-    the fit ``best_iteration`` is the chosen round, from 0, as with XGBoost's own early stopping, so that
-    ``XGBClassifier.predict`` uses it; ``stopping`` has the queries and their costs.
+    Pass it in ``xgboost.train(callbacks=[...])`` or ``XGBClassifier(callbacks=[...])``. A `GuardedStopping` follows a
+    free signal and queries a guard about a few rounds. The holdout does not pass through XGBoost: the model predicts it
+    in the guard's process, and only for queries. After the fit the booster's ``best_iteration`` is the chosen round,
+    counted from 0, as with XGBoost's own early stopping, and ``XGBClassifier.predict`` uses it. `stopping` holds the
+    answers.
 
     Parameters
     ----------
     stopping : GuardedStopping
-        The rule and its guard; a new one for each fit.
+        The stopping rule with its guard. Each fit needs a new one.
     classes : array-like, optional
-        Labels of the booster's outputs; by default the sorted labels of the guard's training part, as ``XGBClassifier``
-        numbers them.
+        Labels of the booster's outputs, in their order. If None, the sorted labels of the guard's training part, as
+        ``XGBClassifier`` numbers them.
 
     Returns
     -------
     xgboost.callback.TrainingCallback
+        The callback. During the fit, ``xgboost.cv`` and the booster ``"dart"`` are refused, because they fit several
+        models or change earlier trees.
 
     Examples
     --------
