@@ -200,7 +200,12 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "a function for a metric": (
         lambda guard: guard.score(MODEL, accuracy_score),
         "metric",
-        "a name such as 'accuracy'",
+        "make_scorer(function)",
+    ),
+    "a metric before the model": (
+        lambda guard: guard.score("accuracy", MODEL),
+        "metric",
+        "The fitted model is the first argument",
     ),
     "no probabilities": (lambda guard: guard.score(LinearSVC().fit(*TRAIN), "log_loss"), "estimator", "predict_proba"),
     "a regressor for a classifier": (

@@ -109,7 +109,7 @@ def evaluation() -> None:
     "--margin", type=float, default=2.0, show_default=True, help="Points of drop that are accepted as not worse."
 )
 @click.option("--any-laws", is_flag=True, help="Use bets on cluster totals, which hold for any laws.")
-@click.option("--allow-unclear", is_flag=True, help="End with 0 where the runs cannot tell.")
+@click.option("--allow-unclear", is_flag=True, help="End with 0 where the outcome is unclear.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown", "json", "junit"]), default="text", show_default=True
 )
@@ -128,7 +128,7 @@ def diff_command(
 ) -> None:
     """Compare CANDIDATES with BASE.
 
-    Exit codes: 0 passes, 1 worse, 3 cannot tell, 2 usage, 4 a file that cannot be used.
+    Exit codes: 0 passes, 1 worse, 3 unclear, 2 usage, 4 a file that cannot be used.
     """
     from thresholdout.evaluations import diff, formats, rank
 

@@ -99,7 +99,7 @@ def as_junit(found: Difference | Ranking, allow_unclear: bool = False) -> str:
 def _verdict(found: Difference) -> str:
     if found.verdict == "not worse":
         return f"not worse by {points(found.margin, signed=False)} points"
-    return "worse" if found.verdict == "worse" else "cannot tell"
+    return found.verdict
 
 
 def _samples(found: Difference) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from thresholdout.errors import EvaluationFileError, InputError
+from thresholdout.errors import EvaluationFileError, InputError, InputTypeError
 from thresholdout.evaluations.scores import Scores, shown
 from thresholdout.limits.binomial import log_one_law_tail
 from thresholdout.limits.group_bets import log_difference_wealth
@@ -134,6 +134,10 @@ def keys(scores: Scores, others: Sequence[Scores] = ()) -> list[str]:
 
 def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0, binary: bool | None = None) -> Pairs:
     """Match the items of two runs, and refuse runs that cannot be compared."""
+    for argument, run in (("base", base), ("candidate", candidate)):
+        if not isinstance(run, Scores):
+            seen = f"a {type(run).__name__}"
+            raise InputTypeError(argument, seen, "the scores of a run", "Read them with thresholdout.evaluations.read.")
     if not 0.0 <= allow_missing <= 100.0:
         raise InputError("allow_missing", allow_missing, "from 0 to 100 percent")
     if base.metric != candidate.metric:

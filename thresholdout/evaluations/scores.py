@@ -207,7 +207,8 @@ def as_number(value: Any, scale: tuple[float, float], where: str, item: str) -> 
             value = float(value)
         except ValueError:
             raise EvaluationFileError(
-                where, f"item {item!r} has the score {value!r}; scores are numbers, booleans, yes/no or C, I, P, N"
+                where,
+                f"item {item!r} has the score {value!r}; scores are numbers, booleans, yes/no, pass/fail or C, I, P, N",
             ) from None
     if isinstance(value, list | dict | tuple):
         raise EvaluationFileError(

@@ -338,6 +338,15 @@ METRIC_NAMES = tuple(_BY_NAME)
 """Names of the metrics without a clip."""
 
 
+def _advice(metric: object) -> str:
+    """Return how to go on where something else was passed as a metric."""
+    if hasattr(metric, "predict"):
+        return "The fitted model is the first argument, and the metric the second."
+    if callable(metric):
+        return "Pass a scoring function of scikit-learn as make_scorer(function)."
+    return ""
+
+
 def get_metric(metric: str | Metric) -> Metric:
     """Return the metric with this name, such as "accuracy", or a given `Metric` unchanged.
 
@@ -356,6 +365,7 @@ def get_metric(metric: str | Metric) -> Metric:
             "metric",
             f"a {type(metric).__name__}",
             "a name such as 'accuracy', or a Metric of thresholdout.scoring.metrics",
+            _advice(metric),
         )
     if metric in _BY_NAME:
         return _BY_NAME[metric]()

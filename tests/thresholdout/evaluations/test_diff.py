@@ -299,7 +299,7 @@ class TestCommandLine:
             "metadata.passage_id",
         )
         first = done.output.splitlines()[0]
-        assert first == "+8.3 points [-18.2, +34.9], 12 items in 4 clusters, 1 sample each: cannot tell"
+        assert first == "+8.3 points [-18.2, +34.9], 12 items in 4 clusters, 1 sample each: unclear"
         assert done.exit_code == 3
 
     def test_json(self, tmp_path: Path) -> None:
