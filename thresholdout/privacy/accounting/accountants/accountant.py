@@ -32,16 +32,24 @@ Bound = Literal["exact", "upper", "lower", "estimate"]
 
 
 class UnsupportedEvent(InputError):
-    """An event that an accountant cannot account for.
+    """Raised when an accountant cannot account for an event.
+
+    Each kind of accountant knows some events only. `best_epsilon` leaves out accountants that refuse an event, and
+    `Accountant.why_not` returns the reason without an exception.
 
     Parameters
     ----------
     event : Event
-        The primitive event.
+        The refused event. Of a composed event, the refused part.
     accountant : str
         Name of the accountant that refuses it.
     reason : str
-        Why it does.
+        Why the accountant refuses it.
+
+    Attributes
+    ----------
+    event, accountant, reason
+        The three parameters.
 
     Examples
     --------
@@ -84,18 +92,25 @@ class Stated:
 
 
 class Accountant(ABC):
-    """Adds up the privacy cost of events under one notion of neighbours.
+    """Base class of accountants, which add up the privacy cost of events under one notion of neighbours.
+
+    An event, such as `GaussianAnswer`, describes a release about private records. An accountant takes events with
+    `compose` and returns the total cost as `epsilon` at a delta, or as `delta` at an epsilon. Use one of the three
+    subclasses: `PureAccountant`, `RenyiAccountant` or `DistributionAccountant`. `best_epsilon` tries all of them.
 
     Parameters
     ----------
     adjacency : {"replace_one", "add_remove"}, default "replace_one"
-        The notion of neighbours: another record in place of one, or one record more or less. It is fixed.
+        The notion of neighbours, fixed for the accountant.
+
+        * "replace_one": neighbours differ in one record, which is replaced by another one.
+        * "add_remove": one of two neighbours has one more record.
 
     Notes
     -----
-    Equal events are kept once, with their number, so repeating a step takes no time, and the order of events does not
-    matter. An event may be chosen with knowledge of earlier releases. The *number* of events and their parameters must
-    not depend on these, unless they follow a rule that was fixed before.
+    Equal events are stored once, with their number. Repeating a step therefore takes no time, and the order of events
+    does not matter. An event may be chosen with knowledge of earlier releases. The *number* of events and their
+    parameters must not depend on earlier releases, unless they follow a rule that was fixed in advance.
 
     Examples
     --------
@@ -113,52 +128,75 @@ class Accountant(ABC):
 
     @property
     def adjacency(self) -> Adjacency:
-        """The notion of neighbours."""
+        """The notion of neighbours, "replace_one" or "add_remove"."""
         return self._adjacency
 
     @property
     def counts(self) -> Mapping[Event, int]:
-        """The primitive events so far, and how often each happened."""
+        """Primitive events that were composed so far, with the number of times of each."""
         return MappingProxyType(self._counts)
 
     @property
     def events(self) -> Composed:
-        """All composed events, as one event."""
+        """All events that were composed so far, as a single event."""
         return Composed([SelfComposed(event, times) for event, times in self._counts.items()])
 
     @property
     def total(self) -> int:
-        """Number of primitive events."""
+        """Number of primitive events that were composed so far."""
         return sum(self._counts.values())
 
     def supports(self, event: Event) -> bool:
-        """Return whether `compose` accepts an event."""
+        """Return whether `compose` accepts an event.
+
+        Parameters
+        ----------
+        event : Event or list of Event
+            The event to check. It is not added.
+
+        Returns
+        -------
+        bool
+            True if the accountant can account for the event.
+        """
         return not self.why_not(event)
 
     def why_not(self, event: Event) -> str:
-        """Return why `compose` refuses an event; empty if it accepts it."""
+        """Return the reason for which `compose` refuses an event.
+
+        Parameters
+        ----------
+        event : Event or list of Event
+            The event to check. It is not added.
+
+        Returns
+        -------
+        str
+            The reason, or an empty string if the event is accepted.
+        """
         refused = self._read(check_event(event), 1)[1]
         return "" if refused is None else refused.reason
 
     def compose(self, event: Event, count: int = 1) -> Self:
-        """Add an event.
+        """Add an event, or several repetitions of it.
 
         Parameters
         ----------
-        event : Event, or a list of them
-            The release.
+        event : Event or list of Event
+            The release to add.
         count : int, default 1
-            Number of repetitions.
+            Number of repetitions, each with fresh randomness.
 
         Returns
         -------
         Accountant
-            Itself.
+            The accountant itself, so that calls can be chained.
 
         Raises
         ------
         UnsupportedEvent
-            If it is, or contains, an event that this accountant cannot account for; the accountant is then unchanged.
+            If the event is, or contains, an event that this accountant cannot account for. The accountant is then
+            unchanged.
         """
         found, refused = self._read(check_event(event), check_count(count, "count"))
         if refused is not None:
@@ -179,36 +217,82 @@ class Accountant(ABC):
         return found, None
 
     def epsilon(self, delta: float) -> float:
-        """Return a guaranteed epsilon at a delta in [0, 1), in nats; ``inf`` if none is known."""
-        return self._guarantee(self.epsilon_statements(delta))
-
-    def delta(self, epsilon: float) -> float:
-        """Return a guaranteed delta, in [0, 1], at an epsilon of at least 0."""
-        return self._guarantee(self.delta_statements(epsilon))
-
-    def epsilon_statements(self, delta: float) -> list[Stated]:
-        """Return all known bounds and values of epsilon at a delta in [0, 1)."""
-        found = probability(delta, "delta")
-        return self._epsilon(found) if self._counts else [Stated(0.0, "exact", "nothing happened")]
-
-    def delta_statements(self, epsilon: float) -> list[Stated]:
-        """Return all known bounds and values of delta at an epsilon of at least 0."""
-        found = positive(epsilon, "epsilon", zero=True)
-        return self._delta(found) if self._counts else [Stated(0.0, "exact", "nothing happened")]
-
-    def table(self, delta: float) -> pd.DataFrame:
-        """Return how epsilon was reached, as a table.
+        """Return a guaranteed epsilon of all composed events.
 
         Parameters
         ----------
         delta : float
-            In [0, 1).
+            Delta at which epsilon holds, in [0, 1).
+
+        Returns
+        -------
+        float
+            Epsilon in nats, or ``inf`` if none is known at this delta.
+        """
+        return self._guarantee(self.epsilon_statements(delta))
+
+    def delta(self, epsilon: float) -> float:
+        """Return a guaranteed delta of all composed events.
+
+        Parameters
+        ----------
+        epsilon : float
+            Epsilon at which delta holds, in nats, at least 0.
+
+        Returns
+        -------
+        float
+            Delta in [0, 1].
+        """
+        return self._guarantee(self.delta_statements(epsilon))
+
+    def epsilon_statements(self, delta: float) -> list[Stated]:
+        """Return all known bounds and estimates of epsilon.
+
+        Parameters
+        ----------
+        delta : float
+            Delta at which epsilon holds, in [0, 1).
+
+        Returns
+        -------
+        list of Stated
+            Each has a ``value``, a ``bound`` ("exact", "upper", "lower" or "estimate") and ``how`` it was computed.
+            "exact" and "upper" values are guarantees.
+        """
+        found = probability(delta, "delta")
+        return self._epsilon(found) if self._counts else [Stated(0.0, "exact", "nothing happened")]
+
+    def delta_statements(self, epsilon: float) -> list[Stated]:
+        """Return all known bounds and estimates of delta.
+
+        Parameters
+        ----------
+        epsilon : float
+            Epsilon at which delta holds, in nats, at least 0.
+
+        Returns
+        -------
+        list of Stated
+            Each has a ``value``, a ``bound`` ("exact", "upper", "lower" or "estimate") and ``how`` it was computed.
+            "exact" and "upper" values are guarantees.
+        """
+        found = positive(epsilon, "epsilon", zero=True)
+        return self._delta(found) if self._counts else [Stated(0.0, "exact", "nothing happened")]
+
+    def table(self, delta: float) -> pd.DataFrame:
+        """Return all known bounds and estimates of epsilon as a table.
+
+        Parameters
+        ----------
+        delta : float
+            Delta at which epsilon holds, in [0, 1).
 
         Returns
         -------
         DataFrame
-            One row for each number: accountant, adjacency, delta, epsilon, bound ("exact", "upper", "lower",
-            "estimate"), how.
+            One row for each number, with the columns ``accountant``, ``adjacency``, ``delta``, ``epsilon``, ``bound``
+            ("exact", "upper", "lower" or "estimate") and ``how``, the way in which it was computed.
         """
         import pandas as pd
 
@@ -238,15 +322,17 @@ class Accountant(ABC):
 
 
 class PureAccountant(Accountant):
-    """Adds up the epsilons of events without a delta, and makes no other assumption.
+    """Accountant that adds up the epsilons of events without a delta.
 
-    No other accountant's epsilon holds at delta = 0, also for interactions that run at the same time. Certificates of
-    guards can use this accountant for dependent records.
+    Use it for pure differential privacy (delta = 0): it is the only accountant whose epsilon holds at delta = 0, also
+    for interactions that run at the same time. It makes no other assumption. Certificates of guards can use it for
+    dependent records. `RenyiAccountant` and `DistributionAccountant` return smaller epsilons for many events at a delta
+    above 0.
 
     Parameters
     ----------
     adjacency : {"replace_one", "add_remove"}, default "replace_one"
-        The notion of neighbours.
+        The notion of neighbours: one record is replaced by another one, or one record is added or removed.
 
     Examples
     --------

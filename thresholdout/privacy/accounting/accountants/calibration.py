@@ -111,30 +111,35 @@ def best_epsilon(
     adjacency: Adjacency = "replace_one",
     accountants: Iterable[Make] | None = None,
 ) -> BestEpsilon:
-    """Return the smallest epsilon of all accountants that know the events.
+    """Compute the smallest guaranteed epsilon of some events, over all accountants that know them.
+
+    This is the usual way to account for a training or a sequence of releases. `calibrate` solves the reverse problem,
+    the noise that a target epsilon requires.
 
     Parameters
     ----------
     events : Event or iterable of Event
-        The releases.
+        The releases, such as the ``event`` of a learner's report.
     delta : float
-        In [0, 1).
+        Delta at which epsilon holds, in [0, 1).
     adjacency : {"replace_one", "add_remove"}, default "replace_one"
-        The notion of neighbours.
-    accountants : iterable of callables, optional
-        Each makes an empty accountant for an adjacency, such as the class `RenyiAccountant`; all by default.
+        The notion of neighbours: one record is replaced by another one, or one record is added or removed.
+    accountants : iterable of callable, optional
+        The accountants to try: classes such as `RenyiAccountant`, or functions that return an empty accountant for an
+        adjacency. If None, all accountants.
 
     Returns
     -------
     BestEpsilon
-        Its ``epsilon`` is a guarantee: each accountant's is one, for the same mechanism. ``accountant`` names the one
-        that found it, ``table`` has all numbers, and ``refused`` maps accountants that do not know the events to the
-        reason.
+        Object with ``epsilon``, in nats, and the name of the ``accountant`` that found it. ``epsilon`` is a guarantee,
+        because the epsilon of each accountant is one for the same mechanism. It is infinite if no accountant knows all
+        events. ``table`` has the numbers of all accountants. ``refused`` maps each accountant that does not know some
+        event to the reason.
 
     Raises
     ------
     InputError, InputTypeError
-        If an argument is out of range or is no event.
+        If an argument is out of range, or an entry of `events` is not an event.
 
     Examples
     --------
@@ -200,37 +205,45 @@ def calibrate(
     tolerance: float = 1e-6,
     progress: bool = False,
 ) -> Calibration:
-    """Find the smallest parameter, such as a noise, at which an event costs at most a target.
+    """Find the smallest parameter, such as the scale of the noise, at which an event meets a target epsilon.
+
+    Use it to calibrate the noise of any release. `calibrate_sigma` is a shortcut for the steps of DP-SGD.
 
     Parameters
     ----------
     make_event : callable
-        From a parameter to an event whose cost falls as the parameter grows.
+        ``make_event(value)`` returns an event for a value of the parameter. The cost of the event must fall as the
+        parameter grows.
     target_epsilon : float
-        Above 0, in nats.
+        Largest allowed epsilon in nats, above 0.
     delta : float
-        In [0, 1).
-    adjacency, accountants
-        As in `best_epsilon`.
+        Delta at which epsilon holds, in [0, 1).
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
+        The notion of neighbours: one record is replaced by another one, or one record is added or removed.
+    accountants : iterable of callable, optional
+        The accountants to try, such as the class `RenyiAccountant`, see `best_epsilon`. If None, all accountants.
     bracket : tuple of float, default (0.01, 100.0)
-        Interval where the search starts; it is widened as needed.
+        Smaller and larger end of the interval in which the search starts. It is widened as needed.
     limits : tuple of float, default (0.01, 1e8)
-        Smallest and largest parameter.
+        Smallest and largest allowed value of the parameter.
     tolerance : float, default 1e-6
-        Largest relative distance of the result from the smallest parameter; at least 1e-12.
+        Largest relative distance of the result from the smallest possible parameter, in [1e-12, 1).
     progress : bool, default False
         Whether to show a progress bar after two seconds.
 
     Returns
     -------
     Calibration
-        ``value``, the parameter; ``event``; and its ``epsilon``, which is at most the target for a curve of any
-        shape: the event itself was accounted for.
+        Object with ``value``, the parameter; ``event``, the event that it makes; and ``epsilon`` and ``delta``, the
+        cost of that event. The accountants were applied to this event itself, so ``epsilon`` is at most the target even
+        if the cost does not fall with the parameter.
 
     Raises
     ------
     InputError
         If no parameter within the limits meets the target, or an argument is out of range.
+    InputTypeError
+        If `make_event` is not callable or does not return an event, or an argument has the wrong type.
 
     Examples
     --------
@@ -401,31 +414,44 @@ def calibrate_sigma(
     method: Method = "best",
     tolerance: float = 1e-4,
 ) -> float:
-    """Return the smallest noise multiplier at which equal steps of DP-SGD cost at most a target.
+    """Find the smallest noise multiplier at which a training with DP-SGD meets a target epsilon.
+
+    All steps use the same batch size and noise. `calibrate` does the same for any other event.
 
     Parameters
     ----------
     target_eps : float
-        Above 0, in nats.
+        Largest allowed epsilon in nats, above 0.
     delta : float
-        In (0, 1).
+        Delta at which epsilon holds, in (0, 1).
     steps : int
-        Number of steps.
-    batch_size, dataset_size : int
-        1 <= batch_size < dataset_size.
+        Number of steps of the training.
+    batch_size : int
+        Number of records in a batch, at least 1. For "poisson", the mean number.
+    dataset_size : int
+        Number of records of the data set, more than `batch_size`.
     sampling : {"wor", "wr", "poisson"}, default "wor"
-        How batches are drawn: without replacement, with replacement, or each record independently.
+        How batches are drawn.
+
+        * "wor": a fresh batch of a fixed size for each step, without replacement.
+        * "wr": a fresh batch of a fixed size for each step, with replacement.
+        * "poisson": each record enters a batch independently.
     adjacency : {"replace_one", "add_remove"}, default "replace_one"
-        The notion of neighbours.
+        The notion of neighbours: one record is replaced by another one, or one record is added or removed.
     method : {"best", "rdp", "pld"}, default "best"
-        Accountants: both of the following, Renyi divergences, or privacy-loss distributions.
+        The accountants that compute epsilon.
+
+        * "best": both of the following, whichever is smaller.
+        * "rdp": Renyi divergences (`RenyiAccountant`).
+        * "pld": privacy-loss distributions (`DistributionAccountant`).
     tolerance : float, default 1e-4
-        Largest relative distance of the result from the smallest multiplier.
+        Largest relative distance of the result from the smallest possible multiplier.
 
     Returns
     -------
     float
-        A multiplier at which the steps cost at most the target.
+        Noise multiplier, the standard deviation of the noise on the sum of clipped gradients divided by the clipping
+        norm. The training costs at most the target at this multiplier.
 
     Raises
     ------

@@ -120,21 +120,26 @@ Ways = list[PrivacyLossDistribution]
 
 
 class DistributionAccountant(Accountant):
-    """Adds up privacy losses of dominating pairs, as distributions.
+    """Accountant that composes privacy-loss distributions, often with the smallest epsilon.
+
+    Each event is described by a dominating pair: two distributions that are at least as easy to tell apart as the
+    outputs on any two neighbours. The accountant adds up their privacy losses numerically, with bounds on both sides.
+    `RenyiAccountant` is an alternative that uses closed formulas.
 
     Parameters
     ----------
     adjacency : {"replace_one", "add_remove"}, default "replace_one"
-        The notion of neighbours.
+        The notion of neighbours: one record is replaced by another one, or one record is added or removed.
     accuracy : float, default 1e-5
-        Wanted relative distance between an epsilon and the smallest one of its dominating pairs, in (0, 1).
+        Desired relative distance between the returned epsilon and the smallest epsilon of the dominating pairs, in (0,
+        1). Larger values are faster, and the result is a guarantee at any accuracy.
 
     Notes
     -----
-    Upper bounds are guarantees (pld/PROOFS.md). Steps on batches under "add_remove", Poisson batches, Gaussian and
-    Laplace answers, and black boxes are dominated exactly. For replaced records and batches of a fixed size, each step
-    has a pair that none improves, but no mechanism is known that attains it in all steps at once. Lower bounds are of
-    neighbours that the events allow, so no accountant can be below them.
+    Upper bounds are guarantees (pld/PROOFS.md). The dominating pairs are exact for steps on batches under "add_remove",
+    Poisson batches, Gaussian and Laplace answers, and black boxes. For replaced records and batches of a fixed size,
+    each step has the best possible pair, but no mechanism is known that attains it in all steps at once. Lower bounds
+    come from neighbours that the events allow, so no accountant can return a smaller epsilon.
 
     Examples
     --------
@@ -164,7 +169,18 @@ class DistributionAccountant(Accountant):
         return [PrivacyLossDistribution(way) for way in known]
 
     def epsilon(self, delta: float) -> float:
-        """Return a guaranteed epsilon at a delta in [0, 1), in nats; ``inf`` if none is known."""
+        """Return a guaranteed epsilon of all composed events.
+
+        Parameters
+        ----------
+        delta : float
+            Delta at which epsilon holds, in [0, 1).
+
+        Returns
+        -------
+        float
+            Epsilon in nats, or ``inf`` if none is known at this delta.
+        """
         found = probability(delta, "delta")
         if not self.counts:
             return super().epsilon(found)
@@ -178,7 +194,18 @@ class DistributionAccountant(Accountant):
         return guaranteed_epsilon(ways, found, self._accuracy)
 
     def delta(self, epsilon: float) -> float:
-        """Return a guaranteed delta, in [0, 1], at an epsilon of at least 0."""
+        """Return a guaranteed delta of all composed events.
+
+        Parameters
+        ----------
+        epsilon : float
+            Epsilon at which delta holds, in nats, at least 0.
+
+        Returns
+        -------
+        float
+            Delta in [0, 1].
+        """
         found = positive(epsilon, "epsilon", zero=True)
         if not self.counts:
             return super().delta(found)

@@ -75,7 +75,9 @@ def _of_parts(parts: tuple[Part, ...]) -> Event:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class SelfComposed(_Nested):
-    """The same event several times, each time with fresh randomness.
+    """Event: the same event several times, each time with fresh randomness.
+
+    Use it for the equal steps of a training. `Composed` joins different events.
 
     Parameters
     ----------
@@ -101,12 +103,12 @@ class SelfComposed(_Nested):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Composed(_Nested):
-    """Events in sequence, each chosen with knowledge of the earlier releases.
+    """Event: several events in sequence, each of which may be chosen with knowledge of the earlier releases.
 
     Parameters
     ----------
     events : iterable of Event, default ()
-        The events; an empty sequence costs nothing.
+        The events in order. An empty sequence costs nothing.
 
     Examples
     --------

@@ -134,24 +134,27 @@ def _event(values: object, depth: int) -> Event:
 
 
 def read_events(source: str | Path) -> tuple[Composed, dict[str, Any]]:
-    """Read a TOML or JSON file of events.
+    """Read events from a TOML or JSON file, for `best_epsilon` or an accountant.
+
+    Each event is a table with its ``kind``, such as "gaussian_answer", its parameters, and optionally a ``count`` of
+    repetitions. In TOML each table is headed ``[[event]]``. In JSON the file has one such object or a list of them.
 
     Parameters
     ----------
-    source : path, or str
-        A file's name, or the text of a TOML file if it has more than one line.
+    source : path or str
+        Name of the file. A str with more than one line is read as the text of a TOML file.
 
     Returns
     -------
     events : Composed
         All events of the file.
     settings : dict
-        The other values of a TOML file, such as ``delta`` and ``adjacency``; empty for JSON.
+        The other values of a TOML file, such as ``delta`` and ``adjacency``. Empty for JSON.
 
     Raises
     ------
     InputError
-        If the file can't be read, or has a value that is no event.
+        If the file cannot be read, has no event, or has a value that is not an event.
 
     Examples
     --------
@@ -194,38 +197,51 @@ _COLUMNS = ("noise_multiplier", "sample_rate", "num_steps")  # the names that Op
 
 
 def training_events(log: Any, *, sampling: Sampling = "poisson", records: int | None = None) -> Composed:
-    """Return the events of a training with clipped gradients and Gaussian noise, by Opacus or a torch loop.
+    """Convert the log of a DP-SGD training, by Opacus or a torch loop, to events.
+
+    The training clips the gradient of each record and adds Gaussian noise. Pass the result to `best_epsilon` to compute
+    its privacy cost.
 
     Parameters
     ----------
     log : object, list of tuple, mapping, or path
-        An Opacus accountant; its ``history``, rows (noise multiplier, sample rate, steps); its ``state_dict()``; a JSON
-        file with either of the two; or a log with the columns ``noise_multiplier``, ``sample_rate`` and ``num_steps``
-        (1 if it is missing), as a CSV or JSON Lines file or as mappings. As in Opacus, the noise multiplier is that of
-        the *sum* of clipped gradients, in units of the clipping norm.
+        One of the following. As in Opacus, the noise multiplier is that of the *sum* of clipped gradients, in units of
+        the clipping norm.
+
+        * An Opacus accountant, its ``history``, or its ``state_dict()``. A history has rows (noise multiplier, sample
+        rate, number of steps).
+        * The path of a JSON file with a history or a state.
+        * A log with the columns ``noise_multiplier``, ``sample_rate`` and ``num_steps`` (1 if it is missing), as a list
+        of mappings or the path of a CSV or JSON Lines file.
     sampling : {"poisson", "without_replacement", "with_replacement", "shuffled"}, default "poisson"
-        How batches were drawn. "poisson" is Opacus' own loader: each record enters independently. The next two are
-        fresh batches of a fixed size in each step, for which Opacus has no accountant. "shuffled" is the usual loader
-        of torch, which cuts a shuffled order into batches: each record is in one batch of an epoch, and sampling does
-        not amplify privacy.
+        How batches were drawn.
+
+        * "poisson": each record enters a batch independently, as in the loader of Opacus.
+        * "without_replacement": a fresh batch of a fixed size for each step, for which Opacus has no accountant.
+        * "with_replacement": the same with replacement, for which Opacus has no accountant either.
+        * "shuffled": the usual torch loader, which cuts a shuffled order into batches. Each record is in one batch of
+        an epoch, and sampling does not amplify privacy.
     records : int, optional
-        Number of records; required for all but "poisson". Batch sizes are sample rates times this number.
+        Number of records in the data set, at least 2. Required for all but "poisson". Batch sizes are the sample rates
+        times this number.
 
     Returns
     -------
     Composed
-        Its cost for Poisson batches is ``best_epsilon(events, delta, adjacency="add_remove")``, as in Opacus. Shuffled
-        batches have a cost for ``adjacency="replace_one"`` only.
+        The events of all logged steps. The cost of Poisson batches is
+        ``best_epsilon(events, delta, adjacency="add_remove")``, as in Opacus. Shuffled batches have a cost for
+        ``adjacency="replace_one"`` only.
 
     Raises
     ------
     InputError, InputTypeError
-        If the log is none of these, a row is out of range, or a batch is no whole number of records.
+        If the log has none of these forms, a row is out of range, or a batch is not a whole number of records.
 
     Notes
     -----
-    "shuffled" holds for partitions that do not depend on the records' values: a replaced record moves one noisy sum of
-    each epoch by twice the clipping norm (dpsgd/PROOFS.md). Steps that are not logged are not counted.
+    The result for "shuffled" holds if the batches do not depend on the values of the records: a replaced record then
+    moves one noisy sum of each epoch by at most twice the clipping norm (dpsgd/PROOFS.md). Steps that are not logged
+    are not counted.
 
     Examples
     --------

@@ -38,7 +38,11 @@ def check_adjacency(value: object, name: str = "adjacency") -> Adjacency:
 
 @dataclass(frozen=True)
 class Event:
-    """A release about private records; an immutable value, equal to others of the same content.
+    """Base class of events, which describe a release about private records.
+
+    An event states a release and its noise, such as `GaussianAnswer`. It has no cost of its own: an accountant computes
+    the cost under a notion of neighbours, see `best_epsilon`. Events are immutable, and two events of the same kind and
+    content are equal.
 
     Examples
     --------
@@ -66,23 +70,30 @@ class Event:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def primitive(self) -> Event:
-        """Return an equivalent event that accountants know; the event itself if there is no simpler one."""
+        """Return the equivalent event that accountants know.
+
+        Returns
+        -------
+        Event
+            The event itself if there is no simpler one.
+        """
         return self
 
 
 @dataclass(frozen=True, repr=False)
 class LaplaceAnswer(Event):
-    """A number about the records, released with Laplace noise.
+    """Event: a number about the records, released with Laplace noise.
 
     Parameters
     ----------
     scale : float
         Scale of the noise, above 0.
     sensitivity : float, default 1.0
-        Largest distance of the numbers of two neighbours, above 0.
+        Largest difference between the exact numbers on two neighbours, above 0.
     adjacency : {"replace_one", "add_remove"}, default "replace_one"
-        The neighbours of this sensitivity. An accountant for replaced records doubles a sensitivity about one record
-        more or less. The other way round nothing follows, and the event is refused.
+        The notion of neighbours to which `sensitivity` refers: one record is replaced by another one, or one record is
+        added or removed. An accountant for replaced records doubles a sensitivity for "add_remove". An accountant for
+        "add_remove" refuses an event for replaced records, because nothing follows from its sensitivity.
 
     Examples
     --------
@@ -101,16 +112,20 @@ class LaplaceAnswer(Event):
 
 @dataclass(frozen=True, repr=False)
 class GaussianAnswer(Event):
-    """A number or vector about the records, released with Gaussian noise of the same size in each coordinate.
+    """Event: a number or vector about the records, released with Gaussian noise.
+
+    The noise is independent in each coordinate and has the same standard deviation everywhere.
 
     Parameters
     ----------
     std : float
         Standard deviation of the noise, above 0.
     sensitivity : float, default 1.0
-        Largest Euclidean distance of the values of two neighbours, 1e-8 to 1e4 times the noise.
+        Largest Euclidean distance between the exact values on two neighbours. It must be 1e-8 to 1e4 times `std`.
     adjacency : {"replace_one", "add_remove"}, default "replace_one"
-        As in `LaplaceAnswer`.
+        The notion of neighbours to which `sensitivity` refers: one record is replaced by another one, or one record is
+        added or removed. An accountant for replaced records doubles a sensitivity for "add_remove". An accountant for
+        "add_remove" refuses an event for replaced records.
 
     Examples
     --------
@@ -131,22 +146,26 @@ class GaussianAnswer(Event):
 
 @dataclass(frozen=True, repr=False)
 class ThresholdoutInteraction(Event):
-    """A whole interaction with a guard of this package, of the mechanism called Thresholdout.
+    """Event: all answers of one guard that uses the Thresholdout mechanism.
+
+    A guard answers queries about a holdout. This event accounts for the whole interaction, so that it can be composed
+    with other releases about the same records.
 
     Parameters
     ----------
     records : int
-        Records in the guard's holdout.
+        Number of records in the holdout of the guard.
     noise_scale : float
-        sigma, in units of a query's range.
+        Scale sigma of the noise, in units of the range of a query.
     budget : int
         Largest number of answers from the holdout.
     ratios : tuple of three floats, default (1.0, 2.0, 4.0)
-        Scales of the noises in threshold, test and answer, in units of sigma.
+        Scales of the noise in the threshold, the test and the answer, in units of sigma.
 
     Notes
     -----
-    Its privacy is about replaced records: queries are means over a number of records that all neighbours have.
+    The event is about replaced records, because queries are means over a number of records that is the same for all
+    neighbours. Accountants for "add_remove" refuse it.
 
     Examples
     --------
@@ -179,23 +198,27 @@ class ThresholdoutInteraction(Event):
 
     @property
     def epsilon(self) -> float:
-        """Pure privacy of the interaction about one record, in nats; see `mechanisms.interaction_epsilon`."""
+        """Epsilon of the interaction at delta 0 for one replaced record, in nats."""
         return cast(float, self.__dict__["_epsilon"])
 
 
 @dataclass(frozen=True, repr=False)
 class BlackBox(Event):
-    """A release of which only the privacy parameters are known.
+    """Event: a release of which only the privacy parameters epsilon and delta are known.
+
+    Use it for releases of other libraries, or for mechanisms that have no event of their own.
 
     Parameters
     ----------
     epsilon : float
-        At least 0, in nats.
+        Epsilon of the release in nats, at least 0.
     delta : float, default 0.0
-        In [0, 1).
+        Delta of the release, in [0, 1).
     adjacency : {"replace_one", "add_remove"}, default "replace_one"
-        The neighbours of these parameters. For an accountant of replaced records, parameters about one record more or
-        less become ``(2 epsilon, (1 + e^epsilon) delta)``. The other way round nothing follows.
+        The notion of neighbours to which the parameters refer: one record is replaced by another one, or one record is
+        added or removed. An accountant for replaced records converts parameters for "add_remove" to
+        ``(2 epsilon, (1 + e^epsilon) delta)``. An accountant for "add_remove" refuses parameters for replaced records,
+        from which nothing follows.
 
     Examples
     --------

@@ -28,14 +28,19 @@ def _multiplier(value: object) -> float:
 
 @dataclass(frozen=True, repr=False)
 class PoissonGaussianStep(Event):
-    """A step of DP-SGD on a batch that each record enters independently.
+    """Event: a step of DP-SGD on a Poisson batch, which each record enters independently.
+
+    DP-SGD clips the gradient of each record, sums the gradients of a batch and adds Gaussian noise. Wrap the step in
+    `SelfComposed` for a whole training.
 
     Parameters
     ----------
     noise_multiplier : float
-        Standard deviation of the noise on the *sum* of clipped gradients, over the clipping norm; 0.01 to 1e8.
+        Standard deviation of the noise on the *sum* of clipped gradients, divided by the clipping norm. From 0.01 to
+        1e8.
     rate : float
-        Probability of each record, in (0, 1). The divisor of the sum must be fixed.
+        Probability with which each record enters the batch, in (0, 1). The noisy sum must be divided by a fixed number,
+        not by the size of the batch.
 
     Examples
     --------
@@ -63,18 +68,23 @@ class _FixedSizeStep(Event):
 
 @dataclass(frozen=True, repr=False)
 class WithoutReplacementGaussianStep(_FixedSizeStep):
-    """A step of DP-SGD on a fresh uniform batch of fixed size, drawn without replacement.
+    """Event: a step of DP-SGD on a fresh batch of a fixed size, drawn uniformly without replacement.
 
     Parameters
     ----------
     noise_multiplier : float
-        As in `PoissonGaussianStep`: in units of the clipping norm, which is half of the sensitivity.
-    batch_size, records : int
-        1 <= batch_size < records, the number of records of the larger one of two neighbours.
+        Standard deviation of the noise on the *sum* of clipped gradients, divided by the clipping norm. From 0.01 to
+        1e8. The clipping norm is half of the sensitivity of the sum.
+    batch_size : int
+        Number of records in the batch, at least 1.
+    records : int
+        Number of records in the data set, more than `batch_size`. If two neighbours have different sizes, that of the
+        larger one.
 
     Notes
     -----
-    A loader that shuffles once per epoch and cuts the order into batches is not covered.
+    A loader that shuffles the data once per epoch and cuts the order into batches is not covered. `training_events`
+    with ``sampling="shuffled"`` accounts for such a loader.
 
     Examples
     --------
@@ -85,12 +95,20 @@ class WithoutReplacementGaussianStep(_FixedSizeStep):
 
 @dataclass(frozen=True, repr=False)
 class WithReplacementGaussianStep(_FixedSizeStep):
-    """A step of DP-SGD on a fresh batch of fixed size, drawn with replacement; duplicates stay and count.
+    """Event: a step of DP-SGD on a fresh batch of a fixed size, drawn with replacement.
+
+    A record that is drawn several times counts several times.
 
     Parameters
     ----------
-    noise_multiplier, batch_size, records
-        As in `WithoutReplacementGaussianStep`.
+    noise_multiplier : float
+        Standard deviation of the noise on the *sum* of clipped gradients, divided by the clipping norm. From 0.01 to
+        1e8.
+    batch_size : int
+        Number of draws for the batch, at least 1.
+    records : int
+        Number of records in the data set, more than `batch_size`. If two neighbours have different sizes, that of the
+        larger one.
 
     Examples
     --------
@@ -101,16 +119,18 @@ class WithReplacementGaussianStep(_FixedSizeStep):
 
 @dataclass(frozen=True, repr=False)
 class SGLDStep(Event):
-    """A step of stochastic gradient Langevin dynamics on a fresh minibatch, drawn without replacement.
+    """Event: a step of stochastic gradient Langevin dynamics on a fresh minibatch, drawn without replacement.
 
     Parameters
     ----------
     noise_std : float
-        Standard deviation of the noise on the *mean* gradient, above 0.
+        Standard deviation of the noise on the *mean* gradient of the minibatch, above 0.
     clip : float
-        Norm that each record's gradient is clipped to, above 0.
-    batch_size, records : int
-        1 <= batch_size <= records.
+        Clipping norm of the gradient of each record, above 0.
+    batch_size : int
+        Number of records in the minibatch, at least 1.
+    records : int
+        Number of records in the data set, at least `batch_size`.
 
     Examples
     --------
@@ -133,20 +153,31 @@ class SGLDStep(Event):
         self.primitive()
 
     def primitive(self) -> Event:
-        """Return the step on the sum of gradients: without replacement, or a Gaussian answer of all records."""
+        """Return the same step in terms of the sum of gradients.
+
+        Returns
+        -------
+        Event
+            A `WithoutReplacementGaussianStep` or, if the minibatch has all records, a `GaussianAnswer`.
+        """
         return _on_the_sum(self.noise_std, self.clip, self.batch_size, self.records, "records")
 
 
 @dataclass(frozen=True, repr=False)
 class FederatedRound(Event):
-    """A round of private federated averaging over a fresh subset of clients, drawn without replacement.
+    """Event: a round of private federated averaging over a fresh subset of clients, drawn without replacement.
+
+    The unit of privacy is a client: neighbours differ in one client.
 
     Parameters
     ----------
     noise_std : float
-        Standard deviation of the noise on the *mean* increment, in units of the norm that increments are clipped to.
-    clients_per_round, clients : int
-        1 <= clients_per_round <= clients. Neighbours differ in one client.
+        Standard deviation of the noise on the *mean* increment of the clients, divided by the clipping norm of
+        increments. Above 0.
+    clients_per_round : int
+        Number of clients in the round, at least 1.
+    clients : int
+        Number of all clients, at least `clients_per_round`.
 
     Examples
     --------
@@ -167,7 +198,13 @@ class FederatedRound(Event):
         self.primitive()
 
     def primitive(self) -> Event:
-        """Return the round as a step on the sum of increments."""
+        """Return the same round as a step on the sum of increments.
+
+        Returns
+        -------
+        Event
+            A `WithoutReplacementGaussianStep` or, if all clients take part, a `GaussianAnswer`.
+        """
         return _on_the_sum(self.noise_std, 1.0, self.clients_per_round, self.clients, "clients")
 
 
