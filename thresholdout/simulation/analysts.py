@@ -1,8 +1,7 @@
 """Analysts, who choose each query from the answers to earlier ones.
 
 All implement `thresholdout.simulation.simulated_session.Analyst`: they see the training part and the answers, never
-the
-holdout. Features and labels are booleans here unless stated otherwise.
+the holdout. Features and labels are booleans here unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -54,18 +53,17 @@ class Vote:
 
 @dataclass(frozen=True)
 class AggregationAnalyst:
-    """Score many weak rules, turn each to its better side, and let them vote.
+    """Analyst that overfits the holdout: it scores many weak rules, inverts the bad ones, and lets all of them vote.
 
-    This is the attack of Blum and Hardt on a leaderboard, and the effect of combining the variants that did well on
-    the
-    holdout. Each rule is hardly better than chance, but their errors were chosen to agree with the holdout, so the
-    vote fits
-    the holdout far better than the population.
+    This is the leaderboard attack of Blum and Hardt. It also shows the effect of combining variants that did well on
+    the holdout. Each rule is hardly better than chance, but the sides of the rules were chosen to agree with the
+    holdout. The vote therefore fits the holdout far better than the population. Pass the analyst to `interview` or
+    `simulate`.
 
     Parameters
     ----------
     rules : int, optional
-        Number of attributes to query; all by default.
+        Number of attributes to query, each of which is a rule. If None, all attributes.
 
     References
     ----------
@@ -84,21 +82,21 @@ class AggregationAnalyst:
     rules: int | None = None
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Vote:
-        """Query the accuracy of every rule, then that of the vote.
+        """Query the accuracy of every rule, and then the accuracy of their vote.
 
         Parameters
         ----------
         ask : callable
-            Answers a query.
+            ``ask(query, claim=None)`` returns the answer of the mechanism.
         train : Part
-            The training part.
+            The training part, with boolean ``features`` and ``labels``.
         rng : numpy.random.Generator
             Not used.
 
         Returns
         -------
         Vote
-            The vote.
+            The vote of all rules, which can be called as a query.
         """
         count = train.features.shape[1] if self.rules is None else min(self.rules, train.features.shape[1])
         scores = np.array([ask(agreement(column)).value for column in range(count)])
@@ -109,20 +107,20 @@ class AggregationAnalyst:
 
 @dataclass(frozen=True)
 class BenignSearch:
-    """Search honestly: make candidates from the training part, and choose the best one by the answers.
+    """Analyst that searches honestly: it builds candidates from the training part and chooses one by the answers.
 
     Candidate j is a vote of the attributes whose agreement with the label differs most from one half on the training
-    part;
-    their number grows with j. Only the choice at the end depends on answers.
+    part. The number of attributes grows with j. Only the choice at the end depends on the answers. Pass the analyst to
+    `interview` or `simulate`.
 
     Parameters
     ----------
-    candidates : int, default=20
-        Number of candidates.
-    validated : bool, default=False
-        Make candidates from the first half of the training part, and claim their accuracy on the second. Candidates
-        look
-        too good on the records that made them, and a guard spends its budget on such values.
+    candidates : int, default 20
+        Number of candidates. It is smaller if there are fewer attributes.
+    validated : bool, default False
+        If True, candidates are built from the first half of the training part, and their training value is the accuracy
+        on the second half. If False, both use the whole training part. Candidates then look too good on the records
+        from which they were built, and a guard spends its budget on such values.
 
     Examples
     --------
@@ -140,21 +138,21 @@ class BenignSearch:
     validated: bool = False
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Vote:
-        """Query the accuracy of every candidate, then of the best one again.
+        """Query the accuracy of every candidate, and then the best candidate again.
 
         Parameters
         ----------
         ask : callable
-            Answers a query.
+            ``ask(query, claim=None)`` returns the answer of the mechanism.
         train : Part
-            The training part.
+            The training part, with boolean ``features`` and ``labels``.
         rng : numpy.random.Generator
             Not used.
 
         Returns
         -------
         Vote
-            The best candidate.
+            The candidate with the largest answer, which can be called as a query.
         """
         half = len(train) // 2 if self.validated else len(train)
         made = Part(train.features[:half], train.labels[:half])
@@ -171,17 +169,19 @@ class BenignSearch:
 
 @dataclass(frozen=True)
 class QuadraticAnalyst:
-    """Query single attributes, and at every square number a classifier built from all earlier answers.
+    """Analyst that queries single attributes and, now and then, a classifier built from all earlier answers.
 
-    The analyst of [R20]_: attributes get the weights ``ln(a / (1 - a))`` of a naive Bayes classifier, where a is the
-    answer.
+    This is the analyst of [R20]_. It queries the classifier at every square number of queries. The classifier is a
+    vote, in which each attribute has the weight ``ln(a / (1 - a))`` of a naive Bayes classifier for the answer a. Pass
+    the analyst to `interview` or `simulate`.
 
     Parameters
     ----------
     queries : int
         Number of queries.
     claim : float, optional
-        Claimed training value of each query, such as the true value 1/2; by default that of the training part.
+        Training value that is claimed for each query, such as the true value 1/2. If None, the value on the training
+        part.
 
     References
     ----------
@@ -201,21 +201,21 @@ class QuadraticAnalyst:
     claim: float | None = None
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Vote:
-        """Query, and return the last classifier.
+        """Query attributes and classifiers until the number of queries is reached.
 
         Parameters
         ----------
         ask : callable
-            Answers a query.
+            ``ask(query, claim=None)`` returns the answer of the mechanism.
         train : Part
-            The training part.
+            The training part, with boolean ``features`` and ``labels``.
         rng : numpy.random.Generator
             Not used.
 
         Returns
         -------
         Vote
-            The last classifier.
+            The last classifier, which can be called as a query.
         """
         columns: list[int] = []
         weights: list[float] = []

@@ -40,13 +40,18 @@ _COLOURS: Final = (GREY, ORANGE, BLUE)
 
 @dataclass(frozen=True)
 class Simulation:
-    """Simulated sessions and their errors; made by `simulate`.
+    """Result of `simulate`: the queries, answers and errors of all simulated sessions.
+
+    A session is one analyst with one mechanism and one draw of the data. Each session is run with several mechanisms:
+    plain reuse of the holdout and some guards.
 
     Attributes
     ----------
     queries : pandas.DataFrame
-        One row per query of each session and way: ``session``, ``answers`` (the way), ``query`` (its number), then
-        ``answer``, ``half_width``, ``source``, ``train``, ``holdout``, ``truth``, ``error`` and ``broken``.
+        One row for each query. ``session`` is the number of the session, ``answers`` the name of the mechanism, and
+        ``query`` the number of the query. The other columns are ``answer``, ``half_width``, ``source``, ``train``,
+        ``holdout``, ``truth``, ``error`` and ``broken``, which says whether the error exceeds the half-width. For plain
+        reuse the half-width is that of a single query fixed in advance, under the true model.
 
     Examples
     --------
@@ -62,7 +67,10 @@ class Simulation:
 
     @cached_property
     def sessions(self) -> pd.DataFrame:
-        """One row per session and way: largest half-width and error, the last answer and its true value."""
+        """One row for each session and mechanism: the largest half-width and error, the last answer and its true value.
+
+        The column ``broken`` says whether the interval of some answer missed the true value.
+        """
         grouped = self.queries.groupby(["answers", "session"], sort=False)
         found = grouped.agg(
             queries=("query", "size"),
@@ -76,7 +84,10 @@ class Simulation:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per way: means over its sessions, and the share of sessions with an interval that missed."""
+        """One row for each mechanism: means over its sessions.
+
+        The column ``broken`` is the share of sessions in which the interval of some answer missed the true value.
+        """
         grouped = self.sessions.groupby("answers", sort=False)
         return grouped[["half_width", "error", "reported", "truth", "broken"]].mean()
 
@@ -86,12 +97,12 @@ class Simulation:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on. If None, a new figure is made.
 
         Returns
         -------
         matplotlib.axes.Axes
-            The axes.
+            The axes with the drawing.
         """
         ax = axes() if ax is None else ax
         for place, (way, row) in enumerate(self.table.iterrows()):
@@ -108,24 +119,24 @@ class Simulation:
         return ax
 
     def plot_answers(self, sizes: Sequence[float], ax: Any = None) -> Any:
-        """Draw the mean answers and true values of a session's last queries over their sizes.
+        """Draw the mean answers and the mean true values of the last queries of a session over their sizes.
 
         Parameters
         ----------
         sizes : sequence of float
-            Sizes of the last queries, such as the numbers of attributes of `FeatureSelectionAnalyst`.
+            One size for each of the last queries, such as the numbers of attributes of `FeatureSelectionAnalyst`.
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on. If None, a new figure is made.
 
         Returns
         -------
         matplotlib.axes.Axes
-            The axes.
+            The axes with the drawing.
 
         Raises
         ------
         InputError
-            When some session has fewer answers.
+            If `sizes` is empty, or some session has fewer answers than sizes.
         """
         fewest = int(self.sessions["queries"].min())
         if not 1 <= len(sizes) <= fewest:
@@ -155,44 +166,45 @@ def simulate(
     truth: float | None = None,
     seed: int = 0,
 ) -> Simulation:
-    """Let an analyst query dependent records, with and without protection.
+    """Simulate an analyst who queries dependent records, with and without the protection of a guard.
 
-    Every session draws a training part and a holdout, and passes the same two to plain reuse and to each guard.
+    Every session draws a training part and a holdout. The analyst queries the same two with plain reuse of the holdout
+    and with each guard. Compare the errors with the certified half-widths to see whether a guard protects against this
+    analyst.
 
     Parameters
     ----------
     records : graphs.DependenceModel or DependentRecords
-        Law of the records; a model alone stands for ``DependentRecords(model, attributes=1)``.
+        Distribution of the records. A model alone stands for ``DependentRecords(model, attributes=1)``.
     analyst : Analyst
         The analyst, such as `ClusterAnalyst`.
     protection : mapping of str to graphs.DependenceModel or SimulatedGuard, optional
-        Guards by name: the model that a guard of `plan` assumes, or a guard with another mechanism. By default one
-        guard
-        assumes independent records, and one their true model.
+        Guards by name. A model stands for the guard that `thresholdout.plan` chooses under this model. If None, two
+        guards: "as if independent" assumes independent records, and "as declared" assumes the true model.
     queries : int, optional
-        Number of queries for which guards are planned; any number by default.
-    confidence : float, default=0.95
+        Number of queries for which guards are planned. If None, any number.
+    confidence : float, default 0.95
         Confidence of the planned guards, in (0, 1).
-    sessions : int, default=20
+    sessions : int, default 20
         Number of sessions.
     truth : float, optional
-        The true value of every query, where it is known: 1/2 for labels that are fair coins each. By default the mean
-        over
-        30 fresh draws of all records.
-    seed : int, default=0
+        The true value of every query, in [0, 1], if it is known, such as 1/2 for labels that are fair coins. If None,
+        it is estimated by the mean over 30 fresh draws of all records.
+    seed : int, default 0
         Seed of the simulation.
 
     Returns
     -------
     Simulation
-        Tables of queries, sessions and ways, and two pictures.
+        The tables ``queries``, ``sessions`` and ``table``, the last one with one row for each mechanism, and the
+        methods `plot` and `plot_answers`.
 
     Raises
     ------
     InputError, InputTypeError
-        For invalid arguments.
+        If an argument is out of range or has the wrong type.
     PlanError
-        When a guard cannot certify anything about these records.
+        If a guard cannot certify anything about these records.
 
     Examples
     --------

@@ -22,62 +22,53 @@ __all__ = ["DependentRecords"]
 
 @dataclass(frozen=True)
 class DependentRecords:
-    """Labels and attributes of records that depend on each other exactly as a dependence model says.
+    """Synthetic data whose records depend on each other exactly as a dependence model says.
 
-    Every record has a state, drawn from the model. Its label is the first binary digit of the state; the attributes
-    are
-    emitted from the state, independently given it. So a record reveals its state's label, and any other dependence
-    between
-    two records passes through their states.
+    Every record has a state, drawn from the model. Its label is the first binary digit of the state. Its attributes are
+    emitted from the state, independently of each other given it. A record thus reveals the label of its state, and any
+    other dependence between two records passes through their states. Pass the object to `simulate`, or call `draw` for
+    one data set.
 
     Parameters
     ----------
     model : graphs.DependenceModel
-        Model of the records: any model whose `sample` returns states 0, 1, ..., K - 1 (for a `HiddenMarkov` with
-        emissions,
-        the number of the symbol), or real values, whose signs are the states.
+        Model of the records. Its `sample` must return states 0, 1, ..., K - 1 (for a `HiddenMarkov` with emissions, the
+        number of the symbol), or real values, whose signs are the states.
     attributes : int
-        d, the number of attributes.
-    states : int, default=2
-        K, the number of states, a power of 2. With 2 states and one draw, uninformative attributes are independent
-        coins;
-        otherwise each is the parity of some digits of the state, never of the label's.
-    informative : int, default=0
-        Number of informative attributes, which come first.
-    strength : float, default=0.2
-        An informative attribute equals the label with probability (1 + strength)/2; in (0, 1].
-    noise : float, default=0.0
-        Probability with which any other attribute is drawn afresh; in [0, 1].
-    draws : int, default=1
-        Number of states of a record, each from a separate draw of the model. More than one is possible for
-        `Independent`,
-        `Groups` and `MovingWindow` only: they state which records depend on each other and not how much, whereas two
-        copies of a chain or of a field depend on each other more than one does.
+        Number d of attributes.
+    states : int, default 2
+        Number K of states, a power of 2. With 2 states and one draw, uninformative attributes are independent fair
+        coins. Otherwise each uninformative attribute is the parity of some digits of the state, never of the label's
+        digit.
+    informative : int, default 0
+        Number of informative attributes. They are the first columns.
+    strength : float, default 0.2
+        An informative attribute equals the label with probability (1 + strength)/2. In (0, 1].
+    noise : float, default 0.0
+        Probability with which a parity is replaced by a fair coin, in [0, 1].
+    draws : int, default 1
+        Number of states of a record, each from a separate draw of the model. More than one is possible only for
+        `Independent`, `Groups` and `MovingWindow`. These models state which records depend on each other and not how
+        much, whereas two copies of a chain or of a field depend on each other more than one copy does.
 
     Raises
     ------
     InputError
-        For numbers out of range, and for several draws of another model.
+        If a number is out of range, or `draws` is more than 1 for another model.
 
     Notes
     -----
-    *The model holds.* Let x_i be record i and z_i its state; given all states the records are independent, and record
-    i
+    *The model holds.* Let x_i be record i and z_i its state. Given all states the records are independent, and record i
     depends on z_i only. A record that contains its state (one draw; the label and the parities without noise) is a
-    relabelled
-    state with coins of its own, so records of a chain, a field or a network of states form one, with the same
-    potentials. With
-    noise a record carries less information than its state: the states become unobserved, and the model of the states
-    holds
-    for adversaries who know the model only. For those who know other records, leakages by messages and groups hold, as
-    they
-    do for every record that is emitted from a state (`graphs/PROOFS.md`, section on latent states). Groups and windows
-    only
-    state which records are independent, and emissions do not change this.
+    relabelled state with coins of its own, so records of a chain, a field or a network of states form one, with the
+    same potentials. With noise a record carries less information than its state: the states become unobserved, and the
+    model of the states holds for adversaries who know the model only. For those who know other records, leakages by
+    messages and groups hold, as they do for every record that is emitted from a state (`graphs/PROOFS.md`, section on
+    latent states). Groups and windows only state which records are independent, and emissions do not change this.
 
     *True values.* Where states are uniform, as for all models here without external fields, every function of
-    uninformative
-    attributes agrees with the label with probability exactly 1/2: digits of a uniform state are independent coins.
+    uninformative attributes agrees with the label with probability exactly 1/2: digits of a uniform state are
+    independent coins.
 
     Examples
     --------
@@ -115,7 +106,7 @@ class DependentRecords:
             raise InputError("draws", self.draws, f"1 for a {type(self.model).__name__}", advice)
 
     def draw(self, rng: np.random.Generator) -> Part:
-        """Draw all records once.
+        """Draw one synthetic data set of n records.
 
         Parameters
         ----------
@@ -125,12 +116,12 @@ class DependentRecords:
         Returns
         -------
         Part
-            Booleans: features of shape (n, d) in Fortran order, labels of shape (n,).
+            Object with boolean arrays ``features`` of shape (n, d), in Fortran order, and ``labels`` of shape (n,).
 
         Raises
         ------
         InputError
-            When the model has states beyond those declared.
+            If the model draws a state beyond the declared number of states.
         """
         digits = self._digits(rng)
         labels = digits[:, 0]

@@ -51,57 +51,55 @@ def run_experiment(
     version: str | None = None,
     format: Literal["csv", "parquet"] = "csv",
 ) -> pd.DataFrame:
-    """Run a function for every setting and seed, and return its rows as one tidy table.
+    """Run a function for every setting and seed, and return all its rows as one table.
+
+    The runs can be parallel, and an interrupted experiment can be resumed. The result depends on neither.
 
     Parameters
     ----------
     function : callable
-        ``function(rng, **setting)`` returns one row (a mapping of names to numbers, texts or None) or several. All its
-        randomness must come from ``rng``. Other processes need a function that can be imported from a module.
+        ``function(rng, **setting)`` returns one row, a mapping of names to numbers, texts, booleans or None, or several
+        such rows. All its randomness must come from ``rng``. With several processes, the function must be importable
+        from a module.
     grid : mapping of str to sequence, or sequence of mappings
-        The values of each parameter, whose combinations are run, or the settings one by one. Values are numbers,
-        texts,
-        booleans or None.
+        A mapping has the values of each parameter, and all their combinations are run. A sequence has the settings one
+        by one. Values are numbers, texts, booleans or None.
     seeds : int or sequence of int
-        Seeds 0 to ``seeds - 1``, or the seeds themselves.
+        Number of seeds, for the seeds 0 to ``seeds - 1``, or the seeds themselves.
     folder : path, optional
-        Folder of the results: a file for every finished cell, ``results.csv`` at the end. An interrupted or failed
-        experiment continues there. Without a folder nothing is written.
+        Folder of the results, with a file for every finished run and ``results.csv`` at the end. An interrupted or
+        failed experiment continues from it. If None, nothing is written.
     n_jobs : int, optional
-        Number of workers, for joblib; by default that of ``joblib.parallel_config``, else one. The same context
-        chooses
-        other backends, such as Dask's or Ray's.
-    progress : bool, default=True
-        Whether to show a bar after two seconds.
+        Number of joblib workers. If None, that of ``joblib.parallel_config``, or else one. The same context chooses
+        other back ends, such as Dask or Ray.
+    progress : bool, default True
+        Whether to show a progress bar after two seconds.
     version : str, optional
-        Version that all cells of a folder share; by default the source of the function's module, so that results of
-        changed
-        code are not mixed with earlier ones.
-    format : {"csv", "parquet"}, default="csv"
-        Format of the file of results; Parquet needs pyarrow or fastparquet.
+        Version that all results of a folder share. If None, the source of the function's module, so that results of
+        changed code are not mixed with earlier ones.
+    format : {"csv", "parquet"}, default "csv"
+        Format of the file of all results. "parquet" needs pyarrow or fastparquet.
 
     Returns
     -------
     pandas.DataFrame
-        One row for each row of each cell, in the order of settings, seeds and rows: columns of the setting, ``seed``,
-        and the
-        returned values.
+        One row for each returned row, in the order of settings, seeds and rows. The columns are those of the setting,
+        ``seed``, and the returned values.
 
     Raises
     ------
     InputError, InputTypeError
-        For an empty grid, repeated settings or seeds, values of other types, or a folder that holds results of another
-        experiment. Nothing has run then.
+        If the grid is empty, settings or seeds are repeated, values have other types, or the folder holds results of
+        another experiment. Nothing has run then.
     ExperimentError
-        When cells failed, or returned rows with names of the setting, after all others have run.
+        If some runs failed, or returned rows with ``seed`` or a name of the setting. All other runs are finished, and
+        their rows are in the attribute ``results`` of the exception.
 
     Notes
     -----
-    The generator of a cell is made from the seed and a hash of the setting alone, and numerical libraries use one
-    thread
-    within a cell. So results do not depend on the number of workers, on their order, or on interruptions. A file is
-    either
-    complete or absent.
+    The generator of a run is made from the seed and a hash of the setting alone, and numerical libraries use one thread
+    within a run. The results therefore do not depend on the number of workers, on their order, or on interruptions. A
+    file is either complete or absent.
 
     Examples
     --------

@@ -102,28 +102,25 @@ class SignVote:
 
 @dataclass(frozen=True)
 class FeatureSelectionAnalyst:
-    """Keep the attributes whose correlation with the label looks real on both parts, and add them up.
+    """Analyst that selects attributes by their correlation with the label on both parts, and adds them up.
 
-    Attributes are normal numbers and labels -1 or 1; booleans stand for -1 and 1 in both. The analyst knows the
-    correlations
-    on the training part, queries those on the holdout, and keeps the attributes for which both have the same sign and
-    exceed
-    the cut. It ranks them by the correlation on the training part, and queries the accuracy of the sign of the sum of
-    the
-    best k, for every size k.
+    Attributes are normal numbers and labels are -1 or 1. Booleans stand for -1 and 1 in both. The analyst computes the
+    correlations on the training part, queries those on the holdout, and keeps the attributes for which both have the
+    same sign and reach the cut. It ranks them by the correlation on the training part. For every size k it then queries
+    the accuracy of a classifier, the sign of the sum of the best k attributes. Pass the analyst to `interview` or
+    `simulate`.
 
     Parameters
     ----------
     sizes : sequence of int
-        The numbers k of attributes, increasing.
+        The numbers k of attributes, increasing and at least 0.
     cut : float, optional
-        Least correlation; 1/sqrt(number of training records) by default.
+        Smallest absolute correlation of a kept attribute, on both parts. If None, 1/sqrt(number of training records).
 
     References
     ----------
     C. Dwork et al., "Generalization in adaptive data analysis and holdout reuse", 2015, section 4 (there the analyst
-    reads
-    the correlations on the holdout; here it queries them).
+    reads the correlations on the holdout; here it queries them).
 
     Examples
     --------
@@ -145,21 +142,23 @@ class FeatureSelectionAnalyst:
     def select(
         self, train: NDArray[np.float64], answers: NDArray[np.float64], cut: float
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Choose attributes from their correlations.
+        """Select attributes by their correlations with the label.
 
         Parameters
         ----------
-        train, answers : ndarray, shape (d,)
-            Correlation of each attribute with the label: on the training part, and answered about the holdout.
+        train : ndarray, shape (d,)
+            Correlation of each attribute with the label on the training part.
+        answers : ndarray, shape (d,)
+            The same correlations on the holdout, as answered.
         cut : float
-            Least correlation on both parts.
+            Smallest absolute correlation of a kept attribute, on both parts.
 
         Returns
         -------
         columns : ndarray of int, shape (k,)
-            At most ``max(sizes)`` attributes, the largest correlation on the training part first.
+            Columns of at most ``max(sizes)`` attributes, the largest absolute correlation on the training part first.
         signs : ndarray, shape (k,)
-            Their signs.
+            Signs of their correlations, -1 or 1.
 
         Examples
         --------
@@ -172,21 +171,21 @@ class FeatureSelectionAnalyst:
         return columns, np.sign(train[columns])
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Query:
-        """Query all correlations, then the accuracy at every size.
+        """Query the correlations of all attributes, and then the accuracy of the classifier of every size.
 
         Parameters
         ----------
         ask : callable
-            Answers a query.
+            ``ask(query, claim=None)`` returns the answer of the mechanism.
         train : Part
-            The training part.
+            The training part, with ``features`` and ``labels``.
         rng : numpy.random.Generator
             Not used.
 
         Returns
         -------
         callable
-            The classifier of the largest size, as a query.
+            The classifier of the largest size, which can be called as a query.
         """
         count = train.features.shape[1]
         cut = len(train) ** -0.5 if self.cut is None else self.cut

@@ -99,7 +99,9 @@ class Answering(Protocol):
 
 
 class NaiveReuse:
-    """Answer with the mean over the holdout, as if each query were the first.
+    """Mechanism without protection: answer each query with its mean over the holdout.
+
+    It is the baseline with which guards are compared in `interview` and `simulate`.
 
     Examples
     --------
@@ -113,36 +115,36 @@ class NaiveReuse:
         Parameters
         ----------
         train_values : array_like
-            Not used.
+            Values on the training part. They are not used.
         holdout_values : array_like
-            One value per record.
+            One value for each holdout record.
 
         Returns
         -------
         float
-            The mean.
+            The mean of `holdout_values`.
         """
         return float(np.mean(np.asarray(holdout_values)))
 
 
 class SimulatedGuard:
-    """A guard without a ledger: a mechanism, its noise, and the half-widths of its certificate.
+    """Guard without a ledger for simulations: a mechanism, its noise, and the half-widths of its certificate.
 
-    It is cheap to make, for simulations of many short sessions. Nothing is stored, and nothing is hidden from the
-    analyst's
-    process: use `thresholdout.Thresholdout` for real data.
+    A guard answers queries about a holdout within a certified half-width. This one is cheap to make, for simulations of
+    many short sessions. It stores nothing and does not protect the holdout from other code in the process. Use
+    `thresholdout.Thresholdout` for real data.
 
     Parameters
     ----------
-    parameters
-        Public parameters of a mechanism, such as `thresholdout.mechanisms.SparseVectorParameters` or
-        `Plan.parameters`.
+    parameters : Parameters
+        Public parameters of a mechanism, such as `thresholdout.mechanisms.SparseVectorParameters`, or the `parameters`
+        of a plan that `thresholdout.plan` returns.
     model : graphs.DependenceModel
-        The dependence model that the guard assumes.
+        The dependence model that the guard assumes for the holdout records.
     noise : NoiseSource
-        Source of noise, such as ``SeededNoise(seed)``.
-    confidence : float, default=0.95
-        Probability with which all half-widths hold at once under the model, in (0, 1).
+        Source of the noise, such as ``SeededNoise(seed)``.
+    confidence : float, default 0.95
+        Probability with which all half-widths hold simultaneously under the model, in (0, 1).
 
     Attributes
     ----------
@@ -171,10 +173,12 @@ class SimulatedGuard:
     def renewed(self, noise: NoiseSource) -> SimulatedGuard:
         """Return a new guard with the same certificate and other noise.
 
+        It is faster than a new `SimulatedGuard`, because the certificate is not computed again.
+
         Parameters
         ----------
         noise : NoiseSource
-            Source of noise.
+            Source of the noise of the new guard.
 
         Returns
         -------
@@ -186,26 +190,27 @@ class SimulatedGuard:
         return other
 
     def ask(self, train_values: Any, holdout_values: Any) -> Reply:
-        """Answer one query.
+        """Answer one query about the holdout.
 
         Parameters
         ----------
-        train_values, holdout_values : array_like
-            Values in [0, 1], one per record; the first may be their mean, a number.
+        train_values : array_like or float
+            Values of the query on the training records, in [0, 1], or their mean.
+        holdout_values : array_like
+            Values of the query in [0, 1], one for each holdout record.
 
         Returns
         -------
         Reply
-            The answer, its half-width and its source.
+            Object with the answer ``value``, its ``half_width``, and its ``source``, "train" or "holdout".
 
         Raises
         ------
         BudgetExhausted
-            When no further query is allowed, or this one would need a larger half-width than `max_half_width` of
-            claims; the
-            refusal is free of charge.
+            If no further query is allowed, or if the answer would have a larger half-width than the `max_half_width` of
+            the mechanism. A refused query costs nothing.
         InputError
-            When values are missing or outside [0, 1].
+            If values are missing or outside [0, 1].
         """
         train, known = _train_value(train_values, holdout_values)
         read = self._mechanism.read(holdout_values, self._n, (0.0, 1.0), "holdout_values", known)
@@ -324,25 +329,33 @@ def interview(
     rng: np.random.Generator,
     truth: float | Callable[[Query], float] = math.nan,
 ) -> Session:
-    """Let an analyst query a mechanism until it is done or refused.
+    """Let an analyst query a mechanism until the analyst is done or the budget of the mechanism is exhausted.
+
+    An analyst chooses each query from the answers to earlier ones, such as `AggregationAnalyst`. A mechanism answers,
+    such as `NaiveReuse`, `SimulatedGuard` or `thresholdout.Thresholdout`. `simulate` runs many such sessions and
+    compares several mechanisms.
 
     Parameters
     ----------
     analyst : Analyst
-        The analyst.
+        The analyst, an object with a method ``run(ask, train, rng)``.
     mechanism : Answering
-        The mechanism that answers.
+        The mechanism that answers, an object with a method ``ask(train_values, holdout_values)``.
     train, holdout : Part
-        The records of both parts. The analyst sees the first one only.
+        The training part and the holdout, objects with arrays ``features`` of shape (n, d) and ``labels`` of shape
+        (n,). The analyst sees the training part only.
     rng : numpy.random.Generator
-        The analyst's source of randomness.
-    truth : float or callable, optional
-        The true value of each query: one number for all, or a function of the query; unknown by default.
+        Source of randomness for the analyst.
+    truth : float or callable, default nan
+        The true value of each query: one number for all queries, or a function of the query. The default NaN stands for
+        unknown true values.
 
     Returns
     -------
     Session
-        All exchanges; ``reported`` is the last one when the analyst came to a conclusion.
+        All queries with their answers and true values, in ``history`` and ``table()``. ``answered`` is their number,
+        and ``refused`` is True if the budget was exhausted. ``reported`` is the last query, if the analyst came to a
+        conclusion, and None otherwise. ``largest_error`` is the largest distance of an answer from its true value.
 
     Examples
     --------

@@ -23,21 +23,20 @@ _BEYOND = 1.0001  # a claim this much farther off than the half-width breaks the
 
 @dataclass(frozen=True)
 class StrategicAnalyst:
-    """Spend the budget on learning, and then claim training values just too far from the truth.
+    """Analyst that attacks a guard: it learns the holdout, and then claims values just too far from the truth.
 
-    The true value of every query is 1/2, and the analyst knows it. Far-off claims force answers from the holdout about
-    single attributes, each of which is turned to the side that agrees with the holdout. Their vote fits the holdout
-    more than
-    the population. The analyst queries it again and again, and claims that it is right a little more often than the
-    half-width
-    allows. A claim that passes breaks the certificate.
+    The true value of every query is 1/2, and the analyst knows it. A claim far from the truth forces an answer from the
+    holdout. The analyst forces answers about single attributes, and turns each to the side that agrees with the
+    holdout. The vote of these attributes fits the holdout more than the population. The analyst queries the vote again
+    and again, and claims an accuracy that is too large by slightly more than the half-width. A claim that passes breaks
+    the certificate.
 
     Parameters
     ----------
     queries : int
-        Number of queries in all.
+        Number of all queries.
     forced : int
-        Number of answers to force first: the budget less one.
+        Number of answers to force first. Pass the guard's budget of answers from the holdout, less one.
     promise : float
         Largest half-width of the guard, which is public.
 
@@ -62,21 +61,21 @@ class StrategicAnalyst:
     promise: float
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Vote:
-        """Force answers, then try to pass with a claim that is too large.
+        """Force answers about single attributes, and then claim too large an accuracy of their vote.
 
         Parameters
         ----------
         ask : callable
-            Answers a query.
+            ``ask(query, claim=None)`` returns the answer of the mechanism.
         train : Part
-            The training part.
+            The training part, with boolean ``features`` and ``labels``.
         rng : numpy.random.Generator
             Chooses the attributes.
 
         Returns
         -------
         Vote
-            The vote.
+            The vote, which can be called as a query.
         """
         columns = rng.permutation(train.features.shape[1])[: self.forced]
         leans = np.array([ask(agreement(column), 0.0).value - 0.5 for column in columns])
@@ -90,23 +89,22 @@ class StrategicAnalyst:
 
 @dataclass(frozen=True)
 class ClusterAnalyst:
-    """Query clusters of records that depend on each other.
+    """Analyst that exploits dependence: it queries clusters of records that depend on each other.
 
-    Where records depend on each other, whole clusters lean to one side by chance. The analyst queries the share of
-    positive
-    labels, overall and in each cluster (with 1/2 for every record outside), turns each cluster to the side of its
-    answer, and
-    queries the accuracy of the resulting classifier. Every true value is 1/2 when positive labels have probability
-    1/2.
+    If records depend on each other, whole clusters lean to one side by chance. The analyst queries the share of
+    positive labels, overall and in each cluster (where every record outside counts 1/2). It predicts for each cluster
+    the side of its answer, and queries the accuracy of these predictions. Every true value is 1/2 if positive labels
+    have probability 1/2. Pass the analyst to `interview` or `simulate`.
 
     Parameters
     ----------
     clusters : ndarray of int, shape (n,)
-        Cluster of each record, in the training part and in the holdout alike; see `around_hubs`.
-    largest : int, default=20
+        Cluster of each record, the same in the training part and in the holdout. `around_hubs` returns clusters of a
+        graph.
+    largest : int, default 20
         Number of clusters to query, the largest first.
     claim : float, optional
-        Claimed training value of each query; by default that of the training part.
+        Training value that is claimed for each query. If None, the value on the training part.
 
     Examples
     --------
@@ -124,21 +122,26 @@ class ClusterAnalyst:
     claim: float | None = None
 
     def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Query:
-        """Query all records, then cluster by cluster, then the classifier.
+        """Query all records, then each cluster, and then the resulting classifier.
 
         Parameters
         ----------
         ask : callable
-            Answers a query.
+            ``ask(query, claim=None)`` returns the answer of the mechanism.
         train : Part
-            The training part.
+            The training part, with boolean ``labels``.
         rng : numpy.random.Generator
             Not used.
 
         Returns
         -------
         callable
-            The classifier, as a query.
+            The classifier, which can be called as a query.
+
+        Raises
+        ------
+        InputError
+            If the number of training records differs from the length of `clusters`.
         """
         if len(train) != len(self.clusters):
             raise InputError("clusters", f"{len(self.clusters)}", f"{len(train)} values, one for each training record")
@@ -171,26 +174,29 @@ def _share(inside: NDArray[np.bool_]) -> Query:
 
 
 def around_hubs(graph: nx.Graph[Any], hubs: int, records: Sequence[Hashable] | None = None) -> NDArray[np.int64]:
-    """Assign each node of a graph to its nearest hub.
+    """Assign each node of a graph to its nearest hub, as clusters for `ClusterAnalyst`.
+
+    Hubs are the nodes with most neighbours.
 
     Parameters
     ----------
     graph : networkx.Graph
-        Graph of the dependence between records.
+        Graph of the dependence between records, with a node for each record.
     hubs : int
-        Number of hubs: the nodes with most neighbours.
+        Number of hubs, from 1 to the number of nodes.
     records : sequence of nodes, optional
-        The nodes in the order of the records; by default that of the graph.
+        The nodes in the order of the records. If None, the order of the graph.
 
     Returns
     -------
     ndarray of int, shape (n,)
-        Number of each record's hub, from 0 for the one with most neighbours; ``hubs`` for nodes that no hub reaches.
+        For each record the number of its hub, from 0 for the hub with most neighbours. It is ``hubs`` for nodes that no
+        hub reaches.
 
     Raises
     ------
     InputError
-        When there are not that many nodes.
+        If `hubs` is not between 1 and the number of nodes.
 
     Examples
     --------
