@@ -78,69 +78,71 @@ class _Call:
 
 
 class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Softmax regression by federated averaging, private about clients.
+    """Train softmax regression by federated averaging, with differential privacy for whole clients.
 
-    In each round, clients take gradient steps on their own records, from the current model. The mean of their clipped
-    increments gets Gaussian noise and is added to the model. The guarantee is about a client with *all* its records,
-    for instance a patient, a user or a hospital. `groups` of `fit` names the client of each record.
+    Use it if each client, for instance a patient, a user or a hospital, contributes several records and must be
+    protected with *all* of them. In each round, clients take gradient steps on their own records from the current
+    model. The mean of their clipped increments gets Gaussian noise and is added to the model. The argument `groups` of
+    `fit` names the client of each record. `DPSGDClassifier` protects single records.
 
     Parameters
     ----------
     rounds : int, default=50
-        Number of rounds.
+        Number of rounds of a `fit`.
     clients_per_round : int, optional
-        Clients of a round, drawn afresh without replacement. The default, all clients, has the least noise for the
-        privacy of a round.
+        Number of clients in a round, drawn anew without replacement. The default, all clients, has the least noise for
+        the privacy of a round.
     local_steps : int, default=5
-        Gradient steps of a client in a round, on the mean loss of its records.
+        Number of gradient steps that a client takes in a round, on the mean loss of its records.
     learning_rate : float, default=0.5
-        Of these steps.
+        Learning rate of these steps.
     clip : float, default=1.0
-        Increments are clipped to this norm.
+        Clipping threshold for the norm of the increment of each client.
     epsilon : float, default=1.0
-        Target, in nats, that the noise is found for. Not used when `noise_multiplier` is given.
+        Privacy target, for which the noise is calibrated. Ignored if `noise_multiplier` is given.
     delta : float, default=1e-5
-        In (0, 1); well below one over the number of clients.
+        Delta of the guarantee, in (0, 1). It should be well below one over the number of clients.
     noise_multiplier : float, optional
-        Standard deviation of the noise on the *sum* of a round's increments, over `clip`. Less than 0.01 is no privacy.
-        (`run_federated` takes the noise on the mean: this number over the clients of a round.)
+        Standard deviation of the noise on the *sum* of the increments of a round, divided by `clip`. Less than 0.01
+        gives no privacy. (`run_federated` takes the noise on the mean: this number divided by the clients of a round.)
     alpha : float, default=0.0
-        Strength of an L2 penalty on the coefficients, in each client's loss.
+        Strength of an L2 penalty on the coefficients, in the loss of each client.
     fit_intercept : bool, default=True
-        Whether there is an intercept.
+        Whether to add an intercept. The intercept is not penalized.
     average : bool, default=True
-        Use the mean of the models of the second half of the rounds, not the last model. The guarantee covers all
-        rounds, so the mean costs nothing. It has less noise.
+        Whether to use the mean of the models of the later half of the rounds in place of the last model. The mean has
+        less noise and costs no privacy, because the guarantee covers all rounds.
     classes : array_like, optional
-        All possible classes. Without it they are read from the labels, which the guarantee does not cover.
-    random_state : None, int or generator of numpy
-        None for a release. An integer or a generator gives the noise away unless it stays secret.
+        All possible classes. If None, they are read from the labels, which the guarantee does not cover.
+    random_state : None, int or generator of numpy, default=None
+        Seed or generator of noise and draws of clients. Pass None for a model that you publish: anyone who knows the
+        seed can compute the noise.
     progress : bool, default=True
-        Show a progress bar after two seconds.
+        Whether to show a progress bar after two seconds.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        In increasing order.
-    coef_ : ndarray, shape (n_classes, n_features), or (1, n_features) for two classes
+    classes_ : ndarray of shape (n_classes,)
+        Class labels in increasing order.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
         Coefficients of `decision_function`.
-    intercept_ : ndarray, shape (n_classes,) or (1,)
-        Zero without an intercept.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+        Intercepts of `decision_function`, 0 without an intercept.
     n_clients_ : int
-        Clients of the last call.
+        Number of clients in the last call.
     n_rounds_ : int
-        Rounds taken since the model started.
+        Number of rounds taken since the model started.
     privacy_report_ : PrivacyReport
-        Joint privacy of all rounds, about a client.
+        Guarantee of all rounds together, about a client with all its records.
     n_features_in_ : int
-        Seen in `fit`.
-    feature_names_in_ : ndarray
-        Seen in `fit`, if all names are strings.
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, if `X` had names that are all strings.
 
     Notes
     -----
-    After [He, Algorithm 2]; the proofs are in FEDERATED.md. Scale features by public numbers only. A client whose steps
-    diverge counts as one without an increment.
+    The algorithm follows [He, Algorithm 2]; the proofs are in FEDERATED.md. Scale features by public numbers only. A
+    client whose steps diverge counts as one without an increment.
 
     A call is charged as a whole before its first round. After an interrupt the model is the result of the finished
     rounds, and `resume` takes the others.
@@ -209,31 +211,31 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
         return tags
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> FederatedClassifier:
-        """Train on all clients.
+        """Train a new model on the records of all clients.
 
         Parameters
         ----------
-        X : array_like, shape (n, n_features)
-            Finite numbers.
-        y : array_like, shape (n,)
-            Classes.
-        groups : array_like, shape (n,), optional
-            Each record's client, as numbers or strings. Without it, each record is a client of its own.
+        X : array_like of shape (n, n_features)
+            Features of the training records. All values must be finite.
+        y : array_like of shape (n,)
+            Class of each record.
+        groups : array_like of shape (n,), optional
+            Client of each record, as numbers or strings. If None, each record is a client of its own.
 
         Returns
         -------
         FederatedClassifier
-            Itself.
+            The fitted estimator itself. Read its guarantee from `privacy_report_`.
 
         Raises
         ------
         InputError, InputTypeError
-            When an argument is out of range, or no noise reaches the target.
+            If an argument is out of range or of the wrong type, or no noise meets the target epsilon.
 
         Warns
         -----
         LowSignalWarning
-            When public numbers show that the noise is likely to hide the signal.
+            If public numbers show that the noise is likely to hide the signal.
         """
         with UnchangedIfRefused(self):
             return self._train(X, y, groups, self.classes, partial=False, asked=None)
@@ -241,61 +243,75 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
     def partial_fit(
         self, X: Any, y: Any, groups: Any = None, rounds: int | None = None, classes: Any = None
     ) -> FederatedClassifier:
-        """Take further rounds from the current model, with the same or with other clients.
+        """Continue training from the current model, with the same or with other clients.
+
+        A target `epsilon` covers all the rounds that one `fit` would take. The first call calibrates the noise for all
+        of them, and further calls use them up.
 
         Parameters
         ----------
-        X, y, groups
-            As in `fit`.
+        X : array_like of shape (n, n_features)
+            Features of the records of this call. All values must be finite.
+        y : array_like of shape (n,)
+            Class of each record.
+        groups : array_like of shape (n,), optional
+            Client of each record, as numbers or strings. If None, each record is a client of its own.
         rounds : int, optional
-            Number of rounds, 1 by default. A target epsilon is for all the rounds of a `fit`: the first call finds the
-            noise for all of them, and further calls use them up.
+            Number of rounds. If None, one round.
         classes : array_like, optional
-            In the first call all possible classes, in place of the parameter; in later ones the same.
+            All possible classes, in the first call. If None, the parameter `classes` of the estimator. Later calls may
+            repeat the same classes.
 
         Returns
         -------
         FederatedClassifier
-            Itself.
+            The estimator itself. Its `privacy_report_` covers all calls so far.
 
         Raises
         ------
         InputError, InputTypeError
-            As `fit`; for more rounds than a target has left, and for other classes than those of earlier calls.
+            If `fit` would refuse the arguments, if a target has fewer than `rounds` rounds left, or if the classes
+            differ from those of earlier calls.
 
         Warns
         -----
         SpentTargetWarning
-            When `rounds` is not given and a target leaves none. The call then does nothing.
+            If `rounds` is None and a target has no rounds left. The call then does nothing.
         CostlyTargetWarning
-            When the rest of a target needs at least twice the noise of earlier calls, because the numbers of clients
+            If the rest of a target needs at least twice the noise of earlier calls, because the numbers of clients
             changed.
 
         Notes
         -----
-        The report composes all calls. It holds for sequences of data sets that differ in one client, who may be in
-        each.
+        The report composes all calls. It holds for two sequences of data sets that differ in one client, who may be in
+        the data of every call.
         """
         with UnchangedIfRefused(self):
             return self._train(X, y, groups, self.classes if classes is None else classes, partial=True, asked=rounds)
 
     def resume(self, X: Any, y: Any = None, groups: Any = None) -> Self:
-        """Take the remaining rounds of an interrupted call; see `DPSGDClassifier.resume`.
+        """Take the remaining rounds of an interrupted `fit` or `partial_fit`.
+
+        The whole call was charged when it began, so its remaining rounds cost no more privacy, once.
 
         Parameters
         ----------
-        X, y, groups
-            Those of the interrupted call.
+        X : array_like of shape (n, n_features)
+            Features of the interrupted call, in the same order of records.
+        y : array_like of shape (n,)
+            Classes of the interrupted call.
+        groups : array_like of shape (n,), optional
+            Clients of the interrupted call.
 
         Returns
         -------
         FederatedClassifier
-            Itself. With an integer as `random_state` the model is that of an uninterrupted call.
+            The estimator itself. With an integer as `random_state`, the model equals that of an uninterrupted call.
 
         Raises
         ------
         InputError
-            When no call was interrupted, or the number of clients is another one than then.
+            If no call was interrupted, or if the number of clients differs from that of the interrupted call.
         """
         self._rest(self._call_to_resume(), X, y, groups)
         return self
@@ -425,16 +441,17 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
         )
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the scores of the classes.
+        """Compute the score of each class for each row.
 
         Parameters
         ----------
-        X : array_like, shape (n, n_features)
+        X : array_like of shape (n, n_features)
+            Features of the records.
 
         Returns
         -------
-        ndarray, shape (n, n_classes), or (n,) for two classes
-            For two classes, the log-odds of the second one.
+        ndarray of shape (n, n_classes), or (n,) for two classes
+            Scores of the classes. For two classes, the log-odds of the second one.
         """
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
@@ -442,7 +459,18 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
         return np.asarray(scores[:, 0] if len(self.coef_) == 1 else scores)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of the classes, shape (n, n_classes)."""
+        """Predict the probability of each class for each row.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Features of the records.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Probabilities in the order of `classes_`. Each row sums to 1.
+        """
         scores = self.decision_function(X)
         if scores.ndim == 1:
             scores = np.column_stack([np.zeros(len(scores)), scores])
@@ -450,7 +478,18 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable classes, shape (n,)."""
+        """Predict the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Features of the records.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Predicted class labels.
+        """
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])

@@ -87,27 +87,32 @@ class ResumedCalls(ABC):
     _stopped: Any
 
     def resume(self, X: Any, y: Any = None) -> Self:
-        """Take the remaining steps of an interrupted call; they are charged already, once.
+        """Take the remaining steps of an interrupted `fit` or `partial_fit`.
+
+        The whole call was charged when it began, so its remaining steps cost no more privacy, once. All parameters are
+        those that the call began with, even if they were changed since.
 
         Parameters
         ----------
-        X, y
-            Those of the interrupted call, in the same order. In another order a sweep could use a record twice for the
-            price of once. All parameters are those that the call began with, even if they were changed since.
+        X : array_like of shape (n, n_features)
+            Features of the interrupted call, in the same order of records. In another order, one pass could use a
+            record twice at the price of once.
+        y : array_like of shape (n,), optional
+            Targets or labels of the interrupted call, in the same order.
 
         Returns
         -------
         object
-            Itself. With an integer as `random_state` the model is that of an uninterrupted call.
+            The estimator itself. With an integer as `random_state`, the model equals that of an uninterrupted call.
 
         Raises
         ------
         InputError
-            When no call was interrupted, or the number of records differs where it is public.
+            If no call was interrupted, or if the number of records differs where it is public.
 
         Notes
         -----
-        A copy that is resumed, too, is a further release that no report knows.
+        A second copy of the interrupted estimator that is resumed, too, is a further release that no report includes.
         """
         self._rest(self._call_to_resume(), X, y)
         return self

@@ -41,30 +41,36 @@ _NEIGHBOURS = dict(zip(ADJACENCIES, ("one {0} more or less", "another {0} in one
 
 @dataclass(frozen=True)
 class PrivacyReport:
-    """Privacy guarantee of everything that a learner has released.
+    """Privacy guarantee of everything that a private learner has released.
+
+    Fitted learners keep it as `privacy_report_`. Print it for the guarantee, its assumptions and its gaps in plain
+    sentences.
 
     Attributes
     ----------
-    epsilon, delta : float
-        The guarantee; epsilon is ``inf`` where there is none.
+    epsilon : float
+        Epsilon of the guarantee, ``inf`` if there is no guarantee.
+    delta : float
+        Delta of the guarantee.
     adjacency : {"replace_one", "add_remove"}
-        Kind of neighbours.
+        Whether the guarantee is about one replaced unit, or about one unit more or less.
     event : Event or None
-        The mechanism, for an accountant or for ``guard.releases.record``; None where nothing private was done.
+        The released mechanism. Pass it to an accountant or to ``guard.releases.record`` to add up several releases.
+        None if nothing private was done.
     accountant : str
         Name of the accountant that found the epsilon.
     noise_multiplier : float
-        Of each step, in the unit that the learner documents.
+        Noise multiplier of each step, in the unit that the learner documents. The smallest one if steps differ.
     released : str
         Outputs that the guarantee covers.
     assumptions : tuple of str
-        Under which it holds.
+        Conditions under which the guarantee holds.
     leaks : tuple of str
         Facts that the learner took from the data outside the guarantee.
     details : mapping
-        Further numbers of the learner.
+        Further numbers that depend on the learner, by name.
     unit : str
-        Neighbours differ in the data of one unit: a record, or a client with all its records.
+        The unit that is protected: a "record", or a "client" with all its records.
 
     Examples
     --------
@@ -88,11 +94,17 @@ class PrivacyReport:
 
     @property
     def private(self) -> bool:
-        """Whether there is a guarantee, with nothing outside it."""
+        """Whether there is a finite epsilon and no leak outside the guarantee."""
         return math.isfinite(self.epsilon) and not self.leaks
 
     def to_series(self) -> pd.Series[Any]:
-        """Return all numbers and words as a pandas Series."""
+        """Return the report as a pandas Series, for tables of several fits.
+
+        Returns
+        -------
+        pandas.Series
+            Epsilon, delta and the other attributes except the event, followed by the entries of `details`.
+        """
         import pandas as pd
 
         numbers = ("epsilon", "delta", "adjacency", "unit", "accountant", "noise_multiplier")
@@ -175,7 +187,10 @@ def account_for(
 
 
 class LowSignalWarning(UserWarning):
-    """The noise is so large beside the signal that the fit is likely to be worth nothing.
+    """Issued when the noise of a private fit is so large that its predictions are likely to be useless.
+
+    Private learners issue it from public or released numbers alone, so that the warning reveals nothing. Use more
+    records, a larger epsilon, or fewer features or parameters. Most messages estimate how many records are needed.
 
     Examples
     --------

@@ -86,43 +86,59 @@ def _sensitivity(records: int) -> float:
 
 
 class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Linear regression from one private release of its sufficient statistics (sufficient-statistics perturbation).
+    """Train linear regression from one private release of its sufficient statistics.
+
+    Sums of products of features and target are all that least squares needs. They are released once, with Gaussian
+    noise, and the coefficients follow from the noisy sums. Use it as the first choice for private linear regression
+    with few features and public bounds. `DPSGDRegressor` trains networks, and `EPLinearRegression` gives a posterior.
 
     Parameters
     ----------
     epsilon : float, optional
-        Target, 1 by default. The smallest noise that meets it is used.
+        Privacy target. The noise is calibrated to the smallest multiplier that meets it. Pass at most one of `epsilon`
+        and `noise_multiplier`. If both are None, the target is 1.
     noise_multiplier : float, optional
-        In place of `epsilon`: standard deviation of the noise over the sensitivity.
+        Standard deviation of the noise divided by the sensitivity of the statistics, in [0.01, 1e8].
     delta : float, optional
-        In (0, 1). The default is 1e-5, or ``1 / (10 n)`` if that is less.
+        Delta of the guarantee, in (0, 1). The default is 1e-5, or ``1 / (10 n)`` if that is less.
     feature_bounds : pair, optional
-        Public lower and upper bounds of the features, as numbers or one for each feature. Features are clipped to them
-        and mapped onto [-1, 1]. Without bounds, features are taken as they are.
+        Public lower and upper bounds of the features, as two numbers or two arrays with one number for each feature.
+        Features are clipped to them and mapped onto [-1, 1]. If None, features are used as they are.
     feature_norm : float, optional
-        Longer rows of (mapped) features are scaled down to this norm. The default, the square root of the number of
-        features, scales no row within bounds. A smaller norm needs less noise where most rows are shorter.
+        Largest Euclidean norm of a row of (mapped) features. Longer rows are scaled down to it. The default, the square
+        root of the number of features, scales no row within bounds. A smaller norm needs less noise if most rows are
+        shorter.
     target_bounds : pair of float, optional
-        Public bounds of the target, [-1, 1] by default. Targets and predictions are clipped to them.
-    random_state : None, int or generator
-        For a release, None.
+        Public lower and upper bounds of the target. Targets and predictions are clipped to them. The default is [-1,
+        1].
+    random_state : None, int or generator, default=None
+        Seed or generator of the noise. Pass None for a model that you publish: anyone who knows the seed can compute
+        the noise.
 
     Attributes
     ----------
-    coef_, intercept_ : ndarray of shape (features,), float
-        In the original units.
-    statistics_ : ndarray of shape (features + 2, features + 2)
-        The released noisy matrix, in the order features, intercept, target.
+    coef_ : ndarray of shape (n_features,)
+        Coefficients, in the original units.
+    intercept_ : float
+        Intercept, in the original units.
+    statistics_ : ndarray of shape (n_features + 2, n_features + 2)
+        The released noisy matrix of sums of products, in the order features, intercept, target.
     privacy_report_ : PrivacyReport
-    noise_multiplier_, delta_ : float
+        Guarantee of the release, with its assumptions.
+    noise_multiplier_ : float
+        Noise multiplier of the release.
+    delta_ : float
+        Delta of the guarantee.
+    n_features_in_ : int
+        Number of features seen during `fit`.
 
     Notes
     -----
-    Neighbours differ in one record, which is replaced. The proof is at the head of this module. Let A be the noisy
-    matrix of the features, with eigenvectors V and eigenvalues a, and c the column of the target. The coefficients are
-    ``V diag(a / (a^2 + v)) V' c``, without the directions of negative eigenvalues. v is about the variance of the noise
-    over that of a weight. This is the posterior mean of the weights in a known direction. It tends to 0 where the noise
-    is larger than the records.
+    The guarantee holds for data sets of equal size that differ in one record. The proof is at the head of this module.
+    Let A be the noisy matrix of the features, with eigenvectors V and eigenvalues a, and c the column of the target.
+    The coefficients are ``V diag(a / (a^2 + v)) V' c``, without the directions of negative eigenvalues. Here v is about
+    the variance of the noise over that of a weight. This is the posterior mean of the weights in a known direction. It
+    tends to 0 where the noise is larger than the records.
 
     Examples
     --------
@@ -163,27 +179,32 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> SSPRegressor:
-        """Release the statistics of the records once, and find the coefficients.
+        """Release the noisy statistics of the records once, and compute the coefficients from them.
+
+        Each call is a new release. Add up the reports of several calls with an accountant.
 
         Parameters
         ----------
-        X : array_like, shape (n, features)
-        y : array_like, shape (n,)
+        X : array_like of shape (n, n_features)
+            Features of the training records. All values must be finite.
+        y : array_like of shape (n,)
+            Target of each record. All values must be finite.
 
         Returns
         -------
         SSPRegressor
-            Itself.
+            The fitted estimator itself. Read its guarantee from `privacy_report_`.
 
         Raises
         ------
         InputError, InputTypeError
-            When a parameter is out of range, or a record is not finite.
+            If a parameter is out of range or of the wrong type, or the bounds do not fit the number of features.
 
         Warns
         -----
         LowSignalWarning
-            Before the release, when public numbers show that noise hides most of the variance that features explain.
+            Before the release, if public numbers show that the noise hides most of the variance that the features
+            explain.
         """
         with UnchangedIfRefused(self):
             return self._fit(X, y)
@@ -253,7 +274,18 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return float(low), float(high)
 
     def predict(self, X: Any) -> Floats:
-        """Return predictions within the target's bounds, shape (n,)."""
+        """Predict the target of each row, clipped to the bounds of the target.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Features of the records.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Predicted targets, in the original units.
+        """
         check_is_fitted(self, "coef_")
         rows = validate_data(self, X, reset=False, dtype=np.float64)
         found: Floats = np.clip(rows @ self.coef_ + self.intercept_, *self._target_range)

@@ -155,7 +155,9 @@ INSTEAD = "noise_multiplier in its place, or start a new fit"
 
 
 class SpentTargetWarning(UserWarning):
-    """A call took no step, because earlier calls took all the steps of the target epsilon.
+    """Issued when `partial_fit` took no step, because earlier calls took all the steps of the target epsilon.
+
+    The model is unchanged. More steps need a larger number of steps and a larger epsilon for all calls together.
 
     Examples
     --------
@@ -167,7 +169,10 @@ class SpentTargetWarning(UserWarning):
 
 
 class CostlyTargetWarning(UserWarning):
-    """The rest of a target epsilon needs at least twice the noise of earlier calls.
+    """Issued when the rest of a target epsilon needs at least twice the noise of earlier calls.
+
+    It appears when a fit is continued after earlier calls have used up most of the target, or when its data or settings
+    have changed. A larger epsilon for all calls together needs less noise.
 
     Examples
     --------

@@ -56,70 +56,82 @@ class _Call:
 
 
 class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """A mixture of Gaussians by expectation-maximisation with noise on counts, sums and second moments (DP-EM).
+    """Fit a mixture of Gaussians with differentially private expectation-maximization (DP-EM).
 
-    Each step releases the components' counts, sums and second moments with Gaussian noise; each record counts by its
-    probabilities. Weights, means and covariances follow from these statistics alone. The first step releases them for
-    all records together, to find a start for the components.
+    Use it in place of `sklearn.mixture.GaussianMixture` to cluster records, to estimate a density or to draw synthetic
+    records, where the mixture must not reveal any single training record. Each step releases the count, sum and second
+    moments of each component with Gaussian noise; each record counts by its probabilities of the components. Weights,
+    means and covariances follow from these statistics alone. The first step releases the statistics of all records
+    together, to find a start for the components.
 
     Parameters
     ----------
     n_components : int, default=4
-        Number of components.
+        Number of mixture components.
     covariance_type : {"spherical", "diag", "full"}, default="spherical"
-        One variance for each component, one for each of its coordinates, or a covariance matrix. Fewer numbers have
-        less noise in all.
+        Shape of the components. Fewer numbers have less noise in all.
+
+        - "spherical": one variance for each component.
+        - "diag": one variance for each coordinate of each component.
+        - "full": one covariance matrix for each component.
     clip_norm : float, default=1.0
-        Public bound: records are scaled down to at most this Euclidean norm. Subtract a public centre first, and keep
-        the bound small: noise is proportional to it.
+        Public clipping threshold: records are scaled down to at most this Euclidean norm. Subtract a public center
+        first, and keep the threshold small, because the noise is proportional to it.
     n_steps : int, default=20
-        Steps; each one uses all records.
+        Number of steps. Each step uses all records.
     epsilon : float, default=1.0
-        Target, in nats, that the noise is found for. Not used when `noise_multiplier` is given.
+        Privacy target, for which the noise is calibrated. Ignored if `noise_multiplier` is given.
     delta : float, default=1e-5
-        In (0, 1); well below one over the number of records.
+        Delta of the guarantee, in (0, 1). It should be well below one over the number of records.
     noise_multiplier : float, optional
-        Standard deviation of the noise, in units of the norm of one record's statistics. Less than 0.01 is no privacy.
+        Standard deviation of the noise, in units of the norm of the statistics of one record. Less than 0.01 gives no
+        privacy.
     adjacency : {"replace_one", "add_remove"}, default="replace_one"
-        Neighbours differ in one replaced record, or in one record more or less. Nothing depends on the number of
-        records.
+        Whether the guarantee is about one replaced record, or about one record more or less. No setting depends on the
+        number of records.
     budget_split : tuple of three floats, optional
-        Shares of counts, sums and second moments in each release; (1/4, 1/2, 1/4) by default.
-    means_init : array_like of shape (n_components, d), optional
-        Public starting means. By default they are drawn from a Gaussian with the moments of the first step.
+        Shares of counts, sums and second moments in the privacy budget of each release. The default is (1/4, 1/2, 1/4).
+    means_init : array_like of shape (n_components, n_features), optional
+        Public starting means. If None, they are drawn from a Gaussian with the moments of the first step.
     reg_covar : float, default=1e-6
-        Least variance. It is raised where the noise is larger.
+        Least variance of a component. It is raised where the noise is larger.
     average : bool, default=True
-        Use the mean of the statistics of the later half of the steps, not the last ones. The guarantee covers all
-        steps, so the mean costs nothing. It has less noise.
-    random_state : None, int or generator of numpy
-        None for a release. An integer or a generator gives the noise away unless it stays secret.
+        Whether to use the mean of the statistics of the later half of the steps in place of the last ones. The mean has
+        less noise and costs no privacy, because the guarantee covers all steps.
+    random_state : None, int or generator of numpy, default=None
+        Seed or generator of noise and start. Pass None for a mixture that you publish: anyone who knows the seed can
+        compute the noise.
     progress : bool, default=True
-        Show a progress bar after two seconds.
+        Whether to show a progress bar after two seconds.
 
     Attributes
     ----------
-    weights_ : ndarray, shape (n_components,)
-    means_ : ndarray, shape (n_components, d)
+    weights_ : ndarray of shape (n_components,)
+        Weights of the components.
+    means_ : ndarray of shape (n_components, n_features)
+        Means of the components.
     covariances_ : ndarray
-        Of shape (n_components,), (n_components, d) or (n_components, d, d), by type.
+        Variances or covariances of the components. The shape is (n_components,) for "spherical", (n_components,
+        n_features) for "diag" and (n_components, n_features, n_features) for "full".
     n_steps_ : int
-        Steps taken since the start.
+        Number of steps taken since the start.
     noise_multiplier_ : float
-        Of the last call.
+        Noise multiplier of the last call.
     noise_share_ : float
-        Distance that noise moves the mean of an average component in one step, in units of the clipping norm, by the
-        noisy number of records; infinite before the first step.
+        Distance that the noise moves the mean of an average component in one step, in units of the clipping norm. It is
+        computed from the noisy number of records, and infinite before the first step.
     privacy_report_ : PrivacyReport
-        Joint privacy of all steps.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        Guarantee of all steps since the start together, with its assumptions.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, if `X` had names that are all strings.
 
     Notes
     -----
-    After [P17]. PROOFS.md of this package proves the sensitivity of all statistics together, and that their sums are
-    exact. The noise does not depend on the number of components. Weak components are shrunk towards the moments of all
-    records, more strongly where the noise is larger.
+    The algorithm follows [P17]. PROOFS.md of this package proves the sensitivity of all statistics together, and that
+    their sums are exact. The noise does not depend on the number of components. Weak components are shrunk towards the
+    moments of all records, more strongly where the noise is larger.
 
     A call is charged as a whole before its first step. After an interrupt the mixture is the result of the finished
     steps, and `resume` takes the others.
@@ -185,64 +197,70 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
         self.progress = progress
 
     def fit(self, X: Any, y: Any = None) -> DPEMGaussianMixture:
-        """Find the mixture.
+        """Fit the mixture, from a new start.
 
         Parameters
         ----------
-        X : array_like, shape (n, d)
-            Finite numbers.
+        X : array_like of shape (n, n_features)
+            Training records. All values must be finite.
         y : None
+            Ignored, present for pipelines.
 
         Returns
         -------
         DPEMGaussianMixture
-            Itself.
+            The fitted estimator itself. Read its guarantee from `privacy_report_`.
 
         Raises
         ------
         InputError, InputTypeError
-            When an argument is out of range, or no noise reaches the target.
+            If a parameter is out of range or of the wrong type, or no noise meets the target epsilon.
 
         Warns
         -----
         LowSignalWarning
-            When the noise is likely to hide the signal, by the noisy number of records.
+            If the noise is likely to hide the signal, judged by the noisy number of records.
         """
         with UnchangedIfRefused(self):
             return self._train(X, partial=False, asked=None)
 
     def partial_fit(self, X: Any, y: Any = None, n_steps: int | None = None) -> DPEMGaussianMixture:
-        """Take further steps from the current mixture, with the same or with other records.
+        """Continue training from the current mixture, on the same or on new data.
+
+        A target `epsilon` covers all the steps that one `fit` would take. The first call calibrates the noise for all
+        of them, and further calls use them up.
 
         Parameters
         ----------
-        X, y
-            As in `fit`.
+        X : array_like of shape (n, n_features)
+            Records of this call. All values must be finite.
+        y : None
+            Ignored, present for pipelines.
         n_steps : int, optional
-            Number of steps, 1 by default. A target epsilon is for all the steps of a `fit`: the first call finds the
-            noise for all of them, and further calls use them up.
+            Number of steps. If None, one step.
 
         Returns
         -------
         DPEMGaussianMixture
-            Itself.
+            The estimator itself. Its `privacy_report_` covers all calls so far.
 
         Raises
         ------
         InputError, InputTypeError
-            As `fit`; for more steps than a target has left, and for another kind of mixture than that of earlier calls.
+            If `fit` would refuse the parameters or the data, if a target has fewer than `n_steps` steps left, or if the
+            kind of mixture differs from that of earlier calls.
 
         Warns
         -----
         SpentTargetWarning
-            When `n_steps` is not given and a target leaves none. The call then does nothing.
+            If `n_steps` is None and a target has no steps left. The call then does nothing.
         CostlyTargetWarning
-            When the rest of another target needs at least twice the noise of earlier calls.
+            If the target was changed, and its rest needs at least twice the noise of earlier calls.
 
         Notes
         -----
-        The report composes all calls. It holds for sequences of data sets that differ in one record, which may be in
-        each.
+        The report composes all calls. It holds for two sequences of data sets that differ in one record, which may be
+        in the data of every call.
         """
         with UnchangedIfRefused(self):
             return self._train(X, partial=True, asked=n_steps)
@@ -380,36 +398,86 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
         return log_joint(rows, MixtureParameters(self.weights_, self.means_, self.covariances_))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each component for each row, shape (n, n_components)."""
+        """Predict the probability of each component for each row.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+            Posterior probabilities of the components. Each row sums to 1.
+        """
         joint = self._log_joint(X)
         return np.asarray(np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)))
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return the most probable component of each row, shape (n,)."""
-        return np.asarray(np.argmax(self._log_joint(X), axis=1))
-
-    def score_samples(self, X: Any) -> Floats:
-        """Return the logarithm of the density of each row, shape (n,)."""
-        return np.asarray(np.logaddexp.reduce(self._log_joint(X), axis=1))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean logarithm of the density of rows, so that searches can compare settings."""
-        return float(self.score_samples(X).mean())
-
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Floats, NDArray[np.int64]]:
-        """Return synthetic records, as private as the mixture is, and their components.
+        """Predict the most probable component of each row.
 
         Parameters
         ----------
-        n_samples : int
-        random_state : None, int or generator of numpy
-            Of these draws; not that of the fit.
+        X : array_like of shape (n, n_features)
+            Records.
 
         Returns
         -------
-        X : ndarray, shape (n_samples, d)
-        components : ndarray of int, shape (n_samples,)
-            In increasing order, as of `sklearn.mixture.GaussianMixture`.
+        ndarray of int of shape (n,)
+            Index of the component.
+        """
+        return np.asarray(np.argmax(self._log_joint(X), axis=1))
+
+    def score_samples(self, X: Any) -> Floats:
+        """Compute the log density of the mixture at each row.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Logarithm of the density.
+        """
+        return np.asarray(np.logaddexp.reduce(self._log_joint(X), axis=1))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Compute the mean log density of the mixture at the rows, for example to compare settings in a search.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Records.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        float
+            Mean of `score_samples`. Larger is better.
+        """
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Floats, NDArray[np.int64]]:
+        """Draw synthetic records from the mixture.
+
+        The records are as private as the mixture itself, because they are computed from it alone.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of records.
+        random_state : None, int or generator of numpy, default=None
+            Seed or generator of these draws. Do not pass that of the fit.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Synthetic records, sorted by component as in `sklearn.mixture.GaussianMixture`.
+        components : ndarray of int of shape (n_samples,)
+            Index of the component of each record, in increasing order.
         """
         check_is_fitted(self, "means_")
         n, rng = count(n_samples, "n_samples"), streams(random_state).initial

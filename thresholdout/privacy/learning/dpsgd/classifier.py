@@ -25,103 +25,138 @@ Floats = NDArray[np.float64]
 
 
 class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
-    """Softmax regression or a small network, trained by differentially private gradient descent (DP-SGD).
+    """Train softmax regression or a small neural network with differentially private gradient descent (DP-SGD).
 
-    Every step draws a fresh batch, clips each record's gradient, and adds Gaussian noise to the sum. All iterates are
-    private, and so are the model and everything that is computed from it. `privacy_report_` gives the guarantee and its
-    gaps.
+    Use it in place of `sklearn.linear_model.LogisticRegression` or `sklearn.neural_network.MLPClassifier` where the
+    model must not reveal any single training record. Every step draws a fresh batch, clips the gradient of each record
+    and adds Gaussian noise to the sum. All iterates are private, and so are the model and everything that is computed
+    from it. `privacy_report_` states the guarantee (epsilon and delta), its assumptions and its gaps.
 
     Parameters
     ----------
     hidden_layer_sizes : int or tuple of int, default=()
-        Widths of hidden layers; none for softmax regression.
+        Width of each hidden layer. The default has no hidden layer, which is softmax regression.
     activation : {"relu", "tanh"}, default="relu"
-        Of hidden layers.
+        Activation function of the hidden layers.
     sampling : {"wor", "wr", "poisson"}, default="wor"
-        Fresh batches of every step: B different records, B independent draws, or each record with probability B / n. A
-        fixed size keeps the work of a step constant. Poisson batches need about half the noise of a fixed size with
+        How each step draws its batch of size B from the n records.
+
+        - "wor": B different records, without replacement.
+        - "wr": B independent draws, with replacement.
+        - "poisson": each record independently with probability B / n.
+
+        A fixed size keeps the work of a step constant. Poisson batches need about half the noise of a fixed size with
         ``adjacency="add_remove"``. With replaced records the three are close to each other, except for small noise.
     batch_size : int or "auto", default="auto"
-        B, the (expected) size of a batch and the divisor of its sum; less than n. ``"wor"`` with replaced records
-        allows B = n, where each step uses all records. "auto" is n there and n / 2 otherwise, and at most 2048.
+        B, the size of a batch (the expected size for "poisson") and the divisor of the sum of gradients. It must be
+        less than n. Only "wor" with ``adjacency="replace_one"`` allows B = n, where each step uses all records. "auto"
+        is n in that case and n / 2 otherwise, and at most 2048.
     n_epochs : float, default=60
-        A `fit` takes ``ceil(n_epochs * n / B)`` steps.
+        Number of passes over the data. A `fit` takes ``ceil(n_epochs * n / B)`` steps.
     n_steps : int, optional
-        Number of steps, in place of `n_epochs`.
+        Number of steps of a `fit`. If given, `n_epochs` is ignored.
     clip_norm : float or sequence of float, default=1.0
-        C: each record's gradient, in all parameters jointly, is scaled down to at most this norm, in [1e-50, 1e50].
-        With one norm for each layer, each layer's part is scaled down by itself; C, the unit of the noise, is then the
-        root of the sum of their squares. A gradient that is not finite, or of a norm beyond 1e75, counts as zero.
+        C, the clipping threshold in [1e-50, 1e50]. The gradient of each record, over all parameters jointly, is scaled
+        down to at most this norm. With a sequence, one norm for each layer, the part of each layer is scaled down by
+        itself. C, the unit of the noise, is then the root of the sum of their squares. A gradient that is not finite,
+        or whose norm exceeds 1e75, counts as zero.
     learning_rate : float, array or callable, default=2.0
-        One rate for all steps, one for each, or a function of the step's number.
+        One rate for all steps, an array with one rate for each step, or a function that maps the number of a step to
+        its rate.
     epsilon : float, optional
-        Target for all calls since the parameters started. The noise is the least that meets it (up to a part of 1e-3).
-        1 when `noise_multiplier` is not given either. The search for the noise may take some seconds.
+        Privacy target for all calls since the parameters started. The noise is calibrated to the smallest multiplier
+        that meets the target, up to a relative error of 1e-3, which may take some seconds. Pass at most one of
+        `epsilon` and `noise_multiplier`. If both are None, the target is 1.
     noise_multiplier : float, array or callable, optional
-        Standard deviation of the noise on the *sum* of a batch's clipped gradients, over C; for all steps, one for
-        each, or a function of the step's number. 0 is no noise and no privacy; otherwise 0.01 to 1e8.
+        Standard deviation of the noise on the *sum* of the clipped gradients of a batch, divided by C. Pass one number
+        for all steps, an array with one for each step, or a function of the number of a step. Values are 0, which gives
+        neither noise nor privacy, or 0.01 to 1e8.
     delta : float, optional
-        Of the guarantee. By default 1e-5, or 1 / (10 n) when that is less, for n of the first call.
+        Delta of the guarantee, in (0, 1). The default is 1e-5, or 1 / (10 n) if that is less, for the n of the first
+        call.
     adjacency : {"replace_one", "add_remove"}, default="replace_one"
-        Neighbours differ in one replaced record, or in one record more or less.
+        Which data sets the guarantee makes hard to tell apart.
+
+        - "replace_one": data sets of equal size that differ in one record.
+        - "add_remove": data sets of which one has one record more.
     public_size : int, optional
-        Required with ``"add_remove"``: a public number in place of n, on which rates, numbers of steps and noise
-        depend, because n itself shows whether a record is there. For batches of a fixed size, the data must have at
-        least as many records.
+        Required with ``adjacency="add_remove"``, because n itself reveals whether a record is present: a public number
+        on which rates, numbers of steps and noise depend in place of n. For batches of a fixed size, the data must have
+        at least as many records.
     l2 : float, default=0.0
-        Of a penalty ``l2 / 2`` times the squared weights, without intercepts, on the mean loss. It depends on no
-        record.
+        Strength of the penalty ``l2 / 2`` times the sum of the squared weights, without intercepts, on the mean loss.
+        The penalty depends on no record and needs no noise.
     fit_intercept : bool, default=True
-        Whether layers have intercepts.
+        Whether the layers have intercepts.
     feature_bounds : pair of floats or of arrays, optional
-        Public bounds. Features are clipped to them and mapped onto [0, 1]. Standardise by public numbers only: means
-        and deviations of the data would be releases outside the account.
+        Public lower and upper bounds of the features. Features are clipped to them and mapped onto [0, 1]. If None,
+        features are used as they are. Standardize by public numbers only: means and standard deviations of the data
+        would be releases outside the account.
     feature_norm : float, optional
-        Rows are then scaled down to at most this Euclidean norm.
+        Largest Euclidean norm of a row of (mapped) features. Longer rows are scaled down to it. If None, no row is
+        scaled.
     classes : array, optional
-        All possible labels. Without it they are taken from `y`, which the report lists as a leak: a class with one
-        record shows that record.
+        All possible labels. If None, they are taken from `y`, which `privacy_report_` lists as a leak: a class with one
+        record reveals that record.
     average : bool, int or "half", default="half"
-        True for the mean of all iterates, an integer for that of the iterates after so many steps, "half" for that of
-        the later half of the last call's, False for the last iterate. A mean is no further release, and has less noise.
+        Which iterates the model averages. An average is no further release, and has less noise.
+
+        - "half": the iterates of the later half of the last call.
+        - True: all iterates.
+        - An integer k: the iterates after the first k steps.
+        - False: the last iterate alone.
     warm_start : bool, default=False
         Whether `fit` continues from the end of the last call. Earlier calls count towards `epsilon`: a target that they
-        have spent is refused, and the rest of a larger one may need much noise. To use one target up in parts, call
+        have used up is refused, and the rest of a larger one may need much noise. To use one target up in parts, call
         `partial_fit` with `n_steps`.
-    random_state : None, int or generator of numpy
-        None for a release: noise from fresh entropy. Whoever knows an integer can compute the noise, and the same
-        integer on other data gives the same noise.
+    random_state : None, int or generator of numpy, default=None
+        Seed or generator of batches, noise and start. Pass None for a model that you publish: the noise then comes from
+        fresh entropy. Anyone who knows an integer seed can compute the noise, and the same integer on other data gives
+        the same noise.
     verbose : bool or int, default=0
-        Show a progress bar. It has no loss, which would be a further release about the records.
+        Whether to show a progress bar. It shows no loss, which would be a further release about the records.
     callback : callable, optional
-        Called after each step with its number and the layers' (weights, intercepts), read-only. A true result ends the
-        call. The call was charged in full, because the decision to stop depends on iterates.
+        Function that is called after each step with the number of the step and a read-only list of (weights,
+        intercepts) of the layers. A true result ends the call. The call is charged in full even then, because the
+        decision to stop depends on iterates.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (k,)
-    coefs_, intercepts_ : list of ndarray
-        Each layer's weights, shape (inputs, outputs), and intercepts, for features as `feature_bounds` maps them.
-    coef_, intercept_ : ndarray, shapes ``(k, n_features_in_)`` and (k,)
-        The same without hidden layers.
+    classes_ : ndarray of shape (k,)
+        Class labels in increasing order.
+    coefs_ : list of ndarray
+        Weights of each layer, shape (inputs, outputs), for features as `feature_bounds` and `feature_norm` map them.
+    intercepts_ : list of ndarray
+        Intercepts of each layer. Empty without intercepts.
+    coef_ : ndarray of shape ``(k, n_features_in_)``
+        Weights of softmax regression. Not available with hidden layers.
+    intercept_ : ndarray of shape (k,)
+        Intercepts of softmax regression. Not available with hidden layers.
     privacy_report_ : PrivacyReport
-        Epsilon of all steps since the parameters started, its assumptions, and the leaks that it does not cover.
-    noise_multiplier_, batch_size_, delta_
-        Values in use; the noise multiplier is the smallest of the last call's steps.
+        Guarantee of all steps since the parameters started: its epsilon and delta, its assumptions, and the leaks that
+        it does not cover.
+    noise_multiplier_ : float
+        Smallest noise multiplier among the steps of the last call.
+    batch_size_ : int
+        Batch size B of the last call.
+    delta_ : float
+        Delta of the guarantee.
     n_steps_ : int
-        Steps taken since the parameters started.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        Number of steps taken since the parameters started.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, if `X` had names that are all strings.
 
     Notes
     -----
     A call is charged as a whole before its first step, even if it is interrupted or stopped. After an interrupt the
     estimator holds the result of its finished steps, and `resume` takes the others. ``PROOFS.md`` of this package
-    proves the bounds, also for floating-point numbers. The noise is drawn in floating point by numpy's generator, which
-    is not cryptographic. Labels outside of `classes` and features that are not finite are refused. The guarantee covers
-    neither such refusals nor running times.
+    proves the bounds, also for floating-point numbers. The noise is drawn in floating point by the generator of numpy,
+    which is not cryptographic. Labels outside of `classes` and features that are not finite are refused. The guarantee
+    covers neither such refusals nor running times.
 
-    Another `fit` on the same data is a new release. Each report is about the calls since the parameters started, and
+    Another `fit` on the same data is a new release. Each report covers the calls since the parameters started, and the
     reports of several fits add up: record their events with ``guard.releases.record`` or an accountant.
 
     References
@@ -199,70 +234,84 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         self.callback = callback
 
     def fit(self, X: Any, y: Any) -> DPSGDClassifier:
-        """Train on records.
+        """Train the classifier with differential privacy.
+
+        The parameters start anew, unless `warm_start` is True.
 
         Parameters
         ----------
-        X : array_like, shape (n, features)
-            Finite numbers.
-        y : array_like, shape (n,)
-            Labels.
+        X : array_like of shape (n, n_features)
+            Features of the training records. All values must be finite.
+        y : array_like of shape (n,)
+            Label of each record.
 
         Returns
         -------
         DPSGDClassifier
-            Itself.
+            The fitted estimator itself. Read its guarantee from `privacy_report_`.
 
         Raises
         ------
         InputError
-            When a parameter or the data cannot be used, a batch is not smaller than the data, no noise meets the target
-            epsilon, or earlier calls have spent it.
+            If a parameter is invalid, the data are not usable, a batch is not smaller than the data where it must be,
+            no noise meets the target epsilon, or earlier calls have used the target up.
 
         Warns
         -----
         CostlyTargetWarning
-            When the rest of a target needs at least twice the noise of earlier calls.
+            If the rest of a target needs at least twice the noise of earlier calls.
+        DivergedWarning
+            If the trained parameters are not finite.
         LowSignalWarning
-            When public numbers show that the noise is likely to hide the signal.
+            If public numbers show that the noise is likely to hide the signal.
         """
         with UnchangedIfRefused(self):
             return self._train(X, y, self.classes, partial=False)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, n_steps: int | None = None) -> DPSGDClassifier:
-        """Take further steps from the current parameters, on the same or on other records.
+        """Continue training from the current parameters, on the same or on new data.
+
+        The first call starts the parameters. A target `epsilon` covers all the steps that one `fit` would take. The
+        first call calibrates the noise for all of them, and further calls use them up.
 
         Parameters
         ----------
-        X, y
-            As in `fit`.
+        X : array_like of shape (n, n_features)
+            Features of the records of this call. All values must be finite.
+        y : array_like of shape (n,)
+            Label of each record.
         classes : array, optional
-            In the first call, all labels; the parameter of the same name by default.
+            All possible labels, in the first call. If None, the parameter `classes` of the estimator. Later calls may
+            repeat the same labels.
         n_steps : int, optional
-            Number of steps. The default is one epoch, ``ceil(n / B)``, or the remaining steps of a target if they are
-            fewer.
+            Number of steps. If None, one pass over the data, ``ceil(n / B)`` steps, or the remaining steps of a target
+            if they are fewer.
 
         Returns
         -------
         DPSGDClassifier
-            Itself.
+            The estimator itself. Its `privacy_report_` covers all calls so far.
 
         Raises
         ------
         InputError
-            As `fit`; and when a target epsilon, which is for all the steps of a `fit`, leaves fewer than `n_steps`.
+            If `fit` would refuse the parameters or the data, if the classes or the layers differ from those of earlier
+            calls, or if a target has fewer than `n_steps` steps left.
 
         Warns
         -----
         SpentTargetWarning
-            When `n_steps` is not given and a target leaves none. The call then does nothing.
+            If `n_steps` is None and a target has no steps left. The call then does nothing.
         CostlyTargetWarning
-            As in `fit`.
+            If the rest of a target needs at least twice the noise of earlier calls.
+        DivergedWarning
+            If the trained parameters are not finite.
 
         Notes
         -----
         The report composes all calls. It holds for two sequences of data sets that differ in one record, which may be
-        in every call's data, once in each. Where no record comes back, the true loss is smaller than the report.
+        in the data of every call, once in each. If no record is used in two calls, the true privacy loss is smaller
+        than reported.
         """
         with UnchangedIfRefused(self):
             return self._train(X, y, self.classes if classes is None else classes, partial=True, n_steps=n_steps)
@@ -297,39 +346,90 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
 
     @property
     def coef_(self) -> Floats:
-        """Weights of softmax regression, shape (classes, features)."""
+        """Weights of softmax regression, an array of shape (classes, features).
+
+        Raises AttributeError for a network with hidden layers, whose weights are in `coefs_`.
+        """
         if len(self.coefs_) != 1:
             raise AttributeError("A network with hidden layers has no coef_; its weights are in coefs_.")
         return self.coefs_[0].T
 
     @property
     def intercept_(self) -> Floats:
-        """Intercepts of softmax regression, shape (classes,)."""
+        """Intercepts of softmax regression, an array of shape (classes,).
+
+        Zeros without intercepts. Raises AttributeError for a network with hidden layers, whose intercepts are in
+        `intercepts_`.
+        """
         if len(self.coefs_) != 1:
             raise AttributeError("A network with hidden layers has no intercept_; its intercepts are in intercepts_.")
         return self.intercepts_[0] if self.intercepts_ else np.zeros(len(self.classes_))
 
     def decision_function(self, X: Any) -> Floats:
-        """Return scores, shape (n, classes); for two classes their difference, shape (n,)."""
+        """Compute the score of each class for each row, before the softmax.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Features of the records.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes), or (n,) for two classes
+            Scores of the classes. For two classes, the score of the second class minus that of the first.
+        """
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return probabilities of the classes, shape (n, classes)."""
+        """Predict the probability of each class for each row.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Features of the records.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Probabilities in the order of `classes_`. Each row sums to 1.
+        """
         scores = self._scores(X)
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         probabilities: Floats = scores / scores.sum(axis=1, keepdims=True)
         return probabilities
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Return logarithms of the probabilities, shape (n, classes)."""
+        """Predict the logarithm of the probability of each class for each row.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Features of the records.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Logarithms of the probabilities, in the order of `classes_`.
+        """
         scores = self._scores(X)
         scores = scores - scores.max(axis=1, keepdims=True)
         logarithms: Floats = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
         return logarithms
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the classes with the largest scores, shape (n,)."""
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Features of the records.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Label with the largest score.
+        """
         best = np.argmax(self._scores(X), axis=1)
         found: NDArray[Any] = self.classes_[best]
         return found

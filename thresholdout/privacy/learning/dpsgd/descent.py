@@ -175,7 +175,10 @@ FEW_PRODUCTS = 2**27
 
 
 class DivergedWarning(UserWarning):
-    """The parameters are not finite: the learning rate, or its product with the penalty, is too large.
+    """Issued when training by gradient descent ends with parameters that are not finite.
+
+    `DPSGDClassifier` and `DPSGDRegressor` issue it if the learning rate, or its product with the penalty `l2`, is too
+    large. Pass a smaller `learning_rate`.
 
     Examples
     --------
@@ -226,7 +229,10 @@ class PrivateDescent(ResumedCalls, BaseEstimator):  # type: ignore[misc]
 
     @property
     def privacy_report_(self) -> PrivacyReport:
-        """Privacy of all steps since the parameters started; computed at the first access."""
+        """Privacy guarantee of all steps since the parameters started, a `PrivacyReport`.
+
+        It is computed at the first access after a call.
+        """
         check_is_fitted(self, "coefs_")
         if self._report is None:
             self._report = self._account.report(self.delta_, leaks=self._leaks, details=self._details)

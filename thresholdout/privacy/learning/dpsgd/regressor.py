@@ -23,31 +23,99 @@ Floats = NDArray[np.float64]
 
 
 class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
-    """Linear regression or a small network for a number, trained by differentially private gradient descent (DP-SGD).
+    """Train linear regression or a small neural network with differentially private gradient descent (DP-SGD).
 
-    The loss is half the squared error. An outlier has a large gradient, which is clipped: beyond the clipping norm its
-    influence does not grow, as with a Huber loss.
+    Use it for a numeric target where the model must not reveal any single training record. `DPSGDClassifier` is the
+    same for classes, and `SSPRegressor` fits linear regression from one noisy release in place of many steps. The loss
+    is half the squared error. An outlier has a large gradient, which is clipped: beyond the clipping norm its influence
+    does not grow, as with a Huber loss.
 
     Parameters
     ----------
+    hidden_layer_sizes : int or tuple of int, default=()
+        Width of each hidden layer. The default has no hidden layer, which is linear regression.
+    activation : {"relu", "tanh"}, default="relu"
+        Activation function of the hidden layers.
+    sampling : {"wor", "wr", "poisson"}, default="wor"
+        How each step draws its batch: without replacement, with replacement, or each record with probability B / n.
+    batch_size : int or "auto", default="auto"
+        B, the (expected) size of a batch. "auto" is n for "wor" with replaced records and n / 2 otherwise, and at most
+        2048.
+    n_epochs : float, default=60
+        Number of passes over the data. A `fit` takes ``ceil(n_epochs * n / B)`` steps.
+    n_steps : int, optional
+        Number of steps of a `fit`. If given, `n_epochs` is ignored.
+    clip_norm : float or sequence of float, default=1.0
+        Clipping threshold for the norm of the gradient of each record, or one threshold for each layer.
+    learning_rate : float, array or callable, default=0.25
+        One rate for all steps, an array with one rate for each step, or a function of the number of a step.
+    epsilon : float, optional
+        Privacy target for all calls since the parameters started. Pass at most one of `epsilon` and `noise_multiplier`.
+        If both are None, the target is 1.
+    noise_multiplier : float, array or callable, optional
+        Standard deviation of the noise on the sum of the clipped gradients of a batch, divided by the clipping norm. 0
+        gives neither noise nor privacy.
+    delta : float, optional
+        Delta of the guarantee, in (0, 1). The default is 1e-5, or 1 / (10 n) if that is less.
+    adjacency : {"replace_one", "add_remove"}, default="replace_one"
+        Whether the guarantee is about one replaced record, or about one record more or less.
+    public_size : int, optional
+        Required with ``adjacency="add_remove"``: a public number that replaces n in all settings.
+    l2 : float, default=0.0
+        Strength of the penalty ``l2 / 2`` times the sum of the squared weights on the mean loss.
+    fit_intercept : bool, default=True
+        Whether the layers have intercepts.
+    feature_bounds : pair of floats or of arrays, optional
+        Public lower and upper bounds of the features. Features are clipped to them and mapped onto [0, 1]. If None,
+        features are used as they are.
+    feature_norm : float, optional
+        Largest Euclidean norm of a row of (mapped) features. Longer rows are scaled down to it.
     target_bounds : pair of float, optional
-        Public bounds of the targets. Targets are clipped to them and mapped onto [-1, 1] for training, and predictions
-        are mapped back. Before the first step the middle is predicted. Without bounds the targets are taken as they
-        are; scale them to a size of about 1 by public numbers.
-    hidden_layer_sizes, activation, sampling, batch_size, n_epochs, n_steps, clip_norm, learning_rate, epsilon, \
-    noise_multiplier, delta, adjacency, public_size, l2, fit_intercept, feature_bounds, feature_norm, average, \
-    warm_start, random_state, verbose, callback
-        As in `DPSGDClassifier`; the default of `learning_rate` is 0.25.
+        Public lower and upper bounds of the target. Targets are clipped to them and mapped onto [-1, 1] for training,
+        and predictions are mapped back. Before the first step, the middle is predicted. If None, targets are used as
+        they are: scale them to a size of about 1 by public numbers.
+    average : bool, int or "half", default="half"
+        Which iterates the model averages: those of the later half of the last call ("half"), all (True), those after
+        the first k steps (an integer k), or the last one alone (False).
+    warm_start : bool, default=False
+        Whether `fit` continues from the end of the last call, which then counts towards `epsilon`.
+    random_state : None, int or generator of numpy, default=None
+        Seed or generator of batches, noise and start. Pass None for a model that you publish: anyone who knows the seed
+        can compute the noise.
+    verbose : bool or int, default=0
+        Whether to show a progress bar.
+    callback : callable, optional
+        Function that is called after each step with the number of the step and the (weights, intercepts) of the layers.
+        A true result ends the call, which is charged in full.
 
     Attributes
     ----------
-    coefs_, intercepts_ : list of ndarray
-        Each layer's weights, shape (inputs, outputs), and intercepts, for features and targets as the bounds map them.
-    coef_ : ndarray, shape ``(n_features_in_,)``
-        The same without hidden layers.
+    coefs_ : list of ndarray
+        Weights of each layer, shape (inputs, outputs), for features and targets as the bounds map them.
+    intercepts_ : list of ndarray
+        Intercepts of each layer, on the same scale. Empty without intercepts.
+    coef_ : ndarray of shape ``(n_features_in_,)``
+        Weights of linear regression, on the same scale. Not available with hidden layers.
     intercept_ : float
-    privacy_report_, noise_multiplier_, batch_size_, delta_, n_steps_, n_features_in_, feature_names_in_
-        As in `DPSGDClassifier`; its notes hold here, too.
+        Intercept of linear regression, on the same scale. Not available with hidden layers.
+    privacy_report_ : PrivacyReport
+        Guarantee of all steps since the parameters started, with its assumptions and its gaps.
+    noise_multiplier_ : float
+        Smallest noise multiplier among the steps of the last call.
+    batch_size_ : int
+        Batch size of the last call.
+    delta_ : float
+        Delta of the guarantee.
+    n_steps_ : int
+        Number of steps taken since the parameters started.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, if `X` had names that are all strings.
+
+    See Also
+    --------
+    DPSGDClassifier : Describes the common parameters in full. Its notes hold here, too.
 
     Examples
     --------
@@ -113,30 +181,74 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
         self.callback = callback
 
     def fit(self, X: Any, y: Any) -> DPSGDRegressor:
-        """Train on records.
+        """Train the regressor with differential privacy.
+
+        The parameters start anew, unless `warm_start` is True.
 
         Parameters
         ----------
-        X : array_like, shape (n, features)
-            Finite numbers.
-        y : array_like, shape (n,)
-            Finite numbers.
+        X : array_like of shape (n, n_features)
+            Features of the training records. All values must be finite.
+        y : array_like of shape (n,)
+            Target of each record. All values must be finite.
 
         Returns
         -------
         DPSGDRegressor
-            Itself.
+            The fitted estimator itself. Read its guarantee from `privacy_report_`.
 
         Raises
         ------
         InputError
-            As in `DPSGDClassifier.fit`.
+            If a parameter is invalid, a batch is not smaller than the data where it must be, no noise meets the target
+            epsilon, or earlier calls have used the target up.
+
+        Warns
+        -----
+        CostlyTargetWarning
+            If the rest of a target needs at least twice the noise of earlier calls.
+        DivergedWarning
+            If the trained parameters are not finite.
+        LowSignalWarning
+            If public numbers show that the noise is likely to hide the signal.
         """
         with UnchangedIfRefused(self):
             return self._train(X, y, partial=False)
 
     def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> DPSGDRegressor:
-        """Take further steps from the current parameters; see `DPSGDClassifier.partial_fit`."""
+        """Continue training from the current parameters, on the same or on new data.
+
+        The first call starts the parameters. A target `epsilon` covers all the steps that one `fit` would take. The
+        first call calibrates the noise for all of them, and further calls use them up.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Features of the records of this call. All values must be finite.
+        y : array_like of shape (n,)
+            Target of each record. All values must be finite.
+        n_steps : int, optional
+            Number of steps. If None, one pass over the data, ``ceil(n / B)`` steps, or the remaining steps of a target
+            if they are fewer.
+
+        Returns
+        -------
+        DPSGDRegressor
+            The estimator itself. Its `privacy_report_` covers all calls so far.
+
+        Raises
+        ------
+        InputError
+            If `fit` would refuse the parameters or the data, if the layers differ from those of earlier calls, or if a
+            target has fewer than `n_steps` steps left.
+
+        Warns
+        -----
+        SpentTargetWarning
+            If `n_steps` is None and a target has no steps left. The call then does nothing.
+        CostlyTargetWarning
+            If the rest of a target needs at least twice the noise of earlier calls.
+        """
         with UnchangedIfRefused(self):
             return self._train(X, y, partial=True, n_steps=n_steps)
 
@@ -168,20 +280,38 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
 
     @property
     def coef_(self) -> Floats:
-        """Weights of linear regression, shape (features,)."""
+        """Weights of linear regression, an array of shape (features,), for features and targets as the bounds map them.
+
+        Raises AttributeError for a network with hidden layers, whose weights are in `coefs_`.
+        """
         if len(self.coefs_) != 1:
             raise AttributeError("A network with hidden layers has no coef_; its weights are in coefs_.")
         return self.coefs_[0][:, 0]
 
     @property
     def intercept_(self) -> float:
-        """Intercept of linear regression."""
+        """Intercept of linear regression, a float, for features and targets as the bounds map them.
+
+        Zero without an intercept. Raises AttributeError for a network with hidden layers, whose intercepts are in
+        `intercepts_`.
+        """
         if len(self.coefs_) != 1:
             raise AttributeError("A network with hidden layers has no intercept_; its intercepts are in intercepts_.")
         return float(self.intercepts_[0][0]) if self.intercepts_ else 0.0
 
     def predict(self, X: Any) -> Floats:
-        """Return predictions in the targets' units, shape (n,); they may be outside of the bounds."""
+        """Predict the target of each row, in the original units.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Features of the records.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Predicted targets. They are not clipped to `target_bounds`.
+        """
         values = self._scores(X)[:, 0]
         if self._bounds is None:
             return values

@@ -25,32 +25,35 @@ class ContinuedFits(ResumedCalls):
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from further records, with the last posterior as the prior.
 
+        The first call is a `fit`. Offsets and scales of the inputs stay those of the first call.
+
         Parameters
         ----------
-        X, y
-            As in `fit`. The records must be new: records that come back count twice.
+        X : array_like of shape (n, n_features)
+            Features of new records. Records of earlier calls would count twice.
+        y : array_like of shape (n,), optional
+            Target of each record. A mixture of Gaussians needs none.
 
         Returns
         -------
         object
-            Itself.
+            The estimator itself. Its `privacy_report_` covers all calls so far.
 
         Raises
         ------
         InputError
-            As `fit`; and for a target epsilon that earlier calls have spent: pass `sigma`, or a larger epsilon for all
-            calls.
+            If `fit` would refuse the parameters or the data, or if earlier calls have used up the target epsilon. Pass
+            `sigma` then, or a larger epsilon for all calls together.
 
         Warns
         -----
         CostlyTargetWarning
-            When the rest of a target needs at least twice the noise of earlier calls.
+            If the rest of a target needs at least twice the noise of earlier calls.
 
         Notes
         -----
-        Inputs are scaled as in the first call. The report composes all calls. It holds for sequences of data sets that
-        differ in one record, which may be in each. Where no record comes back, the true loss is smaller than the
-        report.
+        The report composes all calls. It holds for two sequences of data sets that differ in one record, which may be
+        in the data of every call. If no record is used in two calls, the true privacy loss is smaller than reported.
         """
         with UnchangedIfRefused(self):
             return self._learn(X, y, getattr(self, "posterior_", None))

@@ -79,12 +79,13 @@ class LinearBase(ContinuedFits, BaseEstimator):  # type: ignore[misc]
         return {"_mean": mean, "_cov": cov, "_intercept": intercept, "scaling_": scaling}
 
     def posterior(self) -> dict[str, Floats]:
-        """Return the posterior of the weights of scaled inputs, the intercept's last.
+        """Return the Gaussian posterior of the weights, for inputs and target as they were scaled.
 
         Returns
         -------
         dict
-            Natural parameters ``eta`` and ``Lam``, moments ``mean`` and ``cov``.
+            Arrays by name, with the intercept last: the moments ``mean`` and ``cov``, and the natural parameters
+            ``Lam``, the inverse of the covariance, and ``eta``, ``Lam`` times the mean.
         """
         check_is_fitted(self, "posterior_")
         return {**self.posterior_.arrays(), "mean": self._mean, "cov": self._cov}
@@ -97,76 +98,93 @@ def design(X: Floats, scaling: Scaling, intercept: bool) -> Floats:
 
 
 class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # type: ignore[misc]
-    """Bayesian linear regression with known noise, by expectation propagation, optionally private.
+    """Train a Bayesian linear regression with known noise variance, optionally with differential privacy.
+
+    Expectation propagation approximates the contribution of each record to the posterior of the weights by a Gaussian
+    factor, its site. Stochastic expectation propagation keeps one shared site for all records, which clipping and noise
+    make private. `predict` returns means and, on request, standard deviations. Use `SSPRegressor` if you only need
+    private coefficients: it needs less noise.
 
     Parameters
     ----------
-    noise_var : float
-        Variance of a target about its mean, in squared units of the target.
-    prior_mean, prior_precision : float or array_like
-        Of the weights of scaled inputs, the intercept's last, on the scale of the scaled target.
-    fit_intercept : bool
-    algorithm : {"ep", "adf", "sep", "clipped-sep", "dp-sep"}
-        "ep" is exact, "sep" nearly so with memory for one site, "dp-sep" differentially private.
-    n_epochs : int
-        Passes; at most, for "ep".
-    gamma : {"default", "paper", "sep", "auto"} or float
-        Step parameter in (0, N]: 1 for "paper", N for "sep", the smaller of N and 3 N / n_epochs for "auto". The
-        default is "auto" with noise, "sep" without.
+    noise_var : float, default=1.0
+        Known variance of a target about its mean, in squared units of the target.
+    prior_mean, prior_precision : float or array_like, default=0.0 and 1.0
+        Mean and precision (a number or a matrix) of the prior of the weights, the intercept last. They apply to scaled
+        inputs and target.
+    fit_intercept : bool, default=True
+        Whether to add an intercept, with the same prior.
+    algorithm : {"ep", "adf", "sep", "clipped-sep", "dp-sep"}, default="ep"
+        - "ep": expectation propagation, exact for this model, with one site for each record in memory.
+        - "adf": assumed density filtering, one pass over the records. Needs ``n_epochs=1``.
+        - "sep": stochastic expectation propagation, nearly exact, with memory for one shared site.
+        - "clipped-sep": "sep" with clipped sites and no noise, to see the effect of `clip_norm` alone.
+        - "dp-sep": "sep" with clipped sites and noise. The only differentially private algorithm.
+    n_epochs : int, default=100
+        Number of passes over the data (the maximum for "ep").
+    gamma : {"default", "paper", "sep", "auto"} or float, default="default"
+        Step size in (0, N] of the stochastic algorithms: 1 for "paper", N for "sep", the smaller of N and 3 N /
+        n_epochs for "auto". "default" means "auto" for "dp-sep" and "sep" otherwise.
     clip_norm : float, optional
-        Norm that sites are clipped to, for "clipped-sep" and "dp-sep". The norm of a site is that of ``x y / s2`` and
-        ``x x' / s2`` together, s2 being the scaled noise's variance.
-    clip_mode : {"joint", "separate"}
-        Clip ``eta`` and ``Lam`` of a site together, or each by itself, which needs more noise.
+        Clipping threshold for the norm of each site, the norm of ``x y / s2`` and ``x x' / s2`` concatenated, where s2
+        is the variance of the scaled noise. Required for "clipped-sep" and "dp-sep", and None otherwise.
+    clip_mode : {"joint", "separate"}, default="joint"
+        Whether to clip the natural parameters ``eta`` and ``Lam`` of a site together, or each by itself, which needs
+        more noise.
     epsilon, sigma : float, optional
-        For "dp-sep", one of the two: the target, or the noise multiplier in units of the sensitivity (a tuple of two
-        for separate clipping).
-    delta : float
-    sampling : {"uniform", "shuffle", "cyclic"}
-        Order of the records; only "uniform" hides a record among the others.
-    accountant : {"rdp", "best", "tight", "wbk"}
-        Chooses the noise: proved Renyi bounds; all proved accountants (slow); or published formulas, for comparison.
-        The report's epsilon is always a proved one.
+        Pass exactly one for "dp-sep", and none otherwise: `epsilon`, the privacy target, or `sigma`, the noise
+        multiplier relative to the sensitivity (with separate clipping, a number or a tuple of two).
+    delta : float, default=1e-5
+        Delta of the guarantee, in (0, 1). It should be well below 1 / N.
+    sampling : {"uniform", "shuffle", "cyclic"}, default="uniform"
+        Order of the updates in the "sep" algorithms: independent uniform draws, a new permutation for each pass, or the
+        order of the data. Only "uniform" gains privacy from the random choice of records.
+    accountant : {"rdp", "best", "tight", "wbk"}, default="rdp"
+        How to calibrate the noise to `epsilon`: proved Renyi bounds ("rdp"), all proved accountants ("best", slow), or
+        published formulas, for comparison ("tight", "wbk"). The epsilon in `privacy_report_` is always proved.
     budget_split : tuple of float, optional
-        With separate clipping, the shares of ``eta`` and ``Lam`` in the Renyi divergence.
-    rho : float
-        Replaces eigenvalues of the precision of at most 0.
-    damping : float
+        With separate clipping, the shares of ``eta`` and ``Lam`` in the Renyi divergence. Equal by default.
+    rho : float, default=1e-4
+        Replacement for eigenvalues of the precision matrix that are zero or negative.
+    damping : float, default=1.0
         For "ep", in (0, 1]: weight of a new site against the old one.
-    tol : float
-        For "ep": a pass that changes no natural parameter of a site by more than this is the last one.
+    tol : float, default=1e-8
+        For "ep": stop after a pass that changes no natural parameter of a site by more than this.
     x_offset, x_scale, y_offset, y_scale : float or array_like, optional
-        Public numbers that scale inputs and target.
-    standardize : bool
-        Scale by means and deviations of the training data, which is no private step. None means True only if the fit is
-        not private and no public number is given.
-    prior_norm : {"ignore", "check"}
-        Whether a prior beyond `clip_norm` is refused, as [VP] demands; nothing depends on it.
-    allow_leaks : bool
-        Allow a private fit to use or show facts outside its guarantee; `privacy_report_` lists them.
-    verbose : bool
-        Show a progress bar of passes after two seconds.
-    random_state : None, int or generator
-        For a release, None.
+        Public numbers for scaling: ``(X - x_offset) / x_scale``, and the same for y. 0 and 1 by default.
+    standardize : bool, default=False
+        Whether to scale by means and standard deviations of the training data, which is not private. None means True
+        unless the fit is private or a public number is given.
+    prior_norm : {"ignore", "check"}, default="ignore"
+        Whether to refuse a prior whose norm exceeds `clip_norm`, as [VP] demands. Nothing depends on it.
+    allow_leaks : bool, default=False
+        Whether a private fit may use or show facts outside its guarantee, which `privacy_report_` then lists.
+    verbose : bool, default=False
+        Whether to show a progress bar of passes after two seconds.
+    random_state : None, int or generator, default=None
+        Seed or generator of draws and noise. Pass None for a model that you publish: the seed reveals the noise.
 
     Attributes
     ----------
-    coef_, intercept_ : ndarray of shape (d,), float
-        Posterior means in the original units.
+    coef_, intercept_ : ndarray of shape (n_features,), float
+        Posterior means of the weights and of the intercept, in the original units.
     posterior_, theta_0_, theta_f_ : GaussianNatural
-        Posterior, prior, and shared site.
+        Natural parameters of the posterior, the prior and the shared site.
     privacy_report_ : PrivacyReport
+        Guarantee of all calls so far. Its epsilon is ``inf`` without noise.
     information_fraction_ : float
-        Share of the data's information that was absorbed.
-    signal_to_noise_, noise_std_, stationary_noise_std_ : float
-        For "dp-sep": the distance that the posterior moved over that of noise alone, and the standard deviation of the
-        noise after the last pass and in the limit.
+        Share of the information in the data that was absorbed, 1 for "ep" and "adf".
+    signal_to_noise_ : float
+        For "dp-sep": distance that the posterior moved, divided by the expected distance from noise alone.
+    noise_std_, stationary_noise_std_ : float
+        For "dp-sep": standard deviation of the noise after the last pass, and after infinitely many.
 
     Notes
     -----
     More passes cost little privacy and reduce the noise, up to some tens of them. Sites of this model do not depend on
-    the cavity. So `SSPRegressor`, which releases their sum once, needs less noise; "dp-sep" is for comparison with the
-    models that need it. [VP] is M. Vinaroz and M. Park, "Differentially private stochastic expectation propagation".
+    the rest of the posterior. So `SSPRegressor`, which releases their sum once, needs less noise. "dp-sep" is for
+    comparison with the models that need it. [VP] is M. Vinaroz and M. Park, "Differentially private stochastic
+    expectation propagation".
 
     Examples
     --------
@@ -238,17 +256,24 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the posterior of the weights.
+        """Compute the posterior of the weights.
 
         Parameters
         ----------
-        X : array_like, shape (N, d)
-        y : array_like, shape (N,)
+        X : array_like of shape (N, n_features)
+            Features of the training records. All values must be finite.
+        y : array_like of shape (N,)
+            Target of each record. All values must be finite.
+
+        Returns
+        -------
+        EPLinearRegression
+            The fitted estimator itself.
 
         Raises
         ------
         InputError
-            When an argument is out of range, or contradicts another one.
+            If a parameter is out of range or contradicts another one.
         """
         with UnchangedIfRefused(self):
             return self._learn(X, y, None)
@@ -288,28 +313,47 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
 
 
 class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
-    """Bayesian probit or logistic regression for two classes, by expectation propagation, optionally private.
+    """Train a Bayesian probit or logistic regression for two classes, optionally with differential privacy.
+
+    Expectation propagation approximates the posterior of the weights by a Gaussian. ``algorithm="dp-sep"`` clips the
+    contributions of records and adds noise. `EPLinearRegression` describes the common parameters in full.
 
     Parameters
     ----------
-    link : {"probit", "logit"}
+    link : {"probit", "logit"}, default="probit"
+        Link between the linear predictor and the probability of the positive class.
     classes : array_like, optional
-        The two labels, the positive one last. A private fit without them would show a label that only one record has.
-        It is refused, unless `allow_leaks` is set; the report then lists the leak.
-    prior_mean, prior_precision, fit_intercept, algorithm, n_epochs, gamma, clip_norm, clip_mode
-        As in `EPLinearRegression`.
-    epsilon, delta, sigma, sampling, accountant, budget_split, rho, damping, tol
-        As in `EPLinearRegression`.
-    x_offset, x_scale, standardize, prior_norm, allow_leaks, verbose, random_state
-        As in `EPLinearRegression`.
+        The two labels, the positive one last. If None, they are read from `y`. A private fit would then reveal a label
+        that only one record has, so it is refused unless `allow_leaks` is True, and the report lists the leak.
+    prior_mean, prior_precision, fit_intercept : default=0.0, 1.0 and True
+        Gaussian prior of the weights of scaled inputs, and whether there is an intercept.
+    algorithm, n_epochs, gamma : default="ep", 100 and "default"
+        Algorithm ("ep", "adf", "sep", "clipped-sep" or the private "dp-sep"), number of passes, and step size.
+    clip_norm, clip_mode : default=None and "joint"
+        Clipping threshold for the norm of a site, required for "clipped-sep" and "dp-sep", and the parts it applies to.
+    epsilon, delta, sigma : default=None, 1e-5 and None
+        Privacy of "dp-sep": pass exactly one of `epsilon`, the target, and `sigma`, the noise multiplier.
+    sampling, accountant, budget_split : default="uniform", "rdp" and None
+        Order of the updates, accountant that calibrates the noise, and shares of separately clipped parts.
+    rho, damping, tol : default=1e-4, 1.0 and 1e-6
+        Least eigenvalue after a correction, and damping and tolerance of "ep".
+    x_offset, x_scale, standardize : default=None, None and False
+        Public offset and scale of the inputs, or whether to take them from the training data, which is not private.
+    prior_norm, allow_leaks, verbose, random_state : default="ignore", False, False and None
+        Check of the prior, permission for listed leaks, progress bar, and seed (None for a model that you publish).
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-    coef_, intercept_ : ndarray of shape (1, d) and (1,)
-        Posterior means in the original units.
-    posterior_, theta_0_, theta_f_, privacy_report_, information_fraction_
-        As in `EPLinearRegression`; so are the attributes about noise.
+        The two labels, the positive one last.
+    coef_, intercept_ : ndarray of shape (1, n_features) and (1,)
+        Posterior means of the weights and of the intercept, in the original units.
+    posterior_, theta_0_, theta_f_ : GaussianNatural
+        Natural parameters of the posterior, the prior and the shared site.
+    privacy_report_ : PrivacyReport
+        Guarantee of all calls so far. Its epsilon is ``inf`` without noise.
+    information_fraction_, signal_to_noise_, noise_std_, stationary_noise_std_ : float
+        Absorbed share of the information, and the noise of a private fit, as for `EPLinearRegression`.
 
     Examples
     --------
@@ -389,18 +433,24 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the posterior of the weights.
+        """Compute the posterior of the weights.
 
         Parameters
         ----------
-        X : array_like, shape (N, d)
-        y : array_like, shape (N,)
-            Of two labels.
+        X : array_like of shape (N, n_features)
+            Features of the training records. All values must be finite.
+        y : array_like of shape (N,)
+            Label of each record, one of two.
+
+        Returns
+        -------
+        EPClassifier
+            The fitted estimator itself.
 
         Raises
         ------
         InputError
-            When there are not two classes, or an argument is out of range or contradicts another one.
+            If there are not two classes, or a parameter is out of range or contradicts another one.
         """
         with UnchangedIfRefused(self):
             return self._learn(X, y, None)
@@ -410,24 +460,26 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, y
-            As in `fit`. The records must be new: records that come back count twice.
+        X, y : array_like of shape (n, n_features) and (n,)
+            Features and labels of new records. Records of earlier calls would count twice.
         classes : array_like, optional
-            In the first call both labels, in place of the parameter; in later ones the same.
+            Both labels, in the first call. If None, the parameter `classes`. Later calls may repeat the same labels.
 
         Returns
         -------
-        object
-            Itself.
+        EPClassifier
+            The estimator itself. Its `privacy_report_` covers all calls so far.
 
         Raises
         ------
         InputError
-            As `fit`; for other labels than those of earlier calls, and for a target epsilon that these have spent.
+            If `fit` would refuse the data, labels differ from those of earlier calls, or these have used up the target
+            epsilon.
 
         Notes
         -----
-        As in `EPLinearRegression.partial_fit`.
+        The report composes all calls. It holds for two sequences of data sets that differ in one record, which may be
+        in each.
         """
         with UnchangedIfRefused(self):
             return self._learn(X, y, getattr(self, "posterior_", None), classes)
@@ -505,22 +557,34 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
         return classes, np.where(y == classes[1], 1.0, -1.0)
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the mean of the linear predictor of each row, shape (n,)."""
+        """Compute the posterior mean of the linear predictor of each row of `X`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Scores. A positive score favors the second class of `classes_`.
+        """
         return self._predictor(X)[0]
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each class, averaged over the posterior, shape (n, 2)."""
+        """Predict the probability of each class for each row of `X`, averaged over the posterior.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Probabilities in the order of `classes_`.
+        """
         mean, variance = self._predictor(X)
         of_label = self._PROBABILITIES[self._link]
         return np.column_stack([of_label(-mean, variance), of_label(mean, variance)])
 
     def predict(self, X: Any) -> Any:
-        """Return the more probable class of each row."""
+        """Predict the more probable class of each row of `X`, an array of shape (n,)."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int)]
 
     def log_likelihood(self, X: Any, y: Any) -> float:
-        """Return the mean logarithm of the probabilities of labels."""
+        """Compute the mean log probability of the labels `y` for the rows of `X`, a float; larger is better."""
         of_label = (np.asarray(y) == self.classes_[1]).astype(int)
         with np.errstate(divide="ignore"):
             return float(np.mean(np.log(self.predict_proba(X)[np.arange(len(of_label)), of_label])))

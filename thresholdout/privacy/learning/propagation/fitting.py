@@ -85,7 +85,10 @@ Finish = Callable[[Any, Any], dict[str, Any]]
 
 
 class LooseDeltaWarning(UserWarning):
-    """The delta is at least one over the number of records: it allows the publication of a record.
+    """Issued when the delta of a private fit is at least one divided by the number of records.
+
+    Such a delta permits a mechanism that publishes a whole record. Pass a delta well below one over the number of
+    records.
 
     Examples
     --------
@@ -97,7 +100,9 @@ class LooseDeltaWarning(UserWarning):
 
 
 class LowInformationWarning(UserWarning):
-    """A fit absorbed less than half of the records' information; a larger gamma or more passes absorb more.
+    """Issued when a fit by stochastic expectation propagation absorbed less than half of the information in the data.
+
+    The posterior is then still close to the prior. Pass a larger `gamma` or a larger `n_epochs`.
 
     Examples
     --------
@@ -109,7 +114,10 @@ class LowInformationWarning(UserWarning):
 
 
 class UnprovedTargetWarning(UserWarning):
-    """An unproved formula chose the noise, and the proved epsilon is above the target.
+    """Issued when a published formula chose the noise, and the proved epsilon is above the target.
+
+    It appears with ``accountant="tight"`` or ``"wbk"`` of the estimators by expectation propagation. `privacy_report_`
+    has the proved epsilon. Pass ``accountant="rdp"`` or ``"best"`` for a target that is met with proof.
 
     Examples
     --------

@@ -121,23 +121,44 @@ class GaussianPredictions(ABC):
         """Return mean and variance of each row's scaled target, noise included; check that the model is fitted."""
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the mean of each row's target, and optionally its standard deviation, noise included.
+        """Predict the mean of the target of each row, and optionally its standard deviation.
 
         Parameters
         ----------
-        X : array_like, shape (n, d)
-        return_std : bool
+        X : array_like of shape (n, n_features)
+            Features of the records.
+        return_std : bool, default=False
+            Whether to return the standard deviation, too. It includes the noise of the target and the uncertainty of
+            the weights.
 
         Returns
         -------
-        ndarray of shape (n,), or two of them
+        mean : ndarray of shape (n,)
+            Predictive means, in the original units of the target.
+        std : ndarray of shape (n,)
+            Predictive standard deviations. Only with ``return_std=True``.
         """
         mean, variance = self._scaled_moments(X)
         found = self.scaling_.y_offset + self.scaling_.y_scale * mean
         return (found, self.scaling_.y_scale * np.sqrt(variance)) if return_std else found
 
     def log_likelihood(self, X: Any, y: Any) -> float:
-        """Return the mean logarithm of the predictive density of targets, in the original units."""
+        """Compute the mean log density of targets under the predictive Gaussian distributions.
+
+        Use it to compare models by their uncertainty as well as by their means. Larger is better.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Features of the records.
+        y : array_like of shape (n,)
+            Target of each record, in the original units.
+
+        Returns
+        -------
+        float
+            Mean over the records of the logarithm of the predictive density.
+        """
         mean, std = self.predict(X, return_std=True)
         gap = (np.asarray(y, dtype=np.float64) - mean) / std
         return float(np.mean(-0.5 * gap**2 - np.log(std)) - 0.5 * math.log(2 * math.pi))
