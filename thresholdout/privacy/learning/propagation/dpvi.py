@@ -226,54 +226,75 @@ class _Call:
 
 
 class DPVIRegressor(GaussianPredictions, ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A network with factorised Gaussian weights, fitted by DP-SGD on the variational objective.
+    """Train a Bayesian neural network for regression by variational inference, optionally with differential privacy.
+
+    The network has one hidden layer and independent Gaussian weights, so `predict` also returns standard deviations. It
+    is fitted by stochastic gradient descent on the variational objective. A private fit clips the gradient of each
+    record and adds noise (DP-SGD). `PBPRegressor` fits a similar network by expectation propagation, and
+    `DPSGDRegressor` one without uncertainty.
 
     Parameters
     ----------
-    n_hidden : int
-        Rectified units.
-    n_epochs : int
-        Each is ``N // batch_size`` steps, at least one, for N records, or N = `public_size`.
-    batch_size : int
-        Expected size. Each record is drawn by its own coin, with probability ``batch_size / N``.
-    learning_rate : float
-    noise_precision, prior_precision : float
-        Of scaled targets about their mean, and of the weights; public numbers.
-    n_samples : int
-        Draws of the hidden weights in each step.
-    kl_weight : float
-        beta, of the divergence from the prior; 1 for the evidence bound, 0 or more.
-    clip_norm : float or None
-        Of each record's gradient. None, for no clipping, needs a fit without noise.
-    epsilon, noise_multiplier : float, optional
-        For a private fit, one of the two: the target, or the noise's standard deviation over `clip_norm`.
-    delta : float
-    adjacency : {"replace_one", "add_remove"}
-        Neighbours differ in one replaced record, or in one record more or less.
+    n_hidden : int, default=50
+        Number of rectified linear units in the hidden layer.
+    n_epochs : int, default=40
+        Number of passes over the data. Each takes ``N // batch_size`` steps, at least one, for N records or for N =
+        `public_size`.
+    batch_size : int, default=100
+        Expected size of a batch. Each record is drawn independently with probability ``batch_size / N``.
+    learning_rate : float, default=0.05
+        Learning rate of each step.
+    noise_precision : float, default=5.0
+        Precision of a scaled target about its mean, a public number.
+    prior_precision : float, default=1.0
+        Precision of the Gaussian prior of the weights, whose mean is 0; a public number.
+    n_samples : int, default=10
+        Number of draws of the hidden weights in each step.
+    kl_weight : float, default=1.0
+        beta, the weight of the Kullback-Leibler divergence from the prior, 0 or more. 1 gives the evidence lower bound.
+    clip_norm : float or None, default=1.0
+        Clipping threshold for the norm of the gradient of each record. None, for no clipping, needs a fit without
+        noise.
+    epsilon : float, optional
+        Privacy target, for which the noise is calibrated. Pass at most one of `epsilon` and `noise_multiplier`. If both
+        are None, the fit is not private.
+    delta : float, default=1e-5
+        Delta of the guarantee, in (0, 1).
+    noise_multiplier : float, optional
+        Standard deviation of the noise on the sum of clipped gradients, divided by `clip_norm`.
+    adjacency : {"replace_one", "add_remove"}, default="replace_one"
+        Whether the guarantee is about one replaced record, or about one record more or less.
     public_size : int, optional
-        Required with ``"add_remove"``: a public number in place of N, on which steps, rate, the prior's weight and
-        noise depend, because N itself shows whether a record is there.
-    initial_variance : float
-        Of all weights, at the start.
-    x_offset, x_scale, y_offset, y_scale, standardize, allow_leaks
-        As in `PBPRegressor`.
-    random_state : None, int or generator
-        For a release, None.
+        Required with ``adjacency="add_remove"``, because N itself reveals whether a record is present: a public number
+        in place of N, on which steps, rate, the weight of the prior and noise depend.
+    initial_variance : float, default=0.01
+        Variance of all weights at the start.
+    x_offset, x_scale, y_offset, y_scale : float or array_like, optional
+        Public numbers for scaling: ``(X - x_offset) / x_scale``, and the same for y.
+    standardize : bool, optional
+        Whether to scale by means and standard deviations of the training data. If None, True unless the fit is private
+        or a public number is given. A private fit also needs `allow_leaks` for it.
+    allow_leaks : bool, default=False
+        Whether a private fit may use facts outside its guarantee, which `privacy_report_` then lists.
+    random_state : None, int or generator, default=None
+        Seed or generator of start, batches and noise. Pass None for a model that you publish: anyone who knows the seed
+        can compute the noise.
 
     Attributes
     ----------
     q_ : Gaussians
         Means and log variances of the weights.
     n_steps_ : int
-        Number of released noisy gradients. The cost is that of this many, not of `n_epochs`; of an interrupted fit,
-        that of all its steps.
+        Number of steps taken. The privacy cost depends on the number of steps, not on `n_epochs`. An interrupted fit is
+        charged for all its steps.
     privacy_report_ : PrivacyReport
+        Guarantee of all steps of the fit. Its epsilon is ``inf`` without noise.
 
     Notes
     -----
     A step is ``theta - learning_rate [ (sum of clipped gradients + noise) / batch_size + (beta/N) grad KL ]``. The last
     part does not depend on records, so it is neither clipped nor counted; published code clips it with the rest.
-    Predictions propagate moments as `PBPRegressor` does.
+    Predictions propagate moments as in `PBPRegressor`.
 
     Examples
     --------
@@ -341,17 +362,29 @@ class DPVIRegressor(GaussianPredictions, ResumedCalls, RegressorMixin, BaseEstim
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the weights.
+        """Train the network, from a new random start.
 
         Parameters
         ----------
-        X : array_like, shape (N, d)
-        y : array_like, shape (N,)
+        X : array_like of shape (N, n_features)
+            Features of the training records. All values must be finite.
+        y : array_like of shape (N,)
+            Target of each record. All values must be finite.
+
+        Returns
+        -------
+        DPVIRegressor
+            The fitted estimator itself.
 
         Raises
         ------
         InputError
-            When an argument is out of range, or contradicts another one.
+            If a parameter is out of range or contradicts another one, or no noise meets the target epsilon.
+
+        Warns
+        -----
+        LowSignalWarning
+            If public numbers show that the noise is likely to hide the signal.
         """
         with UnchangedIfRefused(self):
             return self._learn(X, y)
@@ -466,12 +499,13 @@ class DPVIRegressor(GaussianPredictions, ResumedCalls, RegressorMixin, BaseEstim
         return found.mean, found.variance + 1 / self._precision
 
     def posterior(self) -> dict[str, Any]:
-        """Return the moments of the weights of scaled inputs and target.
+        """Return the posterior of the weights, for inputs and target as they were scaled.
 
         Returns
         -------
         dict
-            ``means`` and ``variances``, one array for each layer; ``eta`` and ``Lam``, the same as natural parameters.
+            Lists with one array for each layer: the moments ``means`` and ``variances``, and the natural parameters
+            ``Lam``, one over the variance, and ``eta``, the mean over the variance.
         """
         check_is_fitted(self, "q_")
         means = [self.q_.mean_0, self.q_.mean_1]

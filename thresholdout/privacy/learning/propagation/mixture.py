@@ -40,37 +40,90 @@ class _Clusters(NamedTuple):
 
 
 class EPGaussianMixture(ContinuedFits, ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Clusters with Gaussian noise of known variance, and posteriors of their means, optionally private.
+    """Cluster records by a Bayesian mixture of Gaussians with known variance, optionally with differential privacy.
+
+    The means of the clusters are unknown; their weights and the variance of records about them are known. (Stochastic)
+    expectation propagation computes a Gaussian posterior of each mean. ``algorithm="dp-sep"`` clips the contributions
+    of records, their sites, and adds noise. `DPEMGaussianMixture` also learns weights and variances.
+    `EPLinearRegression` describes the parameters about algorithm and privacy in full.
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default=4
         Number of clusters.
-    weights : array_like, shape (n_components,), optional
-        Known shares of the clusters, equal by default.
-    noise_var : float
-        Known variance of a record about its cluster's mean in each coordinate.
-    prior_mean : "random" or array_like of shape (n_components, d)
-        Must be distinct, as clusters are otherwise exchangeable; "random" draws from N(0, I).
-    prior_precision : float
-    algorithm, n_epochs, gamma, clip_norm, clip_mode
-        As in `EPLinearRegression`; the norm of a site runs over all clusters.
-    epsilon, delta, sigma, sampling, accountant, budget_split, rho, damping, tol
-        As in `EPLinearRegression`.
-    prior_norm, allow_leaks, verbose, random_state
-        As in `EPLinearRegression`.
+    weights : array_like of shape (n_components,), optional
+        Known weights of the clusters. Equal by default.
+    noise_var : float, default=0.25
+        Known variance of a record about the mean of its cluster, in each coordinate.
+    prior_mean : "random" or array_like of shape (n_components, n_features), default="random"
+        Prior mean of each cluster. Rows must differ, because clusters are otherwise exchangeable. "random" draws them
+        from a standard normal distribution.
+    prior_precision : float, default=0.1
+        Prior precision of the mean of each cluster, in each coordinate.
+    algorithm : {"ep", "adf", "sep", "clipped-sep", "dp-sep"}, default="sep"
+        Expectation propagation with one site for each record ("ep"), a single pass ("adf", needs ``n_epochs=1``), one
+        shared site ("sep"), the same with clipped sites ("clipped-sep"), or with clipped sites and noise ("dp-sep", the
+        only private algorithm).
+    n_epochs : int, default=100
+        Number of passes over the data (the maximum for "ep").
+    gamma : {"default", "paper", "sep", "auto"} or float, default="default"
+        Step size in (0, N] of the stochastic algorithms: 1 for "paper", N for "sep", the smaller of N and 3 N /
+        n_epochs for "auto". "default" means "auto" for "dp-sep" and "sep" otherwise.
+    clip_norm : float, optional
+        Clipping threshold for the norm of a site over all clusters. Required for "clipped-sep" and "dp-sep", and None
+        otherwise.
+    clip_mode : {"joint", "separate"}, default="joint"
+        Whether to clip the two natural parameters of a site together, or each by itself, which needs more noise.
+    epsilon, sigma : float, optional
+        Pass exactly one for "dp-sep", and none otherwise: `epsilon`, the privacy target, or `sigma`, the noise
+        multiplier relative to the sensitivity (with separate clipping, a number or a tuple of two).
+    delta : float, default=1e-5
+        Delta of the guarantee, in (0, 1). It should be well below 1 / N.
+    sampling : {"uniform", "shuffle", "cyclic"}, default="uniform"
+        Order of the updates in the "sep" algorithms: independent uniform draws, a new permutation for each pass, or the
+        order of the data. Only "uniform" gains privacy from the random choice of records.
+    accountant : {"rdp", "best", "tight", "wbk"}, default="rdp"
+        How to calibrate the noise to `epsilon`: proved Renyi bounds ("rdp"), all proved accountants ("best", slow), or
+        published formulas, for comparison ("tight", "wbk"). The epsilon in `privacy_report_` is always proved.
+    budget_split : tuple of float, optional
+        With separate clipping, the shares of the two parameters in the Renyi divergence. Equal by default.
+    rho : float, default=1e-4
+        Replacement for eigenvalues of a precision matrix that are zero or negative.
+    damping : float, default=1.0
+        For "ep", in (0, 1]: weight of a new site against the old one.
+    tol : float, default=1e-6
+        For "ep": stop after a pass that changes no natural parameter of a site by more than this.
+    prior_norm : {"ignore", "check"}, default="ignore"
+        Whether to refuse a prior whose norm exceeds `clip_norm`.
+    allow_leaks : bool, default=False
+        Whether a private fit may use or show facts outside its guarantee, which `privacy_report_` then lists.
+    verbose : bool, default=False
+        Whether to show a progress bar of passes after two seconds.
+    random_state : None, int or generator, default=None
+        Seed or generator of prior means, draws and noise. Pass None for a model that you publish: the seed reveals the
+        noise.
 
     Attributes
     ----------
-    means_ : ndarray, shape (n_components, d)
-        Posterior means of the clusters' means.
-    covariances_ : ndarray, shape (n_components, d, d)
-        Posterior covariances of the clusters' means.
-    weights_ : ndarray, shape (n_components,)
-    labels_ : ndarray, shape (N,)
-        Clusters of the training records of the last call. A private fit has none, as each depends on its record.
-    posterior_, theta_0_, theta_f_, privacy_report_, information_fraction_
-        As in `EPLinearRegression`; so are the attributes about noise.
+    means_ : ndarray of shape (n_components, n_features)
+        Posterior means of the cluster means.
+    covariances_ : ndarray of shape (n_components, n_features, n_features)
+        Posterior covariances of the cluster means.
+    weights_ : ndarray of shape (n_components,)
+        Weights of the clusters.
+    labels_ : ndarray of shape (N,)
+        Clusters of the training records of the last call. Not available after a private fit, because each label depends
+        on its record.
+    posterior_, theta_0_, theta_f_ : GaussianNatural
+        Natural parameters of the posterior, the prior and the shared site.
+    privacy_report_ : PrivacyReport
+        Guarantee of all calls so far. Its epsilon is ``inf`` without noise.
+    information_fraction_ : float
+        Share of the information in the data that was absorbed, 1 for "ep" and "adf".
+    signal_to_noise_ : float
+        For "dp-sep": distance that the posterior moved, divided by the expected distance from noise alone.
+    noise_std_, stationary_noise_std_ : float
+        For "dp-sep": standard deviation of the noise after the last pass, and after infinitely many.
 
     Examples
     --------
@@ -136,17 +189,24 @@ class EPGaussianMixture(ContinuedFits, ClusterMixin, BaseEstimator):  # type: ig
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the posterior of the clusters' means.
+        """Compute the posterior of the cluster means.
 
         Parameters
         ----------
-        X : array_like, shape (N, d)
+        X : array_like of shape (N, n_features)
+            Training records. All values must be finite.
         y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        EPGaussianMixture
+            The fitted estimator itself.
 
         Raises
         ------
         InputError
-            When an argument is out of range, or contradicts another one.
+            If a parameter is out of range or contradicts another one.
         """
         with UnchangedIfRefused(self):
             return self._learn(X, y, None)
@@ -193,7 +253,22 @@ class EPGaussianMixture(ContinuedFits, ClusterMixin, BaseEstimator):  # type: ig
         return found
 
     def fit_predict(self, X: Any, y: Any = None) -> Any:
-        """Fit, and return the cluster of each training record, which no privacy covers."""
+        """Fit the mixture, and predict the cluster of each training record.
+
+        No guarantee covers the labels, even of a private fit, because each label depends on its record.
+
+        Parameters
+        ----------
+        X : array_like of shape (N, n_features)
+            Training records. All values must be finite.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        ndarray of int of shape (N,)
+            Index of the cluster of each record.
+        """
         return self.fit(X).predict(X)
 
     def _log_joint(self, X: Any) -> Floats:
@@ -203,29 +278,78 @@ class EPGaussianMixture(ContinuedFits, ClusterMixin, BaseEstimator):  # type: ig
         return _Clusters(self.weights_, self._s2, self.means_, self.covariances_).log_joint(rows)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each cluster for each row, averaged over the posterior, shape (n, J)."""
+        """Predict the probability of each cluster for each row, averaged over the posterior.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+            Probabilities of the clusters. Each row sums to 1.
+        """
         joint = self._log_joint(X)
         return np.asarray(np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)))
 
     def predict(self, X: Any) -> Any:
-        """Return the most probable cluster of each row, shape (n,)."""
+        """Predict the most probable cluster of each row.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+            Index of the cluster.
+        """
         return np.argmax(self._log_joint(X), axis=1)
 
     def log_likelihood(self, X: Any, y: Any = None) -> float:
-        """Return the mean logarithm of the predictive density of rows."""
+        """Compute the mean log predictive density of the rows.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Records.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        float
+            Mean over the rows of the logarithm of the predictive density. Larger is better.
+        """
         return float(np.logaddexp.reduce(self._log_joint(X), axis=1).mean())
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return `log_likelihood`, so that searches can compare settings."""
+        """Compute the same as `log_likelihood`, so that a search of scikit-learn can compare settings.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n_features)
+            Records.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        float
+            Mean log predictive density. Larger is better.
+        """
         return self.log_likelihood(X)
 
     def posterior(self) -> dict[str, Floats]:
-        """Return the posterior of the clusters' means.
+        """Return the Gaussian posterior of the cluster means.
 
         Returns
         -------
         dict
-            Natural parameters ``eta`` and ``Lam``, moments ``mean`` and ``cov``.
+            Arrays by name, with one entry for each cluster along the first axis: the moments ``mean`` and ``cov``, and
+            the natural parameters ``Lam``, the inverse of the covariance, and ``eta``, ``Lam`` times the mean.
         """
         check_is_fitted(self, "posterior_")
         return {**self.posterior_.arrays(), "mean": self.means_, "cov": self.covariances_}

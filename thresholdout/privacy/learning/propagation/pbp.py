@@ -169,55 +169,113 @@ class _RefinedModel(NetworkModel):
 
 
 class PBPRegressor(GaussianPredictions, ContinuedFits, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Regression by a network with uncertain weights, learned by expectation propagation, optionally private.
+    """Train a Bayesian neural network for regression by probabilistic backpropagation, optionally private.
+
+    Each weight has a Gaussian posterior, so `predict` also returns standard deviations. (Stochastic) expectation
+    propagation learns the posteriors; ``algorithm="dp-sep"`` clips the contributions of records, their sites, and adds
+    noise. A private network needs very many records, see the notes. `DPVIRegressor` fits a similar network by private
+    gradient descent, and `EPLinearRegression` a linear model. The latter describes the parameters about privacy in
+    full.
 
     Parameters
     ----------
-    hidden_layer_sizes : sequence of int
-        Rectified units of each hidden layer.
-    n_epochs : int
-        Passes over the records; at most, for "ep".
-    noise_precision : {"default", "learn", "fixed"}
-        Whether the precision of the targets is inferred, from a Gamma(6, 6) prior, or taken from `noise_var`. The
-        default is "fixed" in a private fit, "learn" otherwise. A private fit that learns it puts it into the vector
-        that is clipped and gets noise.
-    noise_var : float
-        Variance of scaled targets about their mean, if it is fixed: a public number.
-    refine_prior : bool
-        Infer the weights' prior precision after each pass, from the posterior alone, with a Gamma(6, 6) prior. Without
-        effect for "ep" and "adf".
-    algorithm : {"sep", "ep", "adf", "clipped-sep", "dp-sep"}
-        "sep" shares one site between records, "ep" keeps one for each, "adf" goes once through the records, "dp-sep" is
-        differentially private.
-    gamma, clip_norm, clip_mode, epsilon, delta, sigma, sampling, accountant, budget_split, rho, damping, tol
-        As in `EPLinearRegression`. With separate clipping, the noise's parameters go with the precisions.
+    hidden_layer_sizes : sequence of int, default=(50,)
+        Number of rectified linear units in each hidden layer.
+    n_epochs : int, default=40
+        Number of passes over the data (the maximum for "ep").
+    noise_precision : {"default", "learn", "fixed"}, default="default"
+        How to determine the noise of the target.
+
+        - "learn": infer its precision, with a Gamma(6, 6) prior. A private fit includes it in the vector that is
+          clipped and gets noise.
+        - "fixed": use `noise_var`.
+        - "default": "fixed" in a private fit, "learn" otherwise.
+    noise_var : float, default=1.0
+        Variance of a scaled target about its mean, a public number. Used if the noise is fixed.
+    refine_prior : bool, default=True
+        Whether to infer the prior precision of the weights after each pass, from the posterior alone, with a Gamma(6,
+        6) prior. Has no effect for "ep" and "adf".
+    algorithm : {"sep", "ep", "adf", "clipped-sep", "dp-sep"}, default="sep"
+        - "sep": stochastic expectation propagation, with one shared site for all records.
+        - "ep": expectation propagation, with one site for each record.
+        - "adf": assumed density filtering, one pass over the records. Needs ``n_epochs=1``.
+        - "clipped-sep": "sep" with clipped sites and no noise, to see the effect of `clip_norm` alone.
+        - "dp-sep": "sep" with clipped sites and noise. The only differentially private algorithm.
+    gamma : {"default", "paper", "sep", "auto"} or float, default="default"
+        Step size in (0, N] of the stochastic algorithms: 1 for "paper", N for "sep", the smaller of N and 3 N /
+        n_epochs for "auto". "default" means "auto" for "dp-sep" and "sep" otherwise.
+    clip_norm : float, optional
+        Clipping threshold for the norm of a site. Required for "clipped-sep" and "dp-sep", and None otherwise.
+    clip_mode : {"joint", "separate"}, default="joint"
+        Whether to clip the natural parameters of a site together, or ``eta`` and the precisions separately, which needs
+        more noise. The parameters of the noise belong to the precisions.
+    epsilon, sigma : float, optional
+        Pass exactly one for "dp-sep", and none otherwise: `epsilon`, the privacy target, or `sigma`, the noise
+        multiplier relative to the sensitivity (with separate clipping, a number or a tuple of two).
+    delta : float, default=1e-5
+        Delta of the guarantee, in (0, 1). It should be well below 1 / N.
+    sampling : {"uniform", "shuffle", "cyclic"}, default="uniform"
+        Order of the updates in the "sep" algorithms: independent uniform draws, a new permutation for each pass, or the
+        order of the data. Only "uniform" gains privacy from the random choice of records.
+    accountant : {"rdp", "best", "tight", "wbk"}, default="rdp"
+        How to calibrate the noise to `epsilon`: proved Renyi bounds ("rdp"), all proved accountants ("best", slow), or
+        published formulas, for comparison ("tight", "wbk"). The epsilon in `privacy_report_` is always proved.
+    budget_split : tuple of float, optional
+        With separate clipping, the shares of the two parts in the Renyi divergence. Equal by default.
+    rho : float, default=1e-4
+        Replacement for precisions that are zero or negative.
+    damping : float, default=1.0
+        For "ep", in (0, 1]: weight of a new site against the old one.
+    tol : float, default=1e-6
+        For "ep": stop after a pass that changes no natural parameter of a site by more than this.
     x_offset, x_scale, y_offset, y_scale : float or array_like, optional
-        Public numbers that scale inputs and target.
+        Public numbers for scaling: ``(X - x_offset) / x_scale``, and the same for y.
     standardize : bool, optional
-        Scale by means and deviations of the training data. The default does so unless the fit is private or public
-        numbers are given. A private fit needs `allow_leaks` for it.
-    prior_norm, allow_leaks, verbose, random_state
-        As in `EPLinearRegression`. The prior's norm grows with the number of weights; a check refuses most networks.
+        Whether to scale by means and standard deviations of the training data. If None, True unless the fit is private
+        or a public number is given. A private fit also needs `allow_leaks` for it.
+    prior_norm : {"ignore", "check"}, default="ignore"
+        Whether to refuse a prior whose norm exceeds `clip_norm`. The norm grows with the number of weights, so a check
+        refuses most networks.
+    allow_leaks : bool, default=False
+        Whether a private fit may use or show facts outside its guarantee, which `privacy_report_` then lists.
+    verbose : bool, default=False
+        Whether to show a progress bar of passes after two seconds.
+    random_state : None, int or generator, default=None
+        Seed or generator of start, draws and noise. Pass None for a model that you publish: the seed reveals the noise.
 
     Attributes
     ----------
     posterior_, theta_0_, theta_f_ : NetworkNatural
-        Posterior, last prior, and shared site.
+        Natural parameters of the posterior, the last prior and the shared site.
+    means_, variances_ : list of ndarray
+        Posterior means and variances of the weights, one array for each layer.
     noise_var_ : float
-        Of scaled targets.
+        Variance of a scaled target about its mean.
     privacy_report_ : PrivacyReport
-    information_fraction_, n_projections_, n_skipped_, n_failed_sites_, noise_std_, signal_to_noise_
-        As in `EPLinearRegression`.
+        Guarantee of all calls so far. Its epsilon is ``inf`` without noise.
+    information_fraction_ : float
+        Share of the information in the data that was absorbed, 1 for "ep" and "adf".
+    n_projections_ : int
+        Number of updates after which the posterior had to be made proper.
+    n_skipped_ : int
+        Number of updates that were skipped because their result was improper. Not available after a private fit.
+    n_failed_sites_ : int
+        Number of updates that used the shared site in place of that of the record. Only for "dp-sep" with
+        `allow_leaks`.
+    signal_to_noise_ : float
+        For "dp-sep": distance that the posterior moved, divided by the expected distance from noise alone.
+    noise_std_ : float
+        For "dp-sep": standard deviation of the noise after the last pass.
 
     Notes
     -----
     [PBP] is J. M. Hernandez-Lobato and R. P. Adams, "Probabilistic backpropagation for scalable learning of Bayesian
     neural networks" (2015). Each weight gets noise, so a private network needs very many records. At epsilon 1 and some
-    thousands of records it predicts no better than a constant (``benchmarks/papers/pbp.py``); `EPLinearRegression` with
-    few dimensions does. A floor `rho` of the size of the prior's precision, 5/6, bounds the predictions of a noisy
-    network, at no cost of privacy.
+    thousands of records it predicts no better than a constant (``benchmarks/papers/pbp.py``), but `EPLinearRegression`
+    with few features predicts better. A floor `rho` of the size of the prior's precision, 5/6, bounds the predictions
+    of a noisy network, at no cost of privacy.
 
-    Weights start at random means, as symmetric units would stay equal. "sep" puts them into the shared site, which
+    Weights start at random means, because symmetric units would stay equal. "sep" puts them into the shared site, which
     forgets them; "ep" and "adf" keep them as means of the prior.
 
     Examples
@@ -290,22 +348,29 @@ class PBPRegressor(GaussianPredictions, ContinuedFits, RegressorMixin, BaseEstim
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Infer the weights.
+        """Compute the posterior of the weights, from a new random start.
 
         Parameters
         ----------
-        X : array_like, shape (N, d)
-        y : array_like, shape (N,)
+        X : array_like of shape (N, n_features)
+            Features of the training records. All values must be finite.
+        y : array_like of shape (N,)
+            Target of each record. All values must be finite.
+
+        Returns
+        -------
+        PBPRegressor
+            The fitted estimator itself.
 
         Raises
         ------
         InputError
-            When an argument is out of range, or contradicts another one.
+            If a parameter is out of range or contradicts another one.
 
         Warns
         -----
         ConvergenceWarning
-            When more than a tenth of a pass without noise was skipped.
+            If more than a tenth of the updates of a pass without noise was skipped.
         """
         with UnchangedIfRefused(self):
             return self._learn(X, y, None)
@@ -356,13 +421,13 @@ class PBPRegressor(GaussianPredictions, ContinuedFits, RegressorMixin, BaseEstim
         return found.mean, found.variance + self.noise_var_
 
     def posterior(self) -> dict[str, Any]:
-        """Return the posterior of the weights of scaled inputs and target.
+        """Return the posterior of the weights, for inputs and target as they were scaled.
 
         Returns
         -------
         dict
-            Natural parameters ``eta`` and ``Lam``, flat, and ``noise`` if it was learned; moments ``means`` and
-            ``variances``, one array for each layer.
+            The moments ``means`` and ``variances``, lists with one array for each layer. The natural parameters ``eta``
+            and ``Lam`` as flat arrays, and ``noise`` if the noise was learned.
         """
         check_is_fitted(self, "posterior_")
         return {**self.posterior_.arrays(), "means": self.means_, "variances": self.variances_}

@@ -79,10 +79,10 @@ class _Call:
 
 
 class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Bayesian linear regression by stochastic gradient Langevin dynamics.
+    """Train Bayesian linear regression by stochastic gradient Langevin dynamics, optionally with differential privacy.
 
-    The slopes have a prior N(0, 1/alpha), and the targets normal noise of precision beta. The last states of many
-    independent chains approximate the posterior.
+    The weights have a prior N(0, 1/alpha), and the targets normal noise of precision beta. Each chain is noisy gradient
+    descent; the last states of many independent chains approximate draws from the posterior.
 
     **Without `clip` there is no privacy guarantee**, even where a draw from the posterior would be private [HF]. With
     `clip`, each record's gradient is bounded and the noise of the steps protects it, but the chains no longer converge
@@ -90,58 +90,52 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
 
     Parameters
     ----------
-    alpha, beta : float
-        Precisions of prior and noise; above 0.
+    alpha, beta : float, default=1.0
+        Precisions of the prior and of the noise of the target, above 0.
     step_size : float or array_like of shape (n_steps,), optional
-        Of the chain. The default keeps the chain stable and the noise of the minibatches small. It follows from the
-        largest eigenvalue and the largest row of the data, or from `domain` alone where that is given.
-    n_steps : int
-        Steps of each chain.
-    batch_size : int
-        Records of a step; all records where there are fewer.
-    order : {"uniform", "cyclic", "reshuffle"}
-        Records are drawn independently with replacement, shuffled once and then swept in that order, or shuffled for
-        each sweep. The last two need batches that divide the records.
+        Step size of the chains. The default keeps them stable and the noise of the minibatches small. It follows from
+        the data (their largest eigenvalue and row), or from `domain` alone if that is given.
+    n_steps : int, default=2000
+        Number of steps of each chain.
+    batch_size : int, default=32
+        Number of records in a step, all records if there are fewer.
+    order : {"uniform", "cyclic", "reshuffle"}, default="uniform"
+        Draws with replacement, one order that is repeated, or a new order for each pass. The last two need a
+        `batch_size` that divides the number of records.
     clip : float, optional
-        Bound on the norm of each record's gradient.
+        Clipping threshold for the norm of each record's gradient. If None, the fit is not private.
     epsilon : float, optional
-        Target for the privacy of all chains together, over all fits that they continue, in place of `step_size`. It
-        needs `clip`.
-    delta : float
-        Of the report and of the target, in (0, 1).
-    n_chains : int
-        Number of chains. Each uses the data and costs privacy. They also give the uncertainty of `predict`.
-    fit_intercept : bool
-        Whether there is an intercept, with the same prior.
+        Privacy target for all chains together, over all fits that they continue. Needs `clip`, and no `step_size`.
+    delta : float, default=1e-5
+        Delta of the guarantee and of the target, in (0, 1).
+    n_chains : int, default=100
+        Number of chains. Each costs privacy. Their differences give the uncertainty in `predict`.
+    fit_intercept : bool, default=True
+        Whether to add an intercept, with the same prior.
     domain : RegressionDomain, optional
-        Public knowledge about the records, for one feature without an intercept. The report then has the privacy of the
-        posterior, and a lower bound on the loss of the iterates on the worst-case pair.
-    warm_start : bool
-        Whether `fit` continues the chains of the last one. The report then covers both, and so does a target. A target
-        that earlier fits have spent is refused.
-    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        None for a release. An integer or a generator gives the noise away unless it stays secret.
-    progress : bool
-        Show a progress bar after two seconds.
+        Public bounds of the records, for one feature without intercept. The report then has the privacy of the
+        posterior, and a lower bound on the privacy loss of the iterates on the worst-case pair.
+    warm_start : bool, default=False
+        Whether `fit` continues the last chains. Report and target then cover both; a target that is used up is refused.
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator, default=None
+        Seed or generator. Pass None for a model that you publish: anyone who knows the seed can compute the noise.
+    progress : bool, default=True
+        Whether to show a progress bar after two seconds.
 
     Attributes
     ----------
-    samples_ : ndarray, shape (n_chains, n_features) or (n_chains, n_features + 1)
-        The last states; the intercept comes last.
-    coef_ : ndarray, shape (n_features,)
-        Mean of the slopes.
-    intercept_ : float
-        Mean of the intercept, 0 without one.
+    samples_ : ndarray of shape (n_chains, n_features) or (n_chains, n_features + 1)
+        Last state of each chain, with the intercept last.
+    coef_, intercept_ : ndarray of shape (n_features,), float
+        Means over the chains of the slopes and of the intercept, which is 0 without one.
     step_size_ : float or ndarray
         Step sizes in use.
-    batch_size_, n_samples_ : int
-        Of the last call.
-    n_steps_ : int
-        Steps that were charged since the chains started.
+    batch_size_, n_samples_, n_steps_ : int
+        Batch size and number of records of the last call, and number of steps charged since the chains started.
     privacy_report_ : PrivacyReport
-        About a replaced record; see its ``leaks``.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Guarantee about a replaced record. Its ``leaks`` list the parts that it does not cover.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Number and names of the features seen during `fit`.
 
     Notes
     -----
@@ -208,64 +202,65 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         self.progress = progress
 
     def fit(self, X: Any, y: Any) -> SGLDRegressor:
-        """Run the chains.
+        """Run the chains on the training data.
 
         Parameters
         ----------
-        X : array_like, shape (n, n_features)
-        y : array_like, shape (n,)
+        X, y : array_like of shape (n, n_features) and (n,)
+            Features and targets of the training records. All values must be finite.
 
         Returns
         -------
         SGLDRegressor
-            Itself.
+            The fitted estimator itself.
 
         Raises
         ------
         InputError
-            When a parameter is out of range, a target is given together with a step size or without `clip`, or earlier
-            fits that are continued have spent it.
+            If a parameter is out of range, a target is given together with a step size or without `clip`, or earlier
+            fits that are continued have used it up.
 
         Warns
         -----
         CostlyTargetWarning
-            When the rest of a target needs at least twice the noise of earlier fits.
+            If the rest of a target needs at least twice the noise of earlier fits.
         DivergingChainWarning
-            When a step size makes a record push the chain away.
+            If a step size is so large that a record pushes the chain away.
         LowSignalWarning
-            With `clip`: when public numbers show that the noise is likely to hide the signal; or when the charged
-            states show that the last step was too long, or all steps too short to arrive.
+            With `clip`: if the noise is likely to hide the signal, the last step was too long, or all steps were too
+            short.
         """
         continued = bool(self.warm_start) and hasattr(self, "samples_")
         with UnchangedIfRefused(self):
             return self._sample(X, y, continued=continued, partial=False, asked=None)
 
     def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> SGLDRegressor:
-        """Continue the chains from their current states, on the same or on other records.
+        """Continue the chains from their current states, on the same or on new data.
+
+        A target `epsilon` covers all the steps of a `fit`; the first call calibrates the noise for all of them.
 
         Parameters
         ----------
-        X, y
-            As in `fit`.
+        X, y : array_like of shape (n, n_features) and (n,)
+            Features and targets of the records of this call.
         n_steps : int, optional
-            Number of steps. The default is one sweep, ``ceil(n / batch_size)``, or the remaining steps of a target if
-            they are fewer. A target epsilon is for all the steps of a `fit`: the first call finds the noise for all of
-            them. With orders other than "uniform", a target is used up by whole sweeps.
+            Number of steps. If None, one pass over the data, ``ceil(n / batch_size)`` steps, or the remaining steps of
+            a target if they are fewer. With orders other than "uniform", a target is used up by whole passes.
 
         Returns
         -------
         SGLDRegressor
-            Itself.
+            The estimator itself. Its `privacy_report_` covers all calls so far.
 
         Raises
         ------
         InputError
-            As `fit`; and for more steps than a target has left.
+            If `fit` would refuse the parameters or the data, or a target has fewer than `n_steps` steps left.
 
         Warns
         -----
         SpentTargetWarning
-            When `n_steps` is not given and a target leaves none. The call then does nothing.
+            If `n_steps` is None and a target has no steps left. The call then does nothing.
 
         Notes
         -----
@@ -373,17 +368,20 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         }
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the mean of the targets of new records, and their standard deviation.
+        """Predict the mean of the target of each row, and optionally its standard deviation.
 
         Parameters
         ----------
-        X : array_like, shape (m, n_features)
-        return_std : bool
-            Also return the standard deviation, of the noise and of the slopes over the chains. It needs many chains.
+        X : array_like of shape (m, n_features)
+            Features of the records.
+        return_std : bool, default=False
+            Whether to return the standard deviation, too, of noise and of the weights over the chains. It needs many
+            chains.
 
         Returns
         -------
         ndarray of shape (m,), or two of them
+            Predictive means. With ``return_std=True``, also the standard deviations.
         """
         check_is_fitted(self, "samples_")
         X = validate_data(self, X, reset=False, dtype=np.float64)
@@ -397,27 +395,29 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
     def privacy_curve(
         self, epochs: int | None = None, *, c: float | None = None, x_h: float | None = None
     ) -> pd.DataFrame:
-        """Return the epsilon of iterates and posterior on the worst-case pair, by epoch, with the fit's parameters.
+        """Compute the epsilon of iterates and posterior on the worst-case pair of data sets, by epoch.
+
+        Use it to see how much privacy a chain without `clip` loses before it converges.
 
         Parameters
         ----------
         epochs : int, optional
-            The last epoch. The default is that of the chain, or twice the epoch of the proof where that is more.
+            Last epoch. The default is that of the chain, or twice the epoch of the proof if that is larger.
         c, x_h : float, optional
-            Ratio of targets to inputs, and largest input, of the pair; by default of `domain`. The pair has as many
-            records as the data (rounded down to full batches), and the same prior, noise, step size and batch size. It
-            has one feature and no intercept.
+            Ratio of targets to inputs, and largest input, of the pair. By default those of `domain`. The pair has one
+            feature, no intercept, as many records as the data (rounded down to full batches), and the settings of the
+            fit.
 
         Returns
         -------
         DataFrame
-            ``epoch``; ``iterate``, a lower bound on the epsilon of the iterate after it in cyclic order (`eps_tail`);
-            ``posterior``, the exact epsilon of a draw from the posterior on the same pair.
+            Columns ``epoch``; ``iterate``, a lower bound on the epsilon of the iterate after it in cyclic order
+            (`eps_tail`); ``posterior``, the exact epsilon of a draw from the posterior on the same pair.
 
         Raises
         ------
         InputError
-            With `clip`, or with step sizes that vary: there is no exact law for them.
+            With `clip`, or with step sizes that vary, for which no exact law is known.
         """
         check_is_fitted(self, "samples_")
         if self._problem.clip is not None:
@@ -438,17 +438,19 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         )
 
     def plot_privacy(self, ax: Any = None, **pair: Any) -> Any:
-        """Draw `privacy_curve`.
+        """Plot `privacy_curve`.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
+            Axes to draw on.
         **pair
-            As in `privacy_curve`.
+            Arguments `epochs`, `c` and `x_h` of `privacy_curve`.
 
         Returns
         -------
         matplotlib axes
+            The axes with the plot.
         """
         return plot_pair_curve(self.privacy_curve(**pair), float(self.delta), ax)
 
