@@ -28,33 +28,35 @@ def pedigree(
     mutation: float = 0.0,
     latent: Iterable[Hashable] = (),
 ) -> BayesianNetwork:
-    """Return the law of the genotypes of related people at one locus with two alleles.
+    """Build the Bayesian network of the genotypes of related people at one locus with two alleles.
+
+    Use it for the privacy of genetic data in families. The genotypes follow Mendel's laws.
 
     Parameters
     ----------
     trios : mapping of person to (father, mother)
-        Each child's parents. A parent who is no child in the mapping is a founder. A parent given as None is an
-        unrelated person outside the data: a different one each time, summed out exactly. A person with
-        ``(None, None)`` is a founder.
+        Parents of each child. Parents that are not children in the mapping are founders. A parent given as None is an
+        unrelated person outside the data, a different one each time, and is summed out exactly. A person with ``(None,
+        None)`` is a founder.
     frequency : float
-        Frequency of the counted allele in the population, between 0 and 1; founders carry two independent alleles
+        Frequency of the counted allele in the population, between 0 and 1. Founders carry two independent alleles
         (Hardy-Weinberg proportions).
-    mutation : float, default=0.0
-        Probability that an allele turns into the other one when it is passed on, at most 1/2.
-    latent : iterable of persons, optional
+    mutation : float, default 0.0
+        Probability, at most 1/2, that an allele turns into the other one when it is passed on.
+    latent : iterable of persons, default ()
         Members of the pedigree without data.
 
     Returns
     -------
     BayesianNetwork
-        Three states per person, the number of copies 0, 1 or 2; records in the order in which people first appear,
-        a child before its parents.
+        Network with three states per person, the number of copies 0, 1 or 2. Records are in the order in which people
+        first appear, a child before its parents.
 
     Raises
     ------
     ArgumentError
-        For nobody at all, somebody who is an ancestor of himself, the same person as father and mother, or
-        probabilities out of range.
+        If there is nobody, somebody is an ancestor of himself, the same person is father and mother, or a probability
+        is out of range.
 
     Notes
     -----
@@ -123,27 +125,31 @@ def _probability(argument: str, value: Any, most: float) -> float:
 
 
 class BayesianNetwork(FactorGraph):
-    """Records that follow from their parents in a directed graph without cycles.
+    """Model records by a Bayesian network: a directed acyclic graph with a conditional table for each node.
+
+    Use it if records are caused by other records or by latent nodes. `pedigree` builds the network of a family's
+    genotypes.
 
     Parameters
     ----------
     digraph : networkx.DiGraph
-        An edge from each parent to its child; nodes of any hashable type, in the order of the records.
-    cpds : mapping of nodes to array_like, str, or list of pgmpy.TabularCPD, optional
-        For each node its conditional law given its parents: one axis per parent, in the order of
+        Graph with an edge from each parent to its child. Nodes may be of any hashable type, and their order is that of
+        the records.
+    cpds : mapping of nodes to array_like, str, or list of pgmpy.TabularCPD, default None
+        For each node its conditional probabilities given its parents: one axis per parent, in the order of
         ``digraph.predecessors(node)`` (the order in which the edges were added), then one axis for the states of the
         node itself, along which the entries sum to 1. A pair ``(parents, table)`` states the order of the parents. A
-        string names the node attribute with the table. Tables of pgmpy, whose first axis is the node, are transposed. A
-        pgmpy network brings its own tables; leave this out.
-    latent : iterable of nodes, optional
-        Nodes that are no records, see `FactorGraph`.
+        string names the node attribute with the table. Tables of pgmpy, whose first axis is the node, are transposed.
+        If None, `digraph` is a pgmpy network with tables of its own.
+    latent : iterable of nodes, default ()
+        Nodes that are not records: they are never observed, enter no mean and have no privacy budget.
 
     Raises
     ------
     ArgumentError
-        For an undirected or empty graph, parallel edges, a cycle, a node without a table, a table of the wrong shape,
-        or entries that are negative, missing, or do not sum to 1 within 1e-9 (in single precision, within the
-        rounding of the entries).
+        If the graph is undirected or empty or has parallel edges or a directed cycle; if a node lacks a table or has
+        one of the wrong shape; or if entries are negative, missing, or do not sum to 1 within 1e-9 (in single
+        precision, within the rounding of the entries).
 
     Notes
     -----
@@ -225,17 +231,17 @@ class BayesianNetwork(FactorGraph):
         return cls(digraph, {name: (parents[name], table) for name, table in tables.items()}, latent=latent)
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        """Draw the states of all records once, parents before children: exact.
+        """Draw one synthetic data set of n records, exactly, parents before children.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness, for reproducibility.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
-            States by their number.
+            Number of each record's state.
 
         Examples
         --------
@@ -258,7 +264,7 @@ class BayesianNetwork(FactorGraph):
         return {node: (above, np.cumsum(table, axis=-1)) for node, (above, table) in self._laws.items()}
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         hidden = len(self._nodes) - self.n
         more = f" and {hidden} latent nodes" if hidden else ""
         edges = sum(len(above) for above, _ in self._laws.values())

@@ -24,35 +24,40 @@ __all__ = ["Communities"]
 
 
 class Communities(LatentModel):
-    """Records that depend on each other through the unobserved states of the communities they belong to.
+    """Model records that depend on each other through the unobserved states of their communities.
+
+    Use it for pupils of schools, patients of hospitals or members of a network's clusters, if the records of a
+    community depend on each other only through a common state. With an emission, which limits how much a record reveals
+    about the state, leakages are smaller than those of `Groups`.
 
     Parameters
     ----------
-    assignment : iterable of hashable, length n
-        The community of each record: a school, a household, a hospital, a cluster of a network.
-    between : DependenceModel, optional
-        Dependence between the states of the communities, one record of that model for each community. By default the
-        states are independent.
-    emission : array_like of shape (k, v), or Emission, optional
-        Law of a record given the state of its community, one state in each row. By default records of any type.
-    prior : array_like of shape (k,), optional
-        Law of the state of a community when states are independent; uniform by default.
-    communities : sequence of hashable, optional
-        The communities in the order of the records of `between`; by default in order of first appearance. May name
-        communities without any record.
+    assignment : iterable of hashable of length n
+        Community of each record.
+    between : DependenceModel, default None
+        Dependence between the states of the communities, a model with one record per community. If None, the states are
+        independent.
+    emission : array_like of shape (k, v), CategoricalEmission or GaussianEmission, default None
+        Law of a record given the state of its community. An array holds the probabilities of v values, one row per
+        state. If None, records may be of any type, and the bounds hold for every law given the state.
+    prior : array_like of shape (k,), default None
+        Probabilities of the state of a community if the states are independent. If None, uniform.
+    communities : sequence of hashable, default None
+        Names of the communities in the order of the records of `between`, including communities without records. If
+        None, in order of first appearance.
 
     Raises
     ------
     ArgumentError
-        For a mapping, a set or a table, missing labels, a community that `communities` does not name, a number of
-        communities that is not that of `between`, a `prior` beside `between` or of another length than the emission has
-        states.
+        If `assignment` is a mapping, a set or a table, a label is missing, `communities` lacks a community, the number
+        of communities differs from that of `between`, `prior` is passed together with `between`, or its length is not
+        the number of states of the emission.
 
     Notes
     -----
-    Without emissions this is never worse than `Groups`, although each record may reveal the state. With a finite table
-    of emissions of diameter D, any number of other records of a community leaks at most D about a record. See
-    `graphs/PROOFS.md`, section on latent states.
+    Without emissions the bounds are never worse than those of `Groups`, although each record may reveal the state. With
+    a finite table of emissions of diameter D, any number of other records of a community leaks at most D about a
+    record. See `graphs/PROOFS.md`, section on latent states.
 
     Examples
     --------
@@ -112,22 +117,22 @@ class Communities(LatentModel):
         return self._sizes.copy()
 
     def independent_groups(self) -> IntArray | None:
-        """Return the sizes of the communities when their states are independent, else None."""
+        """Return the sizes of the communities if their states are independent, else None."""
         alone = isinstance(self._of_states, Independent)
         return self._sizes[self._sizes > 0] if alone else None
 
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Draw the states of all communities once, and from them all records.
+        """Draw one synthetic data set: first the states of the communities, then the records.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
-            Without emissions, the state of each record's community (the worst case).
+            The records. Without an emission, the state of each record's community, which is the worst case.
         """
         assert self._assignment is not None
         if self._prior is not None:
@@ -140,12 +145,13 @@ class Communities(LatentModel):
         return self._emission.sample(codes[self._assignment].astype(np.int64), rng)
 
     def joint(self) -> FloatArray:
-        """Return the table of joint probabilities of the records.
+        """Compute the table of joint probabilities of all records.
 
         Raises
         ------
         ArgumentError
-            If the emission is no table, the states have no stated law, or there are more than a million entries.
+            If the emission is not a table, the law of the states is not stated, or there are more than a million
+            entries.
         """
         if not isinstance(self._emission, CategoricalEmission):
             expected = "a model whose emission is a table of probabilities"
@@ -169,7 +175,7 @@ class Communities(LatentModel):
         return laws
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         alone = isinstance(self._of_states, Independent)
         states = "independent states" if alone else f"states that form a {self._of_states.describe()}"
         return f"{self.n} {self._emission.describe()} in {len(self._names)} communities with {states}"

@@ -260,7 +260,7 @@ class SharedRecords(DependenceModel):
         return int(np.sum(self._sizes**2)) / self.n * (1 + 2**-51)
 
     def effective_records(self) -> float:
-        """Return n over the largest number of records that share one effect."""
+        """Return the effective sample size: n over the largest number of records that share one effect."""
         return self.n / self.largest_degree
 
     @cached_property
@@ -273,7 +273,7 @@ class SharedRecords(DependenceModel):
         return np.bincount(self._shared.component).astype(np.int64)
 
     def independent_groups(self) -> IntArray | None:
-        """Return the sizes of the connected components, or None when there is only one component."""
+        """Return the sizes of the connected components of records, or None if there is only one component."""
         return self._sizes.copy() if len(self._sizes) > 1 or self.n == 1 else None
 
     def _content(self) -> Mapping[str, Any]:
@@ -281,18 +281,20 @@ class SharedRecords(DependenceModel):
         return {"records": shared.records, "effects": shared.effects, "widths": shared.widths, "n": self.n}
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        """Draw a fair coin (0 or 1) for each effect, and let each record copy one of its effects, or none.
+        """Draw one synthetic data set of zeros and ones with effects of the declared sizes.
+
+        Each effect is a fair coin. A record copies one of its effects with a probability equal to the size of that
+        effect (less if the sizes sum to more than 1), and otherwise is a coin of its own.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
-            A record copies an effect with a probability of the size of that effect, less where these sum to more
-            than 1; otherwise it is a coin of its own.
+            One 0 or 1 for each record.
         """
         shared = self._shared
         found: IntArray = rng.integers(0, 2, size=self.n)
@@ -308,7 +310,7 @@ class SharedRecords(DependenceModel):
         return found
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         return f"{self.n} records of {self._shared.n_effects} independent effects, at most {self.largest_degree} of one"
 
     def _remainder(self, known: BoolArray) -> SharedRecords:
@@ -316,24 +318,29 @@ class SharedRecords(DependenceModel):
 
 
 class Crossed(SharedRecords):
-    """Records of users and items: each depends on the effect of its user, on that of its item, and on its own noise.
+    """Model records of users and items with crossed effects: each depends on its user, its item and its own noise.
+
+    Use it for ratings of films by users, cases read by readers, or sales of stores on days. Two records depend on each
+    other if they share the user or the item. Only the largest sizes of the effects are assumed, no distribution.
 
     Parameters
     ----------
     users : iterable of hashable
-        The user of each record, in their order: a reader, a rater, a store; a column of a data frame.
+        User of each record (or reader, rater, store), in the order of the records, for example a column of a data
+        frame.
     items : iterable of hashable
-        The item of each record: a case, a film, a day.
-    user_effect : float, default=1.0
-        Largest total variation by which the law of a record moves when the effect of its user alone changes, in [0, 1];
-        1 allows everything.
-    item_effect : float, default=1.0
-        The same for the item.
+        Item of each record (or case, film, day).
+    user_effect : float, default 1.0
+        Largest total variation distance, between 0 and 1, by which the law of a record moves when only the effect of
+        its user changes. 1 allows arbitrary effects.
+    item_effect : float, default 1.0
+        Largest total variation distance, between 0 and 1, by which the law of a record moves when only the effect of
+        its item changes.
 
     Raises
     ------
     ArgumentError
-        For labels that are missing, cannot be hashed, or differ in number; for effects outside of [0, 1].
+        If labels are missing, cannot be hashed or differ in number, or an effect is not between 0 and 1.
 
     Notes
     -----
@@ -382,14 +389,17 @@ class Crossed(SharedRecords):
 
     @classmethod
     def of_factors(cls, factors: Any, effects: Any = 1.0) -> Crossed:
-        """Return the model of records that depend on one level of each of several factors.
+        """Build the model of records that depend on one level of each of several factors.
+
+        Use it for more than two crossed factors, such as user, item and day.
 
         Parameters
         ----------
         factors : mapping from name to labels, or pandas.DataFrame
-            One label for each record and each factor: user, item and day.
-        effects : float, or mapping from name to float, default=1.0
-            Size of the effects of all factors, or of each, in total variation.
+            For each factor one label per record.
+        effects : float, or mapping from name to float, default 1.0
+            Size of the effects in total variation distance, between 0 and 1: one number for all factors, or one for
+            each.
 
         Returns
         -------
@@ -398,7 +408,7 @@ class Crossed(SharedRecords):
         Raises
         ------
         ArgumentError
-            For no factor, labels or effects that cannot be used, effects of factors that do not exist.
+            If there is no factor, labels or effects cannot be used, or `effects` names a factor that does not exist.
 
         Examples
         --------
@@ -439,14 +449,14 @@ class Crossed(SharedRecords):
 
     @property
     def effects(self) -> tuple[float, ...]:
-        """Size of the effects of each factor, in total variation."""
+        """Size of the effects of each factor, in total variation distance."""
         return tuple(self._effects)
 
     def _content(self) -> Mapping[str, Any]:
         return {"levels": np.stack(self._levels), "effects": np.array(self._effects)}
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         counts = [int(level.max()) + 1 for level in self._levels]
         if self._names == ("users", "items"):
             words = f"{counts[0]} users crossed with {counts[1]} items"

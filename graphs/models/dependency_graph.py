@@ -156,30 +156,34 @@ MOST_EDGES = 10_000_000
 
 
 class DependencyGraph(DependenceModel):
-    """Records of which two sets without an edge between them are independent.
+    """Model records by a dependency graph: sets of records without an edge between them are independent.
+
+    Use it for statistics of overlapping parts of independent data, such as pairs of people, windows or subgraphs. A
+    dependency graph is not a Markov network, in which records without an edge are independent only given all others
+    (see `MarkovField`).
 
     Parameters
     ----------
     graph : networkx.Graph, or pair (edges, n)
-        Edges between records that may depend on each other directly. Labels of any hashable type; with arrays, integer
-        edges of shape (E, 2) between records 0 to n - 1. Parallel edges count once.
-    distance : int, default=1
-        Records more than so many edges apart are independent: with 2, neighbours of neighbours may depend on each other
-        too.
-    records : iterable of labels, optional
-        The order of the records, all nodes; the order of the graph by default.
+        Edges between records that may depend on each other directly. Labels may be of any hashable type. A pair holds
+        integer edges of shape (E, 2) between records 0 to n - 1. Parallel edges count once.
+    distance : int, default 1
+        Records more than this number of edges apart are independent. With 2, neighbours of neighbours may depend on
+        each other too.
+    records : iterable of labels, default None
+        All nodes, in the order of the records. If None, the order of the graph.
 
     Raises
     ------
     ArgumentError
-        For an empty or directed graph, self-loops, records that are not the nodes of the graph, or a distance below 1.
+        If the graph is empty, directed or has self-loops, `records` are not the nodes of the graph, or `distance` is
+        below 1.
 
     Notes
     -----
-    Statistics of overlapping parts of independent data are such records: pairs of people, windows, subgraphs. A
-    dependency graph is no Markov network: once others are known, two distant records may depend on each other. So an
-    adversary who knows records has the bound of group privacy of the connected component. One who knows the model alone
-    learns about record i through its neighbours only: the budgets of i and of its neighbours add up.
+    Once others are known, two distant records may depend on each other. So an adversary who knows records has the bound
+    of group privacy of the connected component. One who knows the model alone learns about record i through its
+    neighbours only: the budgets of i and of its neighbours add up.
 
     Means over the records have the variance inflation of a colouring of the graph [Janson 2004, Theorem 2.1], at most
     the mean number of neighbours plus one. Statistics with bounded differences have that of an elimination order
@@ -220,7 +224,7 @@ class DependencyGraph(DependenceModel):
 
     @property
     def records(self) -> tuple[Hashable, ...]:
-        """Labels of the records, in the order of every array about them."""
+        """Labels of the records, in the order of all arrays about them."""
         return self._labels
 
     @property
@@ -236,22 +240,22 @@ class DependencyGraph(DependenceModel):
         return self._edges.copy()
 
     def subset(self, records: Sequence[Hashable]) -> DependencyGraph:
-        """Return the model of some of the records, in this order, by their labels.
+        """Restrict the model to some of the records.
 
         Parameters
         ----------
         records : sequence of labels
-            The records to keep, each once.
+            Labels of the records to keep, each once, in their new order.
 
         Returns
         -------
         DependencyGraph
-            Two records are joined if they are at most `distance` edges apart in the whole graph.
+            Model of the kept records. Two are joined if they are at most `distance` edges apart in the whole graph.
 
         Raises
         ------
         ArgumentError
-            For labels that are no records, or repeat.
+            If a label is not a record, or repeats.
 
         Examples
         --------
@@ -295,7 +299,7 @@ class DependencyGraph(DependenceModel):
         return int(np.sum(sizes**2)) / self.n * (1 + 2**-51)
 
     def effective_records(self) -> float:
-        """Return n over the largest number of colours of a component."""
+        """Return the effective sample size: n over the largest number of colours of a component."""
         return self.n / self._colours
 
     @cached_property
@@ -318,12 +322,12 @@ class DependencyGraph(DependenceModel):
         return {"n": self.n, "edges": self._edges}
 
     def independent_groups(self) -> IntArray | None:
-        """Return the sizes of the connected components, or None when there is only one component."""
+        """Return the sizes of the connected components, or None if there is only one component."""
         sizes = np.bincount(self._component).astype(np.int64)
         return sizes if len(sizes) > 1 or self.n == 1 else None
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return stretches of an order in which neighbours are near each other, or the connected components."""
+        """Return the connected components, or stretches of an order in which neighbours are near each other."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import reverse_cuthill_mckee
 
@@ -341,18 +345,20 @@ class DependencyGraph(DependenceModel):
         return min(sizes, stretches, key=lambda blocks: blocks.squares)
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        """Draw 1 where the sum of a record's coins is positive, else 0.
+        """Draw one synthetic data set of zeros and ones in which neighbours depend on each other.
 
-        Every edge carries a standard normal number that both its records see, every record one of its own.
+        Every record and every edge has a standard normal number. A record is 1 if its own number and those of its edges
+        have a positive sum, otherwise 0.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
+            One 0 or 1 for each record.
         """
         shared = rng.standard_normal(len(self._edges))
         sums = rng.standard_normal(self.n)
@@ -372,7 +378,7 @@ class DependencyGraph(DependenceModel):
         return self.records
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         edges = f"{len(self._edges)} edge{'s' if len(self._edges) != 1 else ''}"
         return f"{self.n} records, independent where none of {edges} of a graph joins them"
 

@@ -99,25 +99,29 @@ LOCAL = 60
 
 
 class FactorGraph(NetworkModel):
-    """Records whose joint law is proportional to a product of tables.
+    """Model records whose joint law is proportional to a product of tables (factors).
+
+    Use it for a law with interactions of several records at once. `MarkovField` is the case of pairs, `BayesianNetwork`
+    that of conditional tables. It computes exact marginals (`marginal`) in addition to leakages and variance
+    inflations.
 
     Parameters
     ----------
     cardinalities : mapping of hashable to int, or sequence of int
-        Number of states of each node by its name, in the order that the records have everywhere. With a sequence the
-        names are 0, 1, 2, ...
+        Number of states of each node, by name. The order is that of the records. With a sequence the names are 0, 1, 2,
+        ...
     factors : iterable of (sequence of names, array_like)
-        For each factor its members, no name twice, and a table with one axis per member in that order, one entry per
-        state. Entries are finite and not negative; zeros are allowed.
-    latent : iterable of names, optional
-        Nodes that are no records: never observed, in no mean, without a privacy budget. `n` counts the
+        For each factor the names of its nodes, each once, and a table with one axis per node in that order and one
+        entry per state. Entries are finite and not negative, zeros are allowed.
+    latent : iterable of names, default ()
+        Nodes that are not records: they are never observed, enter no mean and have no privacy budget. `n` counts the
         other nodes.
 
     Raises
     ------
     ArgumentError
-        For no records, unknown or repeated names, a table of the wrong shape or with negative, missing or infinite
-        entries, or tables that leave no joint state of positive weight.
+        If there are no records, a name is unknown or repeated, a table has the wrong shape or negative, missing or
+        infinite entries, or the tables leave no joint state of positive weight.
 
     Notes
     -----
@@ -183,12 +187,12 @@ class FactorGraph(NetworkModel):
 
     @property
     def records(self) -> tuple[Hashable, ...]:
-        """Names of the records, in the order of every array about them."""
+        """Names of the records, in the order of all arrays about them."""
         return tuple(self._nodes[k] for k in self._records.tolist())
 
     @property
     def cardinalities(self) -> dict[Hashable, int]:
-        """Number of states of each node."""
+        """Number of states of each node, by name."""
         return dict(zip(self._nodes, self._sizes, strict=True))
 
     # The law -----------------------------------------------------------------------------------------------
@@ -196,32 +200,33 @@ class FactorGraph(NetworkModel):
     def marginal(
         self, nodes: Sequence[Hashable], given: Mapping[Any, int] | None = None, limit: int = LARGEST
     ) -> FloatArray:
-        """Return the joint law of a few nodes, given the states of some others.
+        """Compute the exact joint law of a few nodes, conditional on the states of others.
 
         Parameters
         ----------
         nodes : sequence of names
-            One axis of the result each; latent nodes are allowed.
-        given : mapping of names to states, optional
-            Nodes whose states are known.
-        limit : int
-            Most entries of any intermediate table.
+            Nodes whose joint law is computed. Latent nodes are allowed.
+        given : mapping of names to states, default None
+            Nodes to condition on, with the numbers of their states. If None, the law is unconditional.
+        limit : int, default 2**22
+            Maximum number of entries of any intermediate table.
 
         Returns
         -------
         ndarray
-            Probabilities, one axis per node, one entry per state.
+            Probabilities: one axis per node in the order of `nodes`, one entry per state.
 
         Raises
         ------
         TooWide
-            If a larger table would be needed; an `ArgumentError` with its size.
+            If a table with more than `limit` entries would be needed. It is an `ArgumentError` with the number of
+            entries.
         ArgumentError
-            For unknown, repeated or known nodes, or known states of probability zero.
+            If a node is unknown, repeated or also in `given`, or the states in `given` have probability zero.
 
         Notes
         -----
-        Exact, by variable elimination in min-fill order; no table of all nodes is ever built.
+        Variable elimination in min-fill order. No table of all nodes is ever built.
 
         Examples
         --------
@@ -253,17 +258,17 @@ class FactorGraph(NetworkModel):
         return law
 
     def joint(self) -> FloatArray:
-        """Return the table of joint probabilities of the records.
+        """Compute the table of joint probabilities of all records, for small networks.
 
         Returns
         -------
         ndarray
-            One axis per record, one entry per state.
+            Probability of each data set: one axis per record, one entry per state.
 
         Raises
         ------
         ArgumentError
-            For more than a million joint states.
+            If there are more than a million joint states.
 
         Examples
         --------
@@ -277,27 +282,28 @@ class FactorGraph(NetworkModel):
         return self.marginal(self.records)
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        """Draw the states of all records once.
+        """Draw one synthetic data set of n records.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness, for reproducibility.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
-            States by their number.
+            Number of each record's state.
 
         Raises
         ------
         ArgumentError
-            When the network is too wide for exact draws and has zeros in its tables.
+            If the network is too wide for exact draws and its tables have zeros.
 
         Notes
         -----
-        Exact, backwards through a variable elimination, where that needs tables of at most 2^20 entries. Otherwise a
-        Gibbs sampler of 1,000 sweeps from a uniform start, which is close to the law when the sampler mixes in fewer.
+        Draws are exact, backwards through a variable elimination, if that needs tables of at most 2^20 entries.
+        Otherwise they come from a Gibbs sampler with a burn-in of 1,000 sweeps from a uniform start, which is close to
+        the law if the sampler mixes in fewer sweeps.
 
         Examples
         --------
@@ -312,7 +318,7 @@ class FactorGraph(NetworkModel):
         return self.records
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         hidden = len(self._nodes) - self.n
         more = f" and {hidden} latent nodes" if hidden else ""
         return f"factor graph of {self.n} records{more} with {len(self._factors)} factors"
@@ -320,21 +326,24 @@ class FactorGraph(NetworkModel):
     # Leakage -----------------------------------------------------------------------------------------------
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
-        """Return the Markov quilts found around a record, with its influence on them.
+        """List Markov quilts of a record, with its influence on each.
+
+        A quilt is a set of nodes that separates a record and the records near it from all others. The routes "quilt" to
+        `leakage` use quilts.
 
         Parameters
         ----------
-        record : name
-            A record.
+        record : hashable
+            Name of the record.
 
         Returns
         -------
         pandas.DataFrame
-            One row per quilt: `quilt` and `nearby` (names; the quilt separates the record and its nearby set from all
-            other nodes; latent nodes included), `influence` (ln max P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L) over known
-            nearby records L; in components of more than 200 nodes a bound by messages) and `spread` (the range of these
-            logarithms over x_Q). The first row is the Markov blanket. Small components list every quilt with the
-            smallest nearby set, larger ones a selection (`graphs.structure.separators`) and spheres.
+            One row per quilt, the Markov blanket first, with the columns `quilt` and `nearby` (names of the separating
+            and of the separated nodes, latent nodes included), `influence` (ln max P(x_Q | x_i, x_L) / P(x_Q | x_i',
+            x_L) over known nearby records L, or a bound by messages in components of more than 200 nodes) and `spread`
+            (the range of these logarithms over x_Q). Small components list every quilt with the smallest nearby set,
+            larger ones a selection (`graphs.structure.separators`) and spheres.
 
         Raises
         ------
@@ -363,7 +372,7 @@ class FactorGraph(NetworkModel):
         )
 
     def markov_blanket(self, record: Hashable) -> tuple[Hashable, ...]:
-        """Return the nodes that share a factor with a record; see `DependenceModel.markov_blanket`."""
+        """Return the nodes that share a factor with a record, see `DependenceModel.markov_blanket`."""
         neighbours = self._potentials.neighbours[self._node("record", record)]
         return tuple(self._nodes[v] for v in neighbours)
 

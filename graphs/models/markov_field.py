@@ -37,38 +37,40 @@ MOST_TABLES = 200_000
 
 
 class MarkovField(NetworkModel):
-    """Records on the nodes of a graph, with a weight for every pair of neighbours.
+    """Model records on the nodes of a graph whose neighbours interact (pairwise Markov random field).
 
-    The joint law is proportional to the product of the weights of all edges and nodes. Two records are independent
-    given the rest unless an edge joins them.
+    Use it for social networks, lattices and other graphs in which a record depends on the rest through its neighbours
+    alone. The joint law is proportional to the product of the weights of all edges and nodes. `MarkovField.ising` and
+    `MarkovField.potts` build the common weights, `graphs.estimation.fit_ising` and `fit_potts` estimate them.
 
     Parameters
     ----------
     graph : networkx.Graph, or pair (edges, n)
-        Undirected. Labels of any hashable type; with arrays, integer edges of shape (E, 2) between nodes 0 to n - 1.
+        Undirected graph with labels of any hashable type. A pair holds integer edges of shape (E, 2) between nodes 0 to
+        n - 1.
     potentials : array_like, mapping, or str
-        Weights of the edges, finite and not negative: one matrix for all edges; one for each (shape (E, k, l), in the
-        order of the graph's edges); a mapping of edges to matrices; or the name of an edge attribute. Rows belong to
-        the first node of the key of a mapping, and of a row of an edge array; otherwise to the node that comes first
-        in the order of the graph's nodes.
-    node_potentials : array_like, mapping, or str, optional
+        Weights of the edges, finite and not negative: one matrix for all edges, one for each (shape (E, k, l), in the
+        order of the graph's edges), a mapping of edges to matrices, or the name of an edge attribute. Rows belong to
+        the first node of a mapping's key or of a row of an edge array, otherwise to the node that comes first in the
+        order of the graph's nodes.
+    node_potentials : array_like, mapping, or str, default None
         Weights of the nodes: one vector for all, one for each (shape (m, k)), a mapping of all labels to vectors, or
-        the name of a node attribute. All ones by default.
-    states : int, optional
-        Number of states of nodes without an edge, where no weight implies it.
-    latent : collection of labels, optional
-        Nodes in the graph but not in the data: they have no privacy budget, no part in any mean, and do not
-        count in `n`.
-    records : iterable of labels, optional
-        The data nodes in the order of all arrays; the order of the graph by default. Other nodes are latent.
-    parallel : {"refuse", "multiply"}, default="refuse"
-        Whether several edges between the same nodes are refused, or have their weights multiplied.
+        the name of a node attribute. If None, all ones.
+    states : int, default None
+        Number of states of nodes without an edge, needed if no weight implies it.
+    latent : collection of labels, default ()
+        Nodes that are not records: they have no privacy budget, enter no mean and do not count in `n`.
+    records : iterable of labels, default None
+        Nodes that are records, in the order of all arrays. Other nodes are latent. If None, all nodes that are not in
+        `latent`, in the order of the graph.
+    parallel : {"refuse", "multiply"}, default "refuse"
+        Treatment of several edges between the same nodes. "refuse": raise an error. "multiply": multiply their weights.
 
     Raises
     ------
     ArgumentError
-        For an empty or directed graph, self-loops, parallel edges, labels that do not match, weights that are negative,
-        missing, infinite or zero throughout, or numbers of states that do not agree.
+        If the graph is empty or directed, has self-loops, or parallel edges that are refused; if labels do not match;
+        if weights are negative, missing, infinite or zero throughout; or if numbers of states disagree.
 
     Notes
     -----
@@ -117,19 +119,27 @@ class MarkovField(NetworkModel):
         records: Iterable[Hashable] | None = None,
         parallel: Parallel = "refuse",
     ) -> Self:
-        """Return the Ising field: two states, neighbours that agree (or disagree) more often than not.
+        """Build an Ising field: two states, with neighbours that agree (or disagree) more often than not.
 
-        The weight is exp(coupling s_i s_j) for each edge and exp(field s_i) for each node, with s = -1 for state 0
-        and s = +1 for state 1.
+        The weight is exp(coupling s_i s_j) for each edge and exp(field s_i) for each node, with s = -1 for state 0 and
+        s = +1 for state 1.
 
         Parameters
         ----------
-        graph, latent, records, parallel
-            As for `MarkovField`.
+        graph : networkx.Graph, or pair (edges, n)
+            Undirected graph, or integer edges of shape (E, 2) between nodes 0 to n - 1.
         coupling : float, array of shape (E,), or str
-            One number, one for each edge, or the name of an edge attribute.
-        field : float, array of shape (m,), mapping or Series, or str
-            One number, one for each node (in the order of the graph, or by name), or the name of a node attribute.
+            Strength of the interaction, positive if neighbours agree: one number, one for each edge, or the name of an
+            edge attribute.
+        field : float, array of shape (m,), mapping or Series, or str, default 0.0
+            Preference for state 1: one number, one for each node (in the order of the graph, or by name), or the name
+            of a node attribute.
+        latent : collection of labels, default ()
+            Nodes that are not records.
+        records : iterable of labels, default None
+            Nodes that are records, in order. If None, all nodes that are not in `latent`.
+        parallel : {"refuse", "multiply"}, default "refuse"
+            Whether several edges between the same nodes raise an error or have their weights multiplied.
 
         Returns
         -------
@@ -157,19 +167,26 @@ class MarkovField(NetworkModel):
         records: Iterable[Hashable] | None = None,
         parallel: Parallel = "refuse",
     ) -> Self:
-        """Return the Potts field: weight exp(coupling) for each edge between equal states.
+        """Build a Potts field: several states, with weight exp(coupling) for each edge between equal states.
 
         Parameters
         ----------
-        graph, latent, records, parallel
-            As for `MarkovField`.
+        graph : networkx.Graph, or pair (edges, n)
+            Undirected graph, or integer edges of shape (E, 2) between nodes 0 to n - 1.
         coupling : float, array of shape (E,), or str
-            One number, one for each edge, or the name of an edge attribute.
+            Strength of the interaction, positive if neighbours agree: one number, one for each edge, or the name of an
+            edge attribute.
         states : int
             Number of states, at least 2.
-        field : 0, array of shape (states,) or (m, states), mapping, or str
-            Logarithms of node weights: for all nodes, for each (in the order of the graph, or by name), or the name of
-            a node attribute.
+        field : 0, array of shape (states,) or (m, states), mapping, or str, default 0.0
+            Logarithms of the node weights: one vector for all nodes, one for each (in the order of the graph, or by
+            name), or the name of a node attribute.
+        latent : collection of labels, default ()
+            Nodes that are not records.
+        records : iterable of labels, default None
+            Nodes that are records, in order. If None, all nodes that are not in `latent`.
+        parallel : {"refuse", "multiply"}, default "refuse"
+            Whether several edges between the same nodes raise an error or have their weights multiplied.
 
         Returns
         -------
@@ -202,26 +219,28 @@ class MarkovField(NetworkModel):
 
     @property
     def records(self) -> tuple[Hashable, ...]:
-        """Labels of the records, in the order of every array about them."""
+        """Labels of the records, in the order of all arrays about them."""
         return tuple(self._layout.labels[k] for k in self._layout.records.tolist())
 
     @property
     def diameters(self) -> FloatArray:
-        """Projective diameter of each edge, shape (E,), in the order of the graph's edges."""
+        """Projective diameter of each edge, shape (E,), in the order of the graph's edges. 0 means no interaction."""
         return self._interactions.diameters.copy()
 
     def as_factor_graph(self) -> FactorGraph:
-        """Return the same law as a factor graph, one table per edge and per node with weights.
+        """Convert the field to a factor graph with the same law.
+
+        Use it for exact marginals (`FactorGraph.marginal`). It has one table per edge and one per node with weights.
 
         Returns
         -------
         FactorGraph
-            Records in the same order; latent nodes behind them.
+            Factor graph with the records in the same order, followed by the latent nodes.
 
         Raises
         ------
         ArgumentError
-            For more than 200,000 edges.
+            If the field has more than 200,000 edges.
 
         Examples
         --------
@@ -255,7 +274,7 @@ class MarkovField(NetworkModel):
         return made
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
-        """Return Markov quilts of a record, as `FactorGraph.quilts`."""
+        """List Markov quilts of a record, see `FactorGraph.quilts` for the columns."""
         return self.as_factor_graph().quilts(record)
 
     def _names_of_nodes(self, network: Network) -> Sequence[Hashable]:
@@ -265,17 +284,17 @@ class MarkovField(NetworkModel):
         return self.as_factor_graph()._table_of(places)
 
     def joint(self) -> FloatArray:
-        """Return the table of joint probabilities of the records, for small fields.
+        """Compute the table of joint probabilities of all records, for small fields.
 
         Returns
         -------
         ndarray
-            One axis per record, one entry per state.
+            Probability of each data set: one axis per record, one entry per state.
 
         Raises
         ------
         ArgumentError
-            For more than a million joint states.
+            If there are more than a million joint states.
         """
         return self.as_factor_graph().joint()
 
@@ -283,7 +302,7 @@ class MarkovField(NetworkModel):
         return self.records
 
     def describe(self) -> str:
-        """Return one line of words about the model."""
+        """Describe the model in one line of text."""
         hidden = self._layout.size - self.n
         more = f" and {hidden} latent nodes" if hidden else ""
         return f"{self._name} on {self.n} records{more} with {len(self._layout.edges)} edges"
@@ -362,17 +381,17 @@ class MarkovField(NetworkModel):
     # Sampling ----------------------------------------------------------------------------------------------
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        """Draw the states of all records once.
+        """Draw one synthetic data set of n records.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness, for reproducibility.
+            Source of randomness. Pass a seeded generator for reproducible draws.
 
         Returns
         -------
         ndarray of shape (n,)
-            States by their number.
+            Number of each record's state.
 
         Raises
         ------
@@ -381,8 +400,8 @@ class MarkovField(NetworkModel):
 
         Notes
         -----
-        Components without loops are drawn exactly. Components with loops are drawn perfectly (coupling from the past)
-        where that is fast, else by Gibbs sampling with a stated burn-in. `sampling_plan` returns the method and the
+        Components without cycles are drawn exactly. Components with cycles are drawn perfectly (coupling from the past)
+        if that is fast, otherwise by Gibbs sampling with a stated burn-in. `sampling_plan` returns the method and the
         distance to the law.
 
         Examples
@@ -396,7 +415,13 @@ class MarkovField(NetworkModel):
         return found
 
     def sampling_plan(self) -> Plan:
-        """Return the sampling method of `sample`, and its bound on the total variation distance to the law.
+        """Return how `sample` draws from this field, and how close its draws are to the law.
+
+        Returns
+        -------
+        Plan
+            Attributes `method` ("exact", "perfect" for coupling from the past, or "gibbs"), `sweeps` (updates of every
+            node) and `distance` (upper bound on the total variation distance to the law, None if no bound is known).
 
         Examples
         --------
@@ -406,26 +431,30 @@ class MarkovField(NetworkModel):
         return self._sampler.plan
 
     def sampling_diagnostics(self, rng: np.random.Generator, sweeps: int = 1000, chains: int = 4) -> Diagnostics:
-        """Compare Gibbs samplers from different starts, for fields without a proved burn-in.
+        """Compare Gibbs samplers from different starts, to check the burn-in where no bound proves it.
+
+        Use it if `sampling_plan` has no `distance`. The compared statistic is the total log-weight over components with
+        cycles.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Source of randomness.
-        sweeps : int, default=1000
-            Compared sweeps of each chain, after as many discarded ones; at least 4.
-        chains : int, default=4
+            Source of randomness. Pass a seeded generator for reproducible draws.
+        sweeps : int, default 1000
+            Number of compared sweeps of each chain, after as many discarded ones. At least 4.
+        chains : int, default 4
             Number of chains, at least 2.
 
         Returns
         -------
         Diagnostics
-            Split R-hat and effective number of draws of the total log-weight, over components with loops.
+            Attributes `r_hat` (split R-hat, the burn-in is too short above 1.01), `effective_draws` (effective sample
+            size of all chains together), `sweeps` and `chains`.
 
         Raises
         ------
         ArgumentError
-            For a field without loops, which is drawn exactly, or with zeros in its weights.
+            If the field has no cycles, in which case draws are exact, or zeros in its weights.
 
         Examples
         --------
