@@ -41,25 +41,28 @@ _ROOT = 1e-5
 
 
 def autoregression_limit(values: Any, units: Any = None, failure: float = 0.01, *, means: Means = "common") -> float:
-    """Return an exact upper confidence limit for the absolute coefficient of a normal autoregression of order 1.
+    """Compute an exact upper confidence limit for the absolute coefficient of a normal autoregression of order 1.
+
+    Use it to bound the dependence of consecutive records. The limit is exact near a unit root too. `fit_autoregression`
+    builds the dependence model at the limit.
 
     Parameters
     ----------
     values : sequence of length n
-        One number for each record, in order of time (within each unit), at equal distances, without gaps.
-    units : sequence of hashable of length n, optional
-        The unit of each record: independent series with the same coefficient and the same variance of the innovations.
-        One series by default.
-    failure : float, default=0.01
-        Probability with which the limit may lie below the absolute coefficient, in (0, 1).
-    means : {"common", "own"}, default="common"
-        Whether all units have one mean, or each its own, of any size and law.
+        One number for each record, in order of time (within each unit), at equal distances and without gaps.
+    units : sequence of hashable of length n, default None
+        Unit of each record. Units are independent series with one coefficient and one variance of the innovations. If
+        None, the values are one series.
+    failure : float, default 0.01
+        Probability with which the limit may lie below the absolute coefficient, between 0 and 1.
+    means : {"common", "own"}, default "common"
+        Means of the units. "common": all units have one mean. "own": each unit has its own, of any size and law.
 
     Returns
     -------
     float
-        A number that exceeds the absolute value of the coefficient with a probability of at least 1 - failure; 1 where
-        the values do not exclude a unit root.
+        Number that exceeds the absolute coefficient with probability at least 1 - failure. 1 if the values do not
+        exclude a unit root.
 
     Raises
     ------

@@ -90,29 +90,35 @@ def budget_interval(
     adversary: Adversary = "informed",
     seed: int = 0,
 ) -> BudgetInterval:
-    """Return a confidence interval for the privacy budget that a fitted model implies.
+    """Estimate how much the privacy budget of a fitted model varies, by the parametric bootstrap.
+
+    Use it after `MarkovChain.fit`, `fit_ising` or another estimator. `model.budget` is exact for the fitted law only.
+    The interval shows how far the budget, and the variance inflation, move when the model is fitted to other data of
+    the same size.
 
     Parameters
     ----------
     model : DependenceModel
-        The fitted model.
+        Fitted model.
     fit : callable
-        The estimator: takes data as `model.sample` draws them and returns a model.
+        Estimator that maps a data set, as drawn by `model.sample`, to a model, such as `MarkovChain.fit`.
     epsilon : float
-        Target for the largest leakage, nats.
-    confidence : float, default=0.95
-        Level of the interval, between 0 and 1.
-    draws : int, default=200
+        Target for the largest leakage, in nats.
+    confidence : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    draws : int, default 200
         Number of data sets drawn from the fitted model.
-    adversary : {"informed", "uninformed"}
-        As in `DependenceModel.budget`.
-    seed : int
+    adversary : {"informed", "uninformed"}, default "informed"
+        Prior knowledge of the adversary. "informed": may know any set of other records. "uninformed": knows the model
+        only.
+    seed : int, default 0
         Seed of the draws.
 
     Returns
     -------
     BudgetInterval
-        With `budget`, `low` and `high`, the same for the variance inflation, `table()`, and a summary by `str`.
+        Attributes `budget`, `low` and `high` hold the privacy budget and its interval, `inflation`, `inflation_low` and
+        `inflation_high` the same for the variance inflation. `table()` lists the draws, `str` gives a summary.
 
     Raises
     ------
@@ -121,11 +127,11 @@ def budget_interval(
 
     Notes
     -----
-    Parametric bootstrap: each data set is drawn from the fitted model, and the model is fitted to it anew. The interval
-    covers two intervals: the quantiles of the refitted budgets, and the basic bootstrap interval, which inverts the
-    ratios of refitted to fitted budgets [Davison and Hinkley 1997, sections 5.2 and 5.3]. A draw to which no model can
-    be fitted counts as n records in one group. The level is approximate, for a model of the right kind and enough data.
-    The interval does not account for a model of the wrong kind.
+    Each data set is drawn from the fitted model, and the model is fitted to it anew. The interval covers two intervals:
+    the quantiles of the refitted budgets, and the basic bootstrap interval, which inverts the ratios of refitted to
+    fitted budgets [Davison and Hinkley 1997, sections 5.2 and 5.3]. A draw to which no model can be fitted counts as n
+    records in one group. The level is approximate, for a model of the right kind and enough data. The interval does not
+    account for a model of the wrong kind.
 
     Examples
     --------

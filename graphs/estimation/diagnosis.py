@@ -180,50 +180,55 @@ def diagnose(
     seed: int = 0,
     records: int | None = None,
 ) -> Diagnosis:
-    """Test whether records depend on each other, and fit candidate models with their costs.
+    """Test whether records depend on each other, and compare models of the dependence with their costs.
+
+    Start here if you do not know how your records depend on each other. It runs permutation tests for each structure
+    that you pass (`graph`, `groups`, `order`, `coordinates`), fits candidate models, and recommends one. Pass at least
+    one structure.
 
     Parameters
     ----------
     values : sequence of length n, Series, or mapping
         One value for each record: numbers, or categories of any hashable type. Residuals of the queried quantity are
-        best; labels will do. With a graph, a Series or a mapping is aligned with the nodes by label, and a sequence is
-        in the order of `graph.nodes`.
-    graph : networkx.Graph, optional
-        Possible dependence: its nodes are the records.
-    groups : sequence of hashable, Series, or mapping, optional
-        The group of each record, for instance a column of a data frame.
-    order : True, or n keys, optional
-        True when the records are in order; otherwise the keys to sort them by: numbers, dates, times with or without a
+        best, and labels are an alternative. With a graph, a Series or a mapping is aligned with the nodes by label, and
+        a sequence is in the order of `graph.nodes`.
+    graph : networkx.Graph, default None
+        Graph whose nodes are the records and whose edges join records that may depend on each other.
+    groups : sequence of hashable, Series, or mapping, default None
+        Group of each record, for instance a column of a data frame.
+    order : True, or n keys, default None
+        True if the records are in order. Otherwise the keys to sort them by: numbers, dates, times with or without a
         time zone, periods. A model that follows an order has its records in that order.
-    coordinates : array_like of shape (n,) or (n, d), optional
-        Coordinates of each record, in the order of the values; at most 3,000. Distances are Euclidean, so project
-        degrees of longitude and latitude first.
-    season : int, optional
-        Largest lag along the order: 12 for monthly data. At most half of the records; by default 24, at most a quarter
-        of the records.
-    confidence : float
-        Confidence of the half-widths, between 0 and 1.
-    epsilon : float
-        Target for the leakage at which privacy budgets are compared, nats.
-    level : float
+    coordinates : array_like of shape (n,) or (n, d), default None
+        Coordinates of each record, in the order of the values, for at most 3,000 records. Distances are Euclidean, so
+        project degrees of longitude and latitude first.
+    season : int, default None
+        Largest lag to test along the order, such as 12 for monthly data. At most half of the records. If None, 24, but
+        at most a quarter of the records.
+    confidence : float, default 0.95
+        Confidence level of the reported half-widths, between 0 and 1.
+    epsilon : float, default 0.5
+        Target for the leakage, in nats, at which privacy budgets are compared.
+    level : float, default 0.05
         Significance level of all tests together, between 0 and 1.
-    permutations : int
+    permutations : int, default 999
         Number of permutations of each test.
-    seed : int
+    seed : int, default 0
         Seed of the permutations and of random starts.
-    records : int, optional
-        Number of records for which half-widths are reported, such as those of your holdout; by default as many as
+    records : int, default None
+        Number of records for which half-widths are reported, such as the size of your holdout. If None, the number of
         values.
 
     Returns
     -------
     Diagnosis
-        With `model`, `table()`, `costs()`, `plot()`, and a summary by `str`.
+        Attribute `model` is the recommended model. `table()` lists the tests, `costs()` the candidate models with
+        half-widths, variance inflations and privacy budgets, `plot()` draws the results, and `str` gives a summary.
 
     Raises
     ------
     ArgumentError
-        If no structure is given, lengths or labels differ, values are missing or all the same, or only some arguments
+        If no structure is passed, lengths or labels differ, values are missing or all the same, or only some arguments
         have labels (an index of their own).
 
     Notes

@@ -35,27 +35,30 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 def fit_autoregression(
     values: Any, n: int, *, units: Any = None, fit_failure: float = 0.01, means: Means = "common"
 ) -> GaussianField:
-    """Return the model of a Gaussian autoregressive series whose coefficient is an upper confidence limit.
+    """Fit an autoregressive series of order 1 whose coefficient is an upper confidence limit.
+
+    Use it to derive a conservative dependence model for a holdout from other, independent series. The result is a
+    limit, not an estimate, so that guarantees hold for the unknown coefficient as well.
 
     Parameters
     ----------
     values : sequence
-        One number for each record of other data, independent of the model's records: other units of a panel, another
-        recording. In order of time (within each unit), at equal distances.
+        One number for each record of data that are independent of the model's records, such as other units of a panel
+        or another recording. In order of time (within each unit), at equal distances.
     n : int
-        Number of records of the model, one series; `Panel` of it for several units.
-    units : sequence of hashable, optional
-        The unit of each value; independent series with one coefficient. One series by default.
-    fit_failure : float, default=0.01
+        Number of records of the model, one series. Use `Panel` of the result for several units.
+    units : sequence of hashable, default None
+        Unit of each value. Units are independent series with one coefficient. If None, the values are one series.
+    fit_failure : float, default 0.01
         Probability with which the limit may fail. Certificates subtract it from the error probability.
-    means : {"common", "own"}, default="common"
-        Whether the values of all units have one mean, or each its own. With means of their own the model is that of a
-        unit's deviations from its mean: guarantees are given the units' means.
+    means : {"common", "own"}, default "common"
+        Means of the units. "common": all units have one mean. "own": each unit has its own, and the model is that of a
+        unit's deviations from its mean, so guarantees are given the units' means.
 
     Returns
     -------
     GaussianField
-        Its `fit_failure` is the given one.
+        Model of n records. Its attribute `fit_failure` is the given one.
 
     Raises
     ------
@@ -64,9 +67,9 @@ def fit_autoregression(
 
     Notes
     -----
-    The result is a limit, not an estimate. For every stationary normal autoregression of order 1 the coefficient is
-    below the limit with a probability of at least 1 - fit_failure, and larger coefficients are never less conservative.
-    Other laws have no guarantee: values that are not normal, a trend, a second lag, or measurement noise.
+    For every stationary normal autoregression of order 1 the absolute coefficient is below the limit with probability
+    at least 1 - fit_failure (see `autoregression_limit`), and larger coefficients are never less conservative. Other
+    laws have no guarantee: values that are not normal, a trend, a second lag, or measurement noise.
 
     Examples
     --------
@@ -89,28 +92,35 @@ def fit_autoregression(
 
 
 def fit_panel(values: Any, units: Any, n_units: int, length: int, *, fit_failure: float = 0.01) -> Panel:
-    """Return the model of a panel: independent units, each with an effect of its own and an autoregressive series.
+    """Fit a panel of units with random effects and autoregressive series, at upper confidence limits.
+
+    Use it for repeated measurements of patients or firms, with data of other units. The share of the effects and the
+    coefficient of the series are upper confidence limits, so that guarantees hold for the unknown values as well.
 
     Parameters
     ----------
     values : sequence
         One number for each record of units other than the model's, in order of time within each unit.
     units : sequence of hashable
-        The unit of each value; all of one length.
-    n_units, length : int
-        Units of the model, and records in each.
-    fit_failure : float, default=0.01
+        Unit of each value. All units have the same number of values.
+    n_units : int
+        Number of units of the model.
+    length : int
+        Number of records of each unit of the model.
+    fit_failure : float, default 0.01
         Probability with which either limit may fail. Certificates subtract it from the error probability.
 
     Returns
     -------
     Panel
-        Of Gaussian fields: correlations ``s + (1 - s) phi^d`` at the limits of s and phi.
+        Panel of Gaussian fields with correlations ``s + (1 - s) phi^d`` at lag d, at the limits of the share s and the
+        coefficient phi. Its attribute `fit_failure` is the given one.
 
     Raises
     ------
     ArgumentError
-        As `panel_limits`; also if the values do not exclude a unit root, or exclude only effects without noise.
+        If the values are not accepted by `panel_limits`, do not exclude a unit root, or exclude only effects without
+        noise.
 
     Notes
     -----
@@ -144,28 +154,33 @@ def fit_panel(values: Any, units: Any, n_units: int, length: int, *, fit_failure
 def fit_components(
     values: Any, labels: Mapping[str, Any], records: Mapping[str, Any], *, fit_failure: float = 0.01
 ) -> GaussianField:
-    """Return the model of one random effect, or of two crossed ones, whose shares are upper confidence limits.
+    """Fit one random effect, or two crossed ones, whose shares of the variance are upper confidence limits.
+
+    Use it for records grouped by hospital or rater, or crossed by user and item, with independent data of the same
+    kind. Guarantees hold for the unknown shares as well.
 
     Parameters
     ----------
     values : sequence
-        One number for each record of other data, independent of the model's records: they share no level of an effect.
+        One number for each record of data that are independent of the model's records: they share no level of an
+        effect.
     labels : mapping from factor to labels
-        The level of each value, for one factor (hospital, rater) or two crossed factors (user and item).
+        Level of each value, for one factor (hospital, rater) or two crossed factors (user and item).
     records : mapping from factor to labels
-        The same factors, for the records of the model.
-    fit_failure : float, default=0.01
+        Level of each record of the model, for the same factors.
+    fit_failure : float, default 0.01
         Probability with which either limit may fail. Certificates subtract it from the error probability.
 
     Returns
     -------
     GaussianField
+        Model of `GaussianField.components` at the limits. Its attribute `fit_failure` is the given one.
 
     Raises
     ------
     ArgumentError
-        As `intraclass_limit` and `crossed_limits`; also for no factor or more than two, other factors for the records,
-        and limits that sum to 1 or more.
+        If the values are not accepted by `intraclass_limit` or `crossed_limits`, there is no factor or more than two,
+        the records have other factors, or the limits sum to 1 or more.
 
     Notes
     -----
@@ -202,7 +217,9 @@ def fit_components(
 
 
 def fit_kernel(values: Any, coordinates: Any, records: Any, *, fit_failure: float = 0.01) -> GaussianField:
-    """Return the model of records at places with exponential correlations whose range is an upper confidence limit.
+    """Fit exponential correlations of records at places, with a range that is an upper confidence limit.
+
+    Use it for maps and sensors, with values from another region or time. Guarantees hold for the unknown range as well.
 
     Parameters
     ----------
@@ -210,24 +227,27 @@ def fit_kernel(values: Any, coordinates: Any, records: Any, *, fit_failure: floa
         One number for each of other places, independent of the model's records: places far away, another region or
         time.
     coordinates : array_like of shape (m, d)
-        Place of each value, as in `range_limit`; at most 2,000.
+        Coordinates of each value, no two at one place, at most 2,000. Distances are Euclidean.
     records : array_like of shape (n, d)
-        Place of each record of the model, in the same units.
-    fit_failure : float, default=0.01
+        Coordinates of each record of the model, in the same units.
+    fit_failure : float, default 0.01
         Probability with which the limit may fail. Certificates subtract it from the error probability.
 
     Returns
     -------
     GaussianField
+        Model of n records with correlations ``exp(-d/l)`` at the limit l of the range. Its attribute `fit_failure` is
+        the given one.
 
     Raises
     ------
     ArgumentError
-        As `range_limit` and `GaussianField.kernel`; also if the values do not exclude any range.
+        If an argument is not accepted by `range_limit` or `GaussianField.kernel`, or the values do not exclude any
+        range.
 
     Notes
     -----
-    For jointly normal values with one mean, one variance and correlations ``exp(-d/l)``; see `range_limit`.
+    For jointly normal values with one mean, one variance and correlations ``exp(-d/l)``, see `range_limit`.
 
     Examples
     --------

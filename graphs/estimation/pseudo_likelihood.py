@@ -25,17 +25,19 @@ RIDGE = 1e-3
 
 
 def fit_ising(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> MarkovField:
-    """Estimate an Ising field from one labelling of a graph.
+    """Estimate an Ising field from one labelling of a graph by maximum pseudo-likelihood.
+
+    Use it for two labels on a network, such as two parties among friends. `fit_potts` is for more labels.
 
     Parameters
     ----------
     graph : networkx.Graph
-        The records; edges join records that may depend on each other directly.
+        Graph whose nodes are the records and whose edges join records that may depend on each other directly.
     labels : mapping, Series, name of a node attribute, or sequence
-        The label of each node, two different ones; a sequence follows the order of `graph.nodes`. The smaller label
+        Label of each node, with two different values. A sequence follows the order of `graph.nodes`. The smaller label
         stands for s = -1, the larger for s = +1.
-    ridge : float, default=0.001
-        Weight of a penalty on squared coefficients, not negative.
+    ridge : float, default 0.001
+        Nonnegative weight of a penalty on squared coefficients.
 
     Returns
     -------
@@ -45,14 +47,15 @@ def fit_ising(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
     Raises
     ------
     ArgumentError
-        For other than two labels, labels that do not match the nodes, a graph without edges, a negative ridge.
+        If there are fewer or more than two different labels, labels do not match the nodes, the graph has no edges, or
+        `ridge` is negative.
 
     Notes
     -----
     Given all others, s_i = +1 has log-odds 2 field + 2 coupling (sum of the neighbours' s). The product of these
-    conditional probabilities is the likelihood of a logistic regression, and the estimate is consistent. Where the
-    labels of neighbours hardly ever differ, the penalty determines the coupling. A fitted model is an estimate: see
-    `budget_interval`.
+    conditional probabilities is the likelihood of a logistic regression, and the estimate is consistent. If the labels
+    of neighbours hardly ever differ, the penalty determines the coupling. The fitted model is an estimate, and its
+    guarantees hold for the fitted law only. See `budget_interval`.
 
     Examples
     --------
@@ -75,12 +78,18 @@ def fit_ising(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
 
 
 def fit_potts(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> MarkovField:
-    """Estimate a Potts field from one labelling of a graph.
+    """Estimate a Potts field from one labelling of a graph by maximum composite likelihood.
+
+    Use it for several labels on a network. `fit_ising` is for two labels and also estimates a field.
 
     Parameters
     ----------
-    graph, labels, ridge
-        As in `fit_ising`, with two labels or more.
+    graph : networkx.Graph
+        Graph whose nodes are the records and whose edges join records that may depend on each other directly.
+    labels : mapping, Series, name of a node attribute, or sequence
+        Label of each node, with at least two different values. A sequence follows the order of `graph.nodes`.
+    ridge : float, default 0.001
+        Nonnegative weight of a penalty on squared coefficients.
 
     Returns
     -------
@@ -91,7 +100,7 @@ def fit_potts(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
     Raises
     ------
     ArgumentError
-        As `fit_ising`.
+        If there is only one label, labels do not match the nodes, the graph has no edges, or `ridge` is negative.
 
     Notes
     -----

@@ -34,22 +34,25 @@ _LOOSE = 1e-3
 
 
 def range_limit(values: Any, coordinates: Any, failure: float = 0.01) -> float:
-    """Return an exact upper confidence limit for the range of an exponential covariance function.
+    """Compute an exact upper confidence limit for the range of an exponential covariance function.
+
+    The range l is the distance at which the correlation ``exp(-d/l)`` of two records has fallen to 1/e. `fit_kernel`
+    builds the dependence model at the limit.
 
     Parameters
     ----------
     values : sequence of length n
-        One number for each record.
+        One number for each record, for at most 2,000 records.
     coordinates : array_like of shape (n,) or (n, d)
-        Place of each record, no two at one place; distances are Euclidean. Times will do.
-    failure : float, default=0.01
-        Probability with which the limit may lie below the range, in (0, 1).
+        Coordinates of each record, no two at one place. Distances are Euclidean. Times are allowed too.
+    failure : float, default 0.01
+        Probability with which the limit may lie below the range, between 0 and 1.
 
     Returns
     -------
     float
-        A number l that exceeds the range with a probability of at least 1 - failure: the correlation of two records
-        at the distance d is at most ``exp(-d/l)``. Infinite where the values do not exclude any range.
+        Number l that exceeds the range with probability at least 1 - failure: the correlation of two records at the
+        distance d is at most ``exp(-d/l)``. Infinite if the values do not exclude any range.
 
     Raises
     ------

@@ -28,22 +28,25 @@ _ROUNDING = 1e-8
 
 
 def panel_limits(values: Any, units: Any, failure: float = 0.01) -> tuple[float, float]:
-    """Return upper confidence limits for effects of units and for an autoregression inside them.
+    """Compute upper confidence limits for the effects of units and for an autoregression inside them.
+
+    Use it for repeated measurements of many units. `fit_panel` builds the dependence model at the limits.
 
     Parameters
     ----------
     values : sequence of length n
-        One number for each record, in order of time within each unit, at equal distances; units of one length.
-    units : sequence of hashable, length n
-        The unit of each record.
-    failure : float, default=0.01
-        Probability with which either limit may be too small, in (0, 1); each gets half of it.
+        One number for each record, in order of time within each unit, at equal distances.
+    units : sequence of hashable of length n
+        Unit of each record. All units have the same number of records.
+    failure : float, default 0.01
+        Probability, between 0 and 1, with which either limit may be too small. Each limit gets half of it.
 
     Returns
     -------
-    share, coefficient : float
-        Limits of the share of the variance due to effects of units, and of the absolute coefficient of the series; each
-        at most 1.
+    share : float
+        Limit of the share of the variance that is due to effects of units, at most 1.
+    coefficient : float
+        Limit of the absolute coefficient of the series, at most 1.
 
     Raises
     ------
@@ -139,22 +142,24 @@ _ZERO, _CLEAR = 1e-11, 1e-5
 
 
 def intraclass_limit(values: Any, groups: Any, failure: float = 0.01) -> float:
-    """Return an exact upper confidence limit for the intra-class correlation of normal values in groups.
+    """Compute an exact upper confidence limit for the intraclass correlation of normal values in groups.
+
+    The intraclass correlation is the correlation of two records of one group. `fit_components` builds the dependence
+    model at the limit.
 
     Parameters
     ----------
     values : sequence of length n
         One number for each record.
-    groups : sequence of hashable, length n
-        The group of each record, of any sizes.
-    failure : float, default=0.01
-        Probability with which the limit may lie below the correlation, in (0, 1).
+    groups : sequence of hashable of length n
+        Group of each record. Groups may have any sizes.
+    failure : float, default 0.01
+        Probability with which the limit may lie below the correlation, between 0 and 1.
 
     Returns
     -------
     float
-        A number that exceeds the correlation of two records of a group with a probability of at least 1 - failure, at
-        most 1.
+        Number, at most 1, that exceeds the correlation of two records of a group with probability at least 1 - failure.
 
     Raises
     ------
@@ -163,9 +168,10 @@ def intraclass_limit(values: Any, groups: Any, failure: float = 0.01) -> float:
 
     Notes
     -----
-    For values ``m + a_g + e_i`` with independent normal effects of variance ``r s^2`` and errors of variance ``s^2``.
+    The model is ``m + a_g + e_i`` with independent normal effects of variance ``r s^2`` and errors of variance ``s^2``.
     Wald's ratio of mean squares, between groups and within, has an F distribution at the true r and falls as r grows
-    [1]_. The level is exact for groups of any sizes. The limit is r / (1 + r). Other laws have no guarantee.
+    [1]_. The limit is r / (1 + r) at the smallest r found that the test rejects. The level is exact for groups of any
+    sizes. Other laws have no guarantee.
 
     References
     ----------
@@ -199,21 +205,27 @@ def intraclass_limit(values: Any, groups: Any, failure: float = 0.01) -> float:
 
 
 def crossed_limits(values: Any, users: Any, items: Any, failure: float = 0.01) -> tuple[float, float]:
-    """Return upper confidence limits for the shares of two crossed effects in the variance of normal values.
+    """Compute upper confidence limits for the shares of two crossed effects in the variance of normal values.
+
+    Use it for ratings of items by users. `fit_components` builds the dependence model at the limits.
 
     Parameters
     ----------
     values : sequence of length n
         One number for each record.
-    users, items : sequence of hashable, length n
-        The level of each of the two effects for each record.
-    failure : float, default=0.01
-        Probability with which either limit may be too small, in (0, 1); each effect gets half of it.
+    users : sequence of hashable of length n
+        Level of the first effect for each record.
+    items : sequence of hashable of length n
+        Level of the second effect for each record.
+    failure : float, default 0.01
+        Probability, between 0 and 1, with which either limit may be too small. Each effect gets half of it.
 
     Returns
     -------
-    user_share, item_share : float
-        Limits of the correlation of two records that share the user alone, and the item alone; each at most 1.
+    user_share : float
+        Limit of the correlation of two records that share the user alone, at most 1.
+    item_share : float
+        Limit of the correlation of two records that share the item alone, at most 1.
 
     Raises
     ------
@@ -222,8 +234,8 @@ def crossed_limits(values: Any, users: Any, items: Any, failure: float = 0.01) -
 
     Notes
     -----
-    For values ``m + a_u + b_i + e`` with independent normal terms. To limit one effect, the other is fitted as a
-    constant for each level; the residuals then do not depend on it. In the eigenvectors of the residual indicators the
+    The model is ``m + a_u + b_i + e`` with independent normal terms. To limit one effect, the other is fitted as a
+    constant for each level. The residuals then do not depend on it. In the eigenvectors of the residual indicators the
     squares have variances ``s^2 (1 + r d)``. Their weighted mean against the mean square of the residuals of both
     effects has an F distribution at the true r [1]_. The level is exact for each effect, in designs of any kind.
 

@@ -36,23 +36,28 @@ class ModelWithLaw(Protocol):
 
 
 def exact_leakage(model: ModelWithLaw | FloatArray, epsilon: Any, record: Any, known: Iterable[Any] = ()) -> float:
-    """Return the leakage of the worst mechanism of a given budget about one record.
+    """Compute the leakage about one record by the worst mechanism of a given privacy budget.
+
+    Use it on small models to see how far the bounds of `DependenceModel.leakage` are from the exact value. It solves
+    linear programs over all joint states.
 
     Parameters
     ----------
     model : DependenceModel or ndarray of shape (k_1, ..., k_n)
-        A small model whose law is fully stated, or the table of joint probabilities of n records.
+        Small model whose law is fully stated, or the table of joint probabilities of n records.
     epsilon : float or array of shape (n,)
-        Privacy budget of each record, nats.
+        Privacy budget of each record, in nats: one number for all records, or one for each.
     record : int, or name of a record
-        The record: by name where a graph names the records (`model.records`), else by number.
-    known : iterable of records
-        The other records that the adversary knows.
+        Record about which the mechanism leaks, by name if the model names its records (`model.records`) and by number
+        otherwise.
+    known : iterable of records, default ()
+        Other records that the adversary knows.
 
     Returns
     -------
     float
-        max over states and over mechanisms of ln P[y | x_i, x_S] / P[y | x_i', x_S], to about 1e-8.
+        Maximum over states and over mechanisms of ln P[y | x_i, x_S] / P[y | x_i', x_S] in nats, accurate to about
+        1e-8.
 
     Raises
     ------

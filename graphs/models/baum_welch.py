@@ -57,30 +57,33 @@ def baum_welch(
     tolerance: float = 1e-7,
     seed: int = 0,
 ) -> HiddenFit:
-    """Fit a hidden Markov chain by maximum likelihood, from several random starts.
+    """Fit a hidden Markov chain by maximum likelihood, from several random starts (Baum-Welch algorithm).
+
+    Use it for the details of a fit. `HiddenMarkov.fit` calls it and returns the dependence model.
 
     Parameters
     ----------
     *sequences : iterables
-        Observed records in order: numbers for "gaussian", hashable values for "categorical".
-    states : int, default=2
+        Observed records, in order: numbers for "gaussian", hashable values for "categorical".
+    states : int, default 2
         Number k of hidden states.
-    emission : {"gaussian", "categorical"}, default="gaussian"
-        Law of a record given its state.
-    restarts : int, default=8
-        Number of starts, all updated together.
-    iterations : int, default=500
-        Most steps of each start.
-    tolerance : float, default=1e-7
+    emission : {"gaussian", "categorical"}, default "gaussian"
+        Law of a record given its state. "gaussian": a normal law per state. "categorical": a table of probabilities.
+    restarts : int, default 8
+        Number of random starts. All are updated together.
+    iterations : int, default 500
+        Maximum number of steps of each start.
+    tolerance : float, default 1e-7
         A start has converged when a step raises its log-likelihood per record by less than this.
-    seed : int, default=0
+    seed : int, default 0
         Seed of the random starts.
 
     Returns
     -------
     HiddenFit
-        The start with the largest likelihood; states in increasing order of their mean, or of the probability of the
-        last symbol. With `transition`, `initial`, `emission`, `log_likelihood`, `bic` and `converged`.
+        Fit of the start with the largest likelihood, with the attributes `transition`, `initial`, `emission`,
+        `log_likelihood`, `history`, `likelihoods` (of all starts), `bic` and `converged`. States are in increasing
+        order of their mean, or of the probability of the last symbol.
 
     Raises
     ------
