@@ -77,11 +77,11 @@ def test_exactly_the_holdout_in_any_order_is_a_query() -> None:
     [
         (HOLDOUT[0][1:], "896 other records"),
         (np.concatenate([HOLDOUT[0], TRAIN[0][:1]]), "got 898 other records"),
-        (np.repeat(HOLDOUT[0][:1], 2, axis=0), "2 records that are neither"),
-        (X + 1.0, "1797 records that are neither"),
-        (np.concatenate([TRAIN[0][:5], TRAIN[0][:1] + 1.0]), "6 records that are neither"),
+        (np.repeat(HOLDOUT[0][:1], 2, axis=0), "got 2 other records"),
+        (X + 1.0, "got 1797 other records"),
+        (np.concatenate([TRAIN[0][:5], TRAIN[0][:1] + 1.0]), "got 6 other records"),
         (TRAIN[0][:1], r"got 1 record\. One record can be the placeholder"),
-        (TRAIN[0][:0], "0 records, too few"),
+        (TRAIN[0][:0], "got 0 records"),
     ],
     ids=["part", "beside", "placeholder", "other", "one-other", "one", "none"],
 )

@@ -40,7 +40,7 @@ def test_a_placeholder_has_at_most_4096_rows() -> None:
 @for_each(
     ("rows", "message"),
     [
-        (HOLDOUT[0], "training records of the guard, which has 900; got not all in the guard's training part"),
+        (HOLDOUT[0], "some of the guard's 900 training records; got records that are not all in"),
         (HOLDOUT[0][:10], "records that are not all in the guard's training part"),
         (X, "records that are not all in the guard's training part"),
         (TRAIN[0] + 1.0, "records that are not all in the guard's training part"),

@@ -430,7 +430,7 @@ class TestSearches:
         expected = cross_val_score(KNeighborsClassifier(1), *self.TWINS, cv=splits).mean()
         assert self.found(grouped) == pytest.approx(expected, abs=1e-12)
         assert expected < 0.75
-        with pytest.raises(InputError, match=r"groups must be .*; got none"):
+        with pytest.raises(InputError, match=r"groups must be .*; got None beside records other than"):
             GuardedSearchCV(self.SEARCH, grouped).fit(self.TWINS[0][::-1], self.TWINS[1][::-1])
         backwards = GuardedSearchCV(self.SEARCH, grouped).fit(
             self.TWINS[0][::-1], self.TWINS[1][::-1], groups=self.GROUPS[::-1]

@@ -232,7 +232,7 @@ def test_a_forked_child_of_a_guard_that_nobody_shared_is_refused() -> None:
     scorer = guard.scorer(cv="training")
     with pytest.raises(SharingError, match="belongs to the process that made it"):
         in_child(guard.ask, 0.5, np.arange(897) % 2)
-    with pytest.raises(SearchFailed, match=r"sharing.share\(scorer\) returned before the fork"):
+    with pytest.raises(SearchFailed, match=r"sharing.share\(scorer\), called before the fork"):
         in_child(scorer, DecisionTreeClassifier().fit(*TRAIN), np.repeat(TRAIN[0][:1], 2, axis=0))
     assert guard.history.empty
 

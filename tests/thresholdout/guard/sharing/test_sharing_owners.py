@@ -58,7 +58,7 @@ def test_an_owner_ends_when_it_wants_and_leaves_nothing(owner: tuple[Any, bytes]
     _, errors = process.communicate("end\n", timeout=PATIENCE)
     assert (process.returncode, errors) == (0, "")
     assert not list(tmp_path.rglob("*"))
-    message = "does not answer .*: it has ended.*the same ledger.*GuardedSearchCV"
+    message = "does not answer .*It has ended.*the same ledger.*GuardedSearchCV"
     for use in ("ask", "history", "n"):
         with pytest.raises(SharingError, match=message):
             getattr(guard, use)(0.5, np.ones(40))
