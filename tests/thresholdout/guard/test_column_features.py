@@ -104,6 +104,14 @@ def test_integers_that_no_float_holds_differ_from_floats(engine: Engine) -> None
     assert answer.interval[0] <= -0.9 <= answer.interval[1]
 
 
+@pytest.mark.parametrize("statistic", ["balanced_accuracy", "f1", "roc_auc"])
+def test_groups_of_one_record_are_independent_records(engine: Engine, table: pd.DataFrame, statistic: str) -> None:
+    alone = table.assign(g=np.arange(2 * N))
+    found = lazy_guard(engine, alone, groups="g", mechanism=Claims(noise=0.0)).score("good", statistic)
+    expected = lazy_guard(engine, alone, mechanism=Claims(noise=0.0)).score("good", statistic)
+    assert (found.value, found.interval) == (expected.value, expected.interval)
+
+
 def test_statistics_that_are_no_means_are_refused(table: pd.DataFrame) -> None:
     guard = lazy_guard(of_polars, table, sampling="fixed_features")
     with pytest.raises(InputError, match="a mean over records, such as 'accuracy', for sampling='fixed_features'"):

@@ -357,18 +357,26 @@ def moments_of(values: NDArray[np.float64], times: NDArray[np.int64] | None = No
 
 def groups_of(model: DependenceModel) -> NDArray[np.int64] | None:
     """Return the group of each record, for independent records and groups; ``None`` for other models."""
-    from graphs import Groups, Independent
+    from graphs import Groups
 
-    if isinstance(model, Independent):
+    if _alone(model):
         return np.arange(model.n)
     return np.unique(model.groups, return_inverse=True)[1] if isinstance(model, Groups) else None
 
 
 def singles(model: DependenceModel) -> bool:
     """Whether every record is independent of all others."""
-    from graphs import Groups, Independent
+    from graphs import Groups
 
-    return isinstance(model, Independent) or (isinstance(model, Groups) and model.effective_records() == model.n)
+    return _alone(model) or (isinstance(model, Groups) and model.effective_records() == model.n)
+
+
+def _alone(model: DependenceModel) -> bool:
+    """Whether records are independent by the model, or all groups of known sizes have one record."""
+    from graphs import Independent
+    from graphs.models.law_free import GroupSizes
+
+    return isinstance(model, Independent) or (isinstance(model, GroupSizes) and model.largest == 1)
 
 
 def fewer(share: float, n: int, records: int) -> float:
