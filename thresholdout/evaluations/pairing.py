@@ -134,7 +134,8 @@ def keys(scores: Scores, others: Sequence[Scores] = ()) -> list[str]:
 
 def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0, binary: bool | None = None) -> Pairs:
     """Match the items of two runs, and refuse runs that cannot be compared."""
-    for argument, run in (("base", base), ("candidate", candidate)):
+    given: tuple[tuple[str, object], ...] = (("base", base), ("candidate", candidate))
+    for argument, run in given:
         if not isinstance(run, Scores):
             seen = f"a {type(run).__name__}"
             raise InputTypeError(argument, seen, "the scores of a run", "Read them with thresholdout.evaluations.read.")

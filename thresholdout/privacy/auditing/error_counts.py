@@ -245,8 +245,8 @@ def audit_epsilon(
 
         * "clopper-pearson" uses one limit for each rate, each at an error rate of ``(1 - confidence)/2``, as published.
         * "joint" uses a joint confidence set for both rates, which gives a larger bound at the same confidence. It
-        requires that the outputs on the two data sets are independent of each other. Its search may lose up to 0.0005
-        nats, or 0.05 % of a delta.
+          requires that the outputs on the two data sets are independent of each other. Its search may lose up to 0.0005
+          nats, or 0.05 % of a delta.
 
     Returns
     -------

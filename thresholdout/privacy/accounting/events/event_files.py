@@ -209,10 +209,10 @@ def training_events(log: Any, *, sampling: Sampling = "poisson", records: int | 
         the clipping norm.
 
         * An Opacus accountant, its ``history``, or its ``state_dict()``. A history has rows (noise multiplier, sample
-        rate, number of steps).
+          rate, number of steps).
         * The path of a JSON file with a history or a state.
         * A log with the columns ``noise_multiplier``, ``sample_rate`` and ``num_steps`` (1 if it is missing), as a list
-        of mappings or the path of a CSV or JSON Lines file.
+          of mappings or the path of a CSV or JSON Lines file.
     sampling : {"poisson", "without_replacement", "with_replacement", "shuffled"}, default "poisson"
         How batches were drawn.
 
@@ -220,7 +220,7 @@ def training_events(log: Any, *, sampling: Sampling = "poisson", records: int | 
         * "without_replacement": a fresh batch of a fixed size for each step, for which Opacus has no accountant.
         * "with_replacement": the same with replacement, for which Opacus has no accountant either.
         * "shuffled": the usual torch loader, which cuts a shuffled order into batches. Each record is in one batch of
-        an epoch, and sampling does not amplify privacy.
+          an epoch, and sampling does not amplify privacy.
     records : int, optional
         Number of records in the data set, at least 2. Required for all but "poisson". Batch sizes are the sample rates
         times this number.
