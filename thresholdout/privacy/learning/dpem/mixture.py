@@ -92,7 +92,8 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
     budget_split : tuple of three floats, optional
         Shares of counts, sums and second moments in the privacy budget of each release. The default is (1/4, 1/2, 1/4).
     means_init : array_like of shape (n_components, n_features), optional
-        Public starting means. If None, they are drawn from a Gaussian with the moments of the first step.
+        Public starting means. If None, they are drawn from a Gaussian with the moments of the first step. Such a start
+        can miss a cluster, so pass rough means if any are publicly known.
     reg_covar : float, default=1e-6
         Least variance of a component. It is raised where the noise is larger.
     average : bool, default=True

@@ -102,8 +102,8 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
 
     Expectation propagation approximates the contribution of each record to the posterior of the weights by a Gaussian
     factor, its site. Stochastic expectation propagation keeps one shared site for all records, which clipping and noise
-    make private. `predict` returns means and, on request, standard deviations. Use `SSPRegressor` if you only need
-    private coefficients: it needs less noise.
+    make private. `predict` returns means and, on request, standard deviations. A private posterior needs few features
+    and many records, about 20,000 for 5 features. `SSPRegressor` and `DPSGDRegressor` give better private predictions.
 
     Parameters
     ----------
