@@ -158,7 +158,7 @@ class LadderParameters(Parameters):
             raise InputError("metric", seen, f"one to {self.direction} for this ladder", advice)
 
     def check_tells_each(self) -> None:
-        """Refuse: answers are about the best score so far."""
+        """Refuse, because answers are about the best score so far and not about each query."""
         seen = "a ladder, whose answers are the best score so far and not each candidate's"
         advice = "Or call guard.score(model, metric) for one candidate after another."
         raise InputError("guard", seen, "one with mechanism='claims'", advice)
@@ -242,7 +242,7 @@ class Ladder(Mechanism[LadderState, Reading]):
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> Reading:
-        """Check per-record values and keep them with their public description."""
+        """Check the values of the holdout records and keep them with their public description."""
         return read_values(values, n, bounds, argument, known)
 
     def step(
@@ -290,14 +290,14 @@ class Ladder(Mechanism[LadderState, Reading]):
         )
 
     def fail(self, state: LadderState, train: float, noise: NoiseSource) -> tuple[LadderState, Outcome]:
-        """Release that a query could not be computed: an outcome with no claim; see `Mechanism.fail`."""
+        """Release that a query could not be computed, as an outcome without a claim; see `Mechanism.fail`."""
         refuse_if(self.refusal(state))
         left = lowered(state.log_error_budget + math.log(FAILURE_SHARE))
         after = replace(state, log_error_budget=left, asked=state.asked + 1, failed=state.failed + 1)
         return after, Outcome(train, "failed", state.releases, after.asked, interval=(0.0, 1.0), log_error_budget=left)
 
     def refusal(self, state: LadderState) -> BudgetExhausted | None:
-        """Return why no further query is allowed, or ``None``."""
+        """Return the reason why no further query is allowed, or ``None``."""
         if state.log_error_budget <= NOTHING:
             return BudgetExhausted("error_budget", state.queries, state.queries)
         if state.queries >= self._queries:
@@ -305,11 +305,11 @@ class Ladder(Mechanism[LadderState, Reading]):
         return None
 
     def restore(self, text: str) -> LadderState:
-        """Return the state that `LadderState.to_text` wrote."""
+        """Return the state from the text that `LadderState.to_text` wrote."""
         return LadderState.from_text(text)
 
     def remaining(self, state: LadderState) -> int | None:
-        """Return the number of further queries; ``None`` without a limit."""
+        """Return the number of further queries, or ``None`` without a limit."""
         return None if self.parameters.queries is None else self.parameters.queries - state.queries
 
     def log_error_budget(self, state: LadderState) -> float:

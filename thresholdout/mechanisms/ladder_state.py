@@ -56,7 +56,7 @@ class LadderState:
         return self.asked - self.other_releases
 
     def agrees(self, past: Past) -> bool:
-        """Whether a history has as many queries and failures, and enough answers for the shown scores."""
+        """Return whether a history has as many queries and failures, and enough answers for the shown scores."""
         sources = past.sources
         answered, failed = sources.get("holdout", 0), sources.get("failed", 0)
         return (self.asked, self.failed) == (past.asked, failed) and self.releases <= answered
@@ -69,7 +69,7 @@ class LadderState:
 
     @classmethod
     def from_text(cls, text: str) -> LadderState:
-        """Return the state that `to_text` wrote."""
+        """Return the state from the text that `to_text` wrote."""
         try:
             tag, *words = text.split(" ")
             asked, failed, releases, best = map(int, words[:4])

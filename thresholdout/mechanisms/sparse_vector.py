@@ -162,7 +162,7 @@ class SparseVectorParameters(Parameters):
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> SparseVectorParameters:
-        """Return the parameters that `to_json` wrote."""
+        """Return the parameters from the dictionary that `to_json` wrote."""
         values = dict(stored)
         if "ratios" in values:
             values["ratios"] = NoiseRatios(*values["ratios"])
@@ -198,7 +198,7 @@ class SparseVectorState:
     asked: int
 
     def agrees(self, past: Past) -> bool:
-        """Whether the counts are those of a history; see `MechanismState.agrees`."""
+        """Return whether the counts of the state are those of a history; see `MechanismState.agrees`."""
         return (self.asked, self.hits) == (past.asked, past.charged)
 
     def to_text(self) -> str:
@@ -207,7 +207,7 @@ class SparseVectorState:
 
     @classmethod
     def from_text(cls, text: str) -> SparseVectorState:
-        """Return the state that `to_text` wrote."""
+        """Return the state from the text that `to_text` wrote."""
         try:
             tag, *words = text.split(" ")
             threshold, hits, asked = map(int, words)
@@ -278,7 +278,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
         self._queries = math.inf if parameters.queries is None else parameters.queries
 
     def start(self, noise: NoiseSource) -> SparseVectorState:
-        """Draw the first threshold."""
+        """Return the state before the first query, with the first noisy threshold."""
         return SparseVectorState(self._threshold + noise.laplace(self._threshold_scale), 0, 0)
 
     def trained(
@@ -289,7 +289,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
         return mean, Known(binary=True) if binary else UNKNOWN
 
     def read(self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN) -> float:
-        """Check per-record values and return their mean; see `thresholdout.data.values.unit_mean`.
+        """Check the values of the holdout records and return their mean; see `thresholdout.data.values.unit_mean`.
 
         Totals of other values than 0 and 1 are refused: they are those of values that were rounded to a grid, which
         `noise_slack` does not contain.
@@ -326,7 +326,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
         return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0))
 
     def refusal(self, state: SparseVectorState) -> BudgetExhausted | None:
-        """Return why no further query is allowed, or ``None``."""
+        """Return the reason why no further query is allowed, or ``None``."""
         if state.hits >= self._budget:
             return BudgetExhausted("budget", state.hits, int(self._budget))
         if state.asked >= self._queries:
@@ -334,11 +334,11 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
         return None
 
     def restore(self, text: str) -> SparseVectorState:
-        """Return the state that `SparseVectorState.to_text` wrote."""
+        """Return the state from the text that `SparseVectorState.to_text` wrote."""
         return SparseVectorState.from_text(text)
 
     def remaining(self, state: SparseVectorState) -> int | None:
-        """Return the number of further answers from the holdout; ``None`` without a budget."""
+        """Return the number of further answers from the holdout, or ``None`` without a limit."""
         return None if self.parameters.budget is None else self.parameters.budget - state.hits
 
     def epsilon(self, n: int) -> float:

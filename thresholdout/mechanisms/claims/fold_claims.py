@@ -297,7 +297,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         )
 
     def first_half_width(self, score: float) -> float:
-        """Return the half-width of a first answer without any expectation."""
+        """Return the half-width of a first answer, if nothing is expected of it."""
         reading = self.read(np.full(self._n, score), self._n, (0.0, 1.0), "score", Known(vague=True))
         low, high = self.step(self.start(SeededNoise(0)), score, reading, SeededNoise(0))[1].interval or (0.0, 1.0)
         return 0.5 * (high - low)
@@ -339,13 +339,13 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         )
 
     def lists(self) -> AnswersLists[ClaimsState, Reading]:
-        """Return itself, which answers lists."""
+        """Return this mechanism, which answers lists of queries."""
         return self
 
     def step_all(
         self, state: ClaimsState, asked: Sequence[tuple[float, Reading]], noise: NoiseSource, reserve: float = 0.2
     ) -> tuple[ClaimsState, list[Outcome]]:
-        """Answer queries that were fixed together: one node (PROOFS.md, V12).
+        """Answer a list of queries that were fixed together: one node of the proof (PROOFS.md, V12).
 
         Limits and cells are fixed before any value is read. The code of a cell may depend on the cells before it, so
         that only the first of some averages that resemble each other is unexpected.
@@ -388,7 +388,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         reserve: float,
         greatest: bool,
     ) -> tuple[ClaimsState, Outcome, int]:
-        """Release which of some averages is the best one, and its cell: its position is one more outcome (V12)."""
+        """Release which of some averages is the best one, and its cell. Its position is one more outcome (V12)."""
         refuse_if(self.refusal(state))
         fixed = self._list(state, asked, reserve)
         values = [reading.on_grid(_EXACT) for _, reading in asked]
@@ -409,7 +409,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         return after, Outcome(value, "holdout", state.hits, after.asked, "query", (low, high), left), place
 
     def fail(self, state: ClaimsState, train: float, noise: NoiseSource) -> tuple[ClaimsState, Outcome]:
-        """Release that a query could not be computed: the outcome *raised*; see `Mechanism.fail`."""
+        """Release that a query could not be computed, as the outcome *raised*; see `Mechanism.fail`."""
         refuse_if(self.refusal(state))
         left = max(NOTHING, lowered(self._log_left(state) + math.log(FAILURE_SHARE)))
         after = replace(
@@ -424,7 +424,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         return after, Outcome(0.0, "release", state.hits, after.asked, interval=(0.0, 1.0), log_error_budget=left)
 
     def refusal(self, state: ClaimsState, more: int = 1) -> BudgetExhausted | None:
-        """Return why no further query, or list of them, is allowed, or ``None``."""
+        """Return the reason why no further query, or list of queries, is allowed, or ``None``."""
         if state.queries + more > self._queries:
             return BudgetExhausted("queries", state.queries, int(self._queries))
         if state.hits + more > self._budget:
@@ -434,9 +434,10 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         )
 
     def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
-        """Return why this query is not allowed: also one whose interval around its expected value would be too wide.
+        """Return the reason why this query is not allowed, or ``None``.
 
-        Public numbers decide. Where nothing is expected, the widest interval counts.
+        A query is also refused if the interval around its expected value would be too wide. Public numbers decide.
+        Where nothing is expected, the widest interval counts.
         """
         most, refusal = self.parameters.max_half_width, self.refusal(state)
         if refusal is not None or most is None:
@@ -448,11 +449,11 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         return BudgetExhausted("width", state.queries, state.queries) if wide else None
 
     def restore(self, text: str) -> ClaimsState:
-        """Return the state that `ClaimsState.to_text` wrote."""
+        """Return the state from the text that `ClaimsState.to_text` wrote."""
         return ClaimsState.from_text(text)
 
     def remaining(self, state: ClaimsState) -> int | None:
-        """Return the number of further answers from the records; ``None`` without a budget."""
+        """Return the number of further answers from the records, or ``None`` without a limit."""
         return None if self.parameters.budget is None else self.parameters.budget - state.hits
 
     def log_error_budget(self, state: ClaimsState) -> float:

@@ -104,7 +104,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     expects_spread: ClassVar[bool] = True
 
     def shares_error_budget(self, what: str, instead: str = "", *, private: str | None = None) -> ClaimsMechanism:
-        """Return itself; refuse a request that the epsilon of its answers does not cover."""
+        """Return this mechanism, and refuse a request that the epsilon of its answers does not cover."""
         if self.parameters.epsilon is not None:
             raise refuse_private(private or what)
         return self
@@ -118,7 +118,8 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> Reading:
-        """Check per-record values and reduce them to a count or an exact mean, where they are not bet on."""
+        """Check the values of the holdout records and reduce them to a count or an exact mean, unless they are bet on.
+        """
         bets = self.needs_squares(known)
         if isinstance(values, GroupTotals):
             return Reading(GroupSums(values.sums, values.sizes, values.bits), known)
@@ -143,11 +144,11 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return self._bets_on_groups(known)
 
     def statistic(self, evidence: Sequence[Evidence], known: Known) -> Reading:
-        """Return a reading of a statistic; see `thresholdout.mechanisms.claims.statistic_claims`."""
+        """Return the reading of a statistic; see `thresholdout.mechanisms.claims.statistic_claims`."""
         return Reading(tuple(evidence), known)
 
     def paired_counts(self, counts: PairedCounts, known: Known) -> Reading:
-        """Return a reading of a win rate."""
+        """Return the reading of a win rate from the wins and losses of two models."""
         return Reading(counts, known)
 
     def step(
@@ -196,7 +197,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def fail(
         self, state: ClaimsState, train: float, noise: NoiseSource, *, final: bool = False
     ) -> tuple[ClaimsState, Outcome]:
-        """Release that a query, or the final check, could not be computed: *raised*; see `Mechanism.fail`."""
+        """Release that a query, or the final check, could not be computed, as *raised*; see `Mechanism.fail`."""
         refuse_if(self.refuses_final(state) if final else self.refusal(state))
         after = replace(
             state,
@@ -213,7 +214,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def step_all(
         self, state: ClaimsState, asked: Sequence[tuple[float, Reading]], noise: NoiseSource, reserve: float = 0.2
     ) -> tuple[ClaimsState, list[Outcome]]:
-        """Answer queries that were fixed together, from the holdout; see `thresholdout.mechanisms.claims.lists`."""
+        """Answer a list of queries that were fixed together; see `thresholdout.mechanisms.claims.lists`."""
         refuse_if(self.refusal(state, len(asked)))
         for _, reading in asked:
             state = _given(state, reading.known)
@@ -256,7 +257,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         reserve: float,
         greatest: bool,
     ) -> tuple[ClaimsState, Outcome, int]:
-        """Release which of some queries has the best value, and this value: its position is one more outcome.
+        """Release which of some queries has the best value, and this value. Its position is one more outcome.
 
         All intervals hold at the level of a list, though only one is released. Where they are limits of counts of
         independent records, the estimand of every other query is at most the upper end of the released one (for the
@@ -312,7 +313,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return Told(min(max(value, low), high), (low, high), nats), lo, hi, steps
 
     def direct(self, state: ClaimsState, train: float, known: Known, reserve: float = PRECISE) -> tuple[float, float]:
-        """Return the expected half-width and nats of an interval that is stated directly: public numbers only."""
+        """Return the expected half-width, and the cost in nats, of an interval that is stated directly."""
         made, variance = self._predict(state, train, known)
         claim = self._test(made, variance, known, COARSE)
         steps, level = claim.steps, list_level(state.log_error_budget, 1, reserve)
@@ -355,7 +356,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def final(
         self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource
     ) -> tuple[ClaimsState, Outcome]:
-        """Answer the last query with all of the remaining error budget; see `thresholdout.mechanisms.claims.final`.
+        """Answer the final check with all of the remaining error budget; see `thresholdout.mechanisms.claims.final`.
 
         It is answered also after the declared numbers of queries, or of answers from the holdout.
         """
@@ -377,7 +378,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return after, Outcome(value, "holdout", state.hits, asked, interval=(low, high), log_error_budget=NOTHING)
 
     def first_half_width(self, score: float) -> float:
-        """Return the half-width of a first answer that is confirmed, of 100 queries where none are declared.
+        """Return the half-width of a first answer that is confirmed, for 100 queries where none are declared.
 
         Those of later answers are about the same, if training values deviate from the holdout's by sampling alone.
         """
@@ -386,12 +387,12 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return 0.5 * (high - low)
 
     def refuses_final(self, state: ClaimsState) -> BudgetExhausted | None:
-        """Return why there is no final check any more, or ``None``."""
+        """Return the reason why there is no final check any more, or ``None``."""
         asked = state.queries
         return BudgetExhausted("error_budget", asked, asked) if state.log_error_budget <= NOTHING else None
 
     def final_half_width(self, log_error_budget: float, expected: float, *, chosen: bool = False) -> float:
-        """Return the half-width of a final check about right and wrong, at a likely score."""
+        """Return the half-width of a final check of a share of right predictions, at a likely score."""
         score = check_expected(expected)
         known = self.typical(score)
         if log_error_budget <= NOTHING:
@@ -405,7 +406,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return max(score - low, high - score)
 
     def pay_release(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
-        """Pay for another private release about the holdout: a node of its own (PROOFS.md, B8)."""
+        """Pay for another private release about the holdout, at a node of its own (PROOFS.md, B8)."""
         left = after_release(state.log_error_budget, nats)
         after = replace(state, log_error_budget=left, asked=state.asked + 1, other_releases=state.other_releases + 1)
         return after, Outcome(0.0, "release", state.hits, after.asked, interval=(0.0, 1.0), log_error_budget=left)
@@ -418,7 +419,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         )
 
     def refusal(self, state: ClaimsState, more: int = 1) -> BudgetExhausted | None:
-        """Return why no further query, or list of them, is allowed, or ``None``."""
+        """Return the reason why no further query, or list of queries, is allowed, or ``None``."""
         if state.log_error_budget <= NOTHING:
             return BudgetExhausted("error_budget", state.queries, state.queries)
         if self._private is not None and state.outcomes >= self._private.outcomes:
@@ -430,10 +431,10 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return None
 
     def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
-        """Return why this query is not allowed: also one whose first claim would be wider than declared.
+        """Return the reason why this query is not allowed, or ``None``.
 
-        Public numbers decide, before the holdout is evaluated: a refusal free of charge must not depend on whether a
-        query fails there.
+        A query is also refused if its first claim would be wider than ``max_half_width``. Public numbers decide, before
+        the holdout is evaluated: a refusal free of charge must not depend on whether a query fails there.
         """
         self.check_covered(known)
         most, refusal = self.parameters.max_half_width, self.refusal(state)
@@ -457,11 +458,11 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         return math.inf if self._private is None else self._private.epsilon
 
     def restore(self, text: str) -> ClaimsState:
-        """Return the state that `ClaimsState.to_text` wrote."""
+        """Return the state from the text that `ClaimsState.to_text` wrote."""
         return ClaimsState.from_text(text)
 
     def remaining(self, state: ClaimsState) -> int | None:
-        """Return the number of further answers from the holdout; ``None`` without a budget."""
+        """Return the number of further answers from the holdout, or ``None`` without a limit."""
         return None if self.parameters.budget is None else max(0, self.parameters.budget - state.hits)
 
     def log_error_budget(self, state: ClaimsState) -> float:

@@ -84,7 +84,7 @@ class ClaimsState:
         return self.asked - self.other_releases - self.free
 
     def agrees(self, past: Past) -> bool:
-        """Whether the counts are those of a history; see `MechanismState.agrees`."""
+        """Return whether the counts of the state are those of a history; see `MechanismState.agrees`."""
         return (self.asked, self.hits, self.free) == (past.asked, past.charged, past.free)
 
     def to_text(self) -> str:
@@ -113,7 +113,7 @@ class ClaimsState:
 
     @classmethod
     def from_text(cls, text: str) -> ClaimsState:
-        """Return the state that `to_text` wrote."""
+        """Return the state from the text that `to_text` wrote."""
         try:
             main, clients = split_state(text)
             tag, *words = " ".join([main, *clients.values()]).split(" ")
