@@ -118,8 +118,7 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> Reading:
-        """Check the values of the holdout records and reduce them to a count or an exact mean, unless they are bet on.
-        """
+        """Check the values of the holdout records and reduce them to a count or an exact mean, where not bet on."""
         bets = self.needs_squares(known)
         if isinstance(values, GroupTotals):
             return Reading(GroupSums(values.sums, values.sizes, values.bits), known)
