@@ -121,7 +121,7 @@ class TooWide(ArgumentError):
     """Raised when exact computations on a network would need tables that are too large.
 
     Exact marginals of a `FactorGraph` or `BayesianNetwork` use variable elimination, whose tables grow exponentially
-    with the number and length of cycles in the network. Bounds by messages (``method="messages"``) need no such tables.
+    with the treewidth of the network. Bounds by messages (``method="messages"``) need no such tables.
 
     Parameters
     ----------

@@ -119,7 +119,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
     def effective_records(self) -> float | None:
         """Compute the effective sample size for bounds by relative entropy (Chernoff bounds).
 
-        These bounds are sharper than those of `variance_inflation` for means near 0 or 1, such as small error rates.
+        These bounds can be sharper than those of `variance_inflation` for means near 0 or 1, such as small error rates.
 
         Returns
         -------

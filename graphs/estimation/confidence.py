@@ -92,9 +92,9 @@ def budget_interval(
 ) -> BudgetInterval:
     """Estimate how much the privacy budget of a fitted model varies, by the parametric bootstrap.
 
-    Use it after `MarkovChain.fit`, `fit_ising` or another estimator. `model.budget` is exact for the fitted law only.
-    The interval shows how far the budget, and the variance inflation, move when the model is fitted to other data of
-    the same size.
+    Use it after `MarkovChain.fit`, `fit_ising` or another estimator. The number `model.budget` holds for the fitted law
+    only. The interval shows how far the budget, and the variance inflation, move when the model is fitted to other data
+    of the same size.
 
     Parameters
     ----------

@@ -60,9 +60,10 @@ def pedigree(
 
     Notes
     -----
-    A parent with g copies passes one on with probability t = g/2, with mutation u with probability t (1 - u) + (1 - t)
-    u; the child has the sum of two such independent alleles (Mendel's first law). Without mutation the laws have zeros:
-    a child's genotype can exclude a genotype of its parent, and messages from close relatives are not contracted.
+    A parent with g copies passes one on with probability t = g/2, and with mutation u with probability t (1 - u) + (1 -
+    t) u. The child has the sum of two such independent alleles (Mendel's first law). Without mutation the laws have
+    zeros: a child's genotype can exclude a genotype of its parent. Bounds by messages from close relatives are not
+    contracted then.
 
     Examples
     --------

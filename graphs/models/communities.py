@@ -27,8 +27,8 @@ class Communities(LatentModel):
     """Model records that depend on each other through the unobserved states of their communities.
 
     Use it for pupils of schools, patients of hospitals or members of a network's clusters, if the records of a
-    community depend on each other only through a common state. With an emission, which limits how much a record reveals
-    about the state, leakages are smaller than those of `Groups`.
+    community depend on each other only through a common state. With a table of emissions, which limits how much a
+    record reveals about the state, leakages can be smaller than those of `Groups`.
 
     Parameters
     ----------

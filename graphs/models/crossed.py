@@ -344,23 +344,24 @@ class Crossed(SharedRecords):
 
     Notes
     -----
-    Record r is g_r(a_u, b_i, e_r), g_r any function into any space, all effects a_u of users, b_i of items and e_r of
-    single records independent. A user may rate an item several times.
+    Record r is g_r(a_u, b_i, e_r) with an arbitrary function g_r. All effects a_u of users, b_i of items and e_r of
+    single records are independent. A user may rate an item several times.
 
-    With d_u and d_i records of a user and of an item, and sizes s and t of their effects, statistics with bounded
-    differences have the variance inflation ``1 + s^2 sum d_u^2 / n + t^2 sum d_i^2 / n`` at most ("crossed"). Means
-    have ``sum over records of max(d_u, d_i) / n`` ("crossed-means"), less with the best exponents in Hoelder's
-    inequality, and less where effects are small. The best of these counts for each connected component. The effective
-    sample size is n over the largest degree (`effective_records`). Proofs: ``graphs/PROOFS.md``, section on crossed
-    effects.
+    *Variance inflation.* Let d_u and d_i be the numbers of records of a user and of an item, s and t the sizes of their
+    effects. Statistics with bounded differences have at most ``1 + s^2 sum d_u^2 / n + t^2 sum d_i^2 / n`` ("crossed").
+    Means have ``sum over records of max(d_u, d_i) / n`` ("crossed-means"), less with the best exponents in Hoelder's
+    inequality, and less if effects are small. The best of these counts for each connected component. Proofs:
+    ``graphs/PROOFS.md``, section on crossed effects.
 
-    For normal effects with shares of the variance (intraclass correlations) use `GaussianField.components`, whose
-    numbers are smaller. `graphs.estimation.fit_components` computes limits of the shares from a training part: 4.0 in
-    place of 36.5 for the ratings in `examples/ratings.py`.
+    *Normal effects.* For normal effects with known shares of the variance (intraclass correlations) use
+    `GaussianField.components`, whose numbers are smaller. `graphs.estimation.fit_components` computes limits of the
+    shares from a training part: 4.0 in place of 36.5 for the ratings in `examples/ratings.py`.
 
-    Known records tie effects together (the sum of two coins makes them one): `given` joins the effects on which known
-    records depend. The leakage to an adversary who knows records is bounded by the budgets of a record's component, to
-    one who knows the model alone by the budgets of the records that share an effect with it.
+    *Known records* tie effects together (the sum of two coins makes them one), so `given` joins the effects on which
+    known records depend.
+
+    *Leakage.* The leakage to an adversary who knows records is bounded by the budgets of a record's component. To one
+    who knows the model alone it is bounded by the budgets of the records that share an effect with it.
 
     Examples
     --------

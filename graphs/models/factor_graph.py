@@ -125,14 +125,19 @@ class FactorGraph(NetworkModel):
 
     Notes
     -----
-    Tables are defined up to a positive factor. Contradictory zeros are found when they rule out all states of a node
-    in turn, and otherwise by summing up the whole network where that is feasible (`graphs.structure.elimination`).
+    Tables are defined up to a positive factor. Contradictory zeros are found if they rule out all states of a node in
+    turn, and otherwise by summing up the whole network where that is feasible (`graphs.structure.elimination`).
 
-    *Routes.* ``"messages"``: a message from factor f to record i is phi(Delta_f^i, sum of the messages from the other
-    members to f), Delta_f^i the largest range over the others' states z of ln f(u, z) / f(v, z), u and v states of i
-    (`graphs.leakage.network_messages`). ``"self-avoiding"``: the same with messages that do not return to a node that
-    they left a few steps before (`graphs.leakage.self_avoiding`). ``"quilt"`` and ``"quilt-contracted"``: see
-    `graphs.leakage.network_quilts`. ``"group"``: the sum of the budgets of the connected component.
+    *Leakage.* The routes, names for ``method=``, are:
+
+    - ``"group"``: the sum of the budgets of the connected component.
+    - ``"messages"``: message passing. The message from factor f to record i is phi(Delta_f^i, sum of the messages from
+    the other members to f), with Delta_f^i the largest range over the others' states z of ln f(u, z) / f(v, z), u and v
+    states of i (`graphs.leakage.network_messages`).
+    - ``"self-avoiding"``: the same with messages that do not return to a node that they left a few steps before
+    (`graphs.leakage.self_avoiding`).
+    - ``"quilt"`` and ``"quilt-contracted"``: bounds by sets of nodes that separate a record from the others
+    (`graphs.leakage.network_quilts`).
 
     Examples
     --------

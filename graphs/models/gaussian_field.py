@@ -115,20 +115,23 @@ class GaussianField(_Copula):
 
     Notes
     -----
-    The functions g_i may be any, a different one for each record, with values of any type: labels, numbers, texts. R is
-    the correlation of the Gaussian values; functions of two records are correlated less. Records of several
-    Gaussian values need `values_of`, unless the correlation of any two values is the product of that of their records
-    and that of their kinds: then R is the first of them.
+    The functions g_i may differ between records. R denotes the correlation matrix of the latent values. Functions of
+    two records are correlated less than their latent values. A record with several latent values needs `values_of`,
+    with one exception: if the correlation of any two values is the product of a correlation of their records and one of
+    their kinds, pass the correlation of the records as R.
 
-    With a diagonal P for which P - R is positive semidefinite, ``E prod F_i(X_i) <= prod (E F_i(X_i)^p_i)^(1/p_i)`` for
-    positive functions [CDP15]_. So means of per-record values have the variance inflation tr(P)/n, and the effective
-    sample size is n over the largest eigenvalue of R. Statistics with bounded differences have the inflation ``1 +
-    (2/pi) (Lambda - s)/s``, with Lambda that of means and s the smallest eigenvalue of R ("smoothing"). Both are void
-    once records are known (`given`), because a known function of Z changes the law of all values that depend on it (but
-    see `conditional_on_values`). Proofs are in `graphs/PROOFS.md`, section on Gaussian copulas.
+    *Variance inflation.* Let P be a diagonal matrix for which P - R is positive semidefinite. Then ``E prod F_i(X_i) <=
+    prod (E F_i(X_i)^p_i)^(1/p_i)`` for positive functions, with p_i the entries of P [CDP15]. So means of per-record
+    values have the variance inflation tr(P)/n ("copula"), and the effective sample size is n over the largest
+    eigenvalue of R. Statistics with bounded differences have the inflation ``1 + (2/pi) (Lambda - s)/s``, with Lambda
+    that of means and s the smallest eigenvalue of R ("smoothing"). Proofs are in `graphs/PROOFS.md`, section on
+    Gaussian copulas.
 
-    The leakage is that of group privacy. No smaller bound holds where values are correlated: a Gaussian value is
-    unbounded, and an extreme one determines the sign of every value that it is correlated with (same section).
+    *Known records.* Both bounds are void once records are known (`given`), because a known function of Z changes the
+    law of all values that depend on it. `conditional_on_values` is the alternative.
+
+    *Leakage.* The leakage is that of group privacy. No smaller bound holds where values are correlated: a Gaussian
+    value is unbounded, and an extreme one determines the sign of every value that it is correlated with.
 
     References
     ----------

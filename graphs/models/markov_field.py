@@ -74,12 +74,16 @@ class MarkovField(NetworkModel):
 
     Notes
     -----
-    *Messages.* A mechanism that is eps'_j-DP in record j leaks at most
-    alpha_i = eps'_i + sum over neighbours j of phi(Delta_ij, alpha_{j->i}) about record i, with Delta_ij the projective
-    diameter of the edge and messages that start from caps (`graphs.leakage.network_messages`). On the route
-    "self-avoiding" no message returns to a node that it left a few steps before (`graphs.leakage.self_avoiding`). Node
-    weights and known records do not enter.
-    *Inflation.* With C_ij = tanh(Delta_ij / 4), see `graphs.inflation.influences`.
+    Two records are independent given all others unless an edge joins them.
+
+    *Leakage.* A mechanism that is eps_j-DP in record j leaks at most alpha_i = eps_i + sum over neighbours j of
+    phi(Delta_ij, alpha_{j->i}) about record i. Delta_ij is the projective diameter of the edge, and the messages
+    alpha_{j->i} start from upper bounds (`graphs.leakage.network_messages`). On the route "self-avoiding" no message
+    returns to a node that it left a few steps before (`graphs.leakage.self_avoiding`). The bounds do not depend on node
+    weights, and they hold for any known records.
+
+    *Variance inflation.* The influence of neighbours on each other is at most tanh(Delta_ij / 4), see
+    `graphs.inflation.influences`.
 
     Examples
     --------

@@ -51,14 +51,16 @@ class MixingSeries(DependenceModel):
 
     Notes
     -----
-    Given two pasts, the laws of the future k records later differ by ``t_k = min(1, 2 phi_k)`` at most in total
-    variation. With S their sum, statistics with bounded differences have the variance inflation ``(1 + S)^2``
-    [Rio 2000], and about 4 S where S is above 1 ("mixing"). Any start and any change of the law in time are allowed.
-    Coefficients that are zero after the m-th make the series a window of range m: means have m + 1 ("colouring"). Use
-    `contraction` for a stationary Markov chain that contracts. Proofs: ``graphs/PROOFS.md``, section on mixing.
+    *Variance inflation.* Given two pasts, the laws of the future k records later differ by at most ``t_k = min(1, 2
+    phi_k)`` in total variation distance. With S the sum of the t_k, statistics with bounded differences have the
+    variance inflation ``(1 + S)^2`` [Rio 2000], and about 4 S if S is above 1 ("mixing"). Any start and any change of
+    the law in time are allowed. If coefficients are zero after the m-th, the series is a `MovingWindow` of range m, and
+    means have m + 1 ("colouring"). Proofs: ``graphs/PROOFS.md``, section on mixing.
 
-    For an adversary who knows records the bound is group privacy of the whole series. A known beginning leaves a series
-    of the same kind (earlier years train, later years hold out). Other known records may tie the rest together.
+    *Leakage.* For an adversary who knows records the bound is group privacy of the whole series.
+
+    *Known records.* A known beginning leaves a series of the same kind (earlier years train, later years hold out).
+    Other known records may tie the rest together.
 
     Examples
     --------
