@@ -16,7 +16,7 @@ from collections.abc import Sequence
 __all__ = ["ArgumentError", "RouteUnavailable", "TooWide"]
 
 # Names of types follow "a" in most messages.
-_ARTICLE = re.compile(r"^a (?=[aeioAEIO]|nd|un(?!i))")
+_ARTICLE = re.compile(r"^a (?=[aeioAEIO]|ndarray|un(?!i))")
 
 
 class ArgumentError(ValueError):
