@@ -21,18 +21,22 @@ _TAIL: Final = math.log(0.025)  # each side of a 95 % interval
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Agreement of two judges on the same items.
+    """Result of `agreement`: how often two judges give the same score, and how far their means differ.
 
     Parameters
     ----------
     items : int
         Number of items that both judges scored.
-    share, low, high : float
-        Share of the items with equal scores, and its 95 % interval: exact for independent items, normal with clusters.
+    share : float
+        Share of these items with equal scores.
+    low, high : float
+        Ends of the 95 % interval of the share: exact for independent items, under a normal approximation with clusters.
     exact : bool
-        Whether the interval is exact.
-    difference, difference_low, difference_high : float
-        Mean of second less first, with its normal 95 % interval.
+        Whether the interval of the share is exact.
+    difference : float
+        Mean score of the second judge minus that of the first, as a fraction of the range of scores.
+    difference_low, difference_high : float
+        Ends of the 95 % interval of the difference under a normal approximation.
 
     Examples
     --------
@@ -55,18 +59,21 @@ class Agreement:
 
 
 def agreement(first: Scores, second: Scores, *, allow_missing: float = 1.0) -> Agreement:
-    """Return how often two judges agree.
+    """Estimate how often two judges give the same score to the same answers.
+
+    Use it before a judge is replaced, or to compare a model that judges with people.
 
     Parameters
     ----------
     first, second : Scores
-        Scores of the same answers by two metrics, on one range.
+        Scores of the same answers by two metrics with one range, from `read`.
     allow_missing : float, default=1
-        Percent of items that may lack a score.
+        Maximum percentage of items, and of samples of a judge, without a score.
 
     Returns
     -------
     Agreement
+        Share of equal scores with its interval, and the difference of the judges' means.
 
     Examples
     --------

@@ -37,7 +37,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Comparison of a candidate's run with a baseline's.
+    """Result of `diff`: the difference of two runs, its interval, and a verdict.
 
     Parameters
     ----------
@@ -45,28 +45,36 @@ class Difference:
         Names of the runs.
     metric : str
         Name of the metric.
-    items, clusters : int
-        Number of items in both runs, and of clusters; `clusters` equals `items` where none are declared.
+    items : int
+        Number of items that both runs score.
+    clusters : int
+        Number of clusters of these items. Without declared clusters it equals `items`.
     clustered : bool
         Whether clusters are declared.
-    samples, errors : tuple
-        Of the base and of the candidate: samples of an item, and samples without a score.
+    samples : tuple of float
+        Samples per item, of the base and of the candidate.
+    errors : tuple of int
+        Number of samples without a score, of the base and of the candidate.
     difference : float
-        Mean of candidate less base, as a fraction of the range.
+        Mean of the candidate minus mean of the base over the items, as a fraction of the range of scores.
     low, high : float
-        Normal 95 % interval: Student's t on cluster totals, with one degree of freedom less than clusters.
+        Ends of the 95 % interval of the difference under a normal approximation: Student's t on cluster totals, with
+        one degree of freedom less than clusters.
     verdict : {"worse", "not worse", "unclear"}
-        "worse", or "not worse" by more than the margin; each is a one-sided test at the level.
+        "worse" if the candidate is shown to be worse, "not worse" if a drop by the margin or more is refuted, otherwise
+        "unclear". Each is the result of a one-sided test at `level`. Identical files are "not worse" without a test.
     test : str
-        The test that gave the verdict; both tests where it is unclear.
+        Name of the test that gave the verdict. If the verdict is "unclear", the names of both tests. "identical files"
+        if nothing was tested.
     margin, level : float
-        As given to `diff`.
+        Margin and level of the tests, as passed to `diff`.
     smallest_drop : float or None
-        The smallest drop that is called worse with probability .8; None where no drop can be.
+        About the smallest drop that is called worse with probability .8. None if no drop can be.
     slices : tuple of Slice
-        The same comparison for each slice, corrected for their number.
+        Difference in each slice of the items, with `worse` corrected for the number of slices. Empty unless `read` was
+        given a field ``by=``.
     assumption : str
-        The assumption about the metric that the stated level needs; empty where it needs none.
+        Assumption about the metric under which the stated level holds. Empty if none is needed.
 
     Examples
     --------
@@ -99,13 +107,16 @@ class Difference:
     assumption: str = ""
 
     def exit(self, allow_unclear: bool = False) -> int:
-        """Return the exit code of the command line: 0, 1 for worse, 3 for unclear."""
+        """Return the exit code of the command line: 0 if the candidate passes, 1 for "worse", 3 for "unclear".
+
+        With ``allow_unclear=True`` the code of "unclear" is 0.
+        """
         if self.verdict == "unclear":
             return 0 if allow_unclear else 3
         return 1 if self.verdict == "worse" else 0
 
     def as_dict(self, allow_unclear: bool = False) -> dict[str, Any]:
-        """Return the JSON form, with differences as fractions."""
+        """Return the result as a dict for JSON. Differences are fractions of the range of scores."""
         found: dict[str, Any] = {
             "schema": SCHEMA,
             "metric": self.metric,
@@ -139,14 +150,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Comparison of several candidates with one baseline.
+    """Result of `rank`: comparisons of several candidates with one baseline, and the possible ranks of all runs.
 
     Parameters
     ----------
     differences : tuple of Difference
-        One for each candidate, the best mean first; each at the level divided by their number.
-    ranks : tuple
-        Name, best and worst rank of each run, the base included; all ranks hold at once with probability 1 - level.
+        Comparison of each candidate with the baseline, the best mean first. Each has the level divided by the number of
+        candidates.
+    ranks : tuple of (str, int, int)
+        Name, best rank and worst rank of each run, the baseline first. All ranks are correct at once with probability
+        at least 1 - level.
 
     Examples
     --------
@@ -162,7 +175,10 @@ class Ranking:
     ranks: tuple[tuple[str, int, int], ...]
 
     def exit(self, allow_unclear: bool = False) -> int:
-        """Return 0 if a candidate passes, 1 if all are worse, 3 otherwise."""
+        """Return the exit code of the command line: 0 if a candidate passes, 1 if all are worse, 3 otherwise.
+
+        With ``allow_unclear=True`` an unclear candidate passes.
+        """
         exits = {each.exit(allow_unclear) for each in self.differences}
         return 0 if 0 in exits else 1 if exits == {1} else 3
 
@@ -176,31 +192,41 @@ def diff(
     any_laws: bool = False,
     allow_missing: float = 1.0,
 ) -> Difference:
-    """Compare a candidate's run with a baseline's, once.
+    """Compare a candidate's run with a baseline's on the same items.
+
+    The result says whether the candidate is worse, not worse by more than a margin, or neither. It holds for one
+    comparison of two runs that were not chosen by these scores. For several candidates at once use `rank`, and for
+    changes that follow each other `EvaluationGuard`.
 
     Parameters
     ----------
     base, candidate : Scores
-        Two runs of one set, of one metric.
+        Runs of the same set with the same metric, from `read`.
     margin : float, default=0.02
-        A drop below this fraction of the range is accepted.
+        Largest drop that is acceptable for "not worse", as a fraction of the range of scores.
     level : float, default=0.05
-        Probability of a wrong "worse", and of a wrong "not worse", each.
+        Largest probability of a wrong "worse", and of a wrong "not worse", each.
     any_laws : bool, default=False
-        Use bets on cluster totals, which are valid for any laws.
+        Whether to test by bets on cluster totals, which need independent items or clusters alone. If False, runs with
+        one 0/1 score per item and no clusters are compared by exact tests for items of one distribution (sign test and
+        trinomial test). For other runs, "worse" is tested by sign flips, which are approximate for skewed totals, and
+        "not worse" by bets.
     allow_missing : float, default=1
-        Percent of items or samples that may lack a score.
+        Maximum percentage of items, and of samples of a run, without a score. A "not worse" holds for all values of
+        missing scores.
 
     Returns
     -------
     Difference
+        The difference, its interval, and the verdict in ``verdict``.
 
     Raises
     ------
     EvaluationFileError
-        The runs cannot be compared: they have other items, or lack too many scores.
+        If the runs cannot be compared: they share no items, the content of an item or the settings of the scorer
+        differ, or too many scores are missing.
     InputError
-        An argument cannot be used, or the runs have different metrics.
+        If an argument cannot be used, or if the runs have different metrics or ranges.
 
     Examples
     --------
@@ -230,15 +256,30 @@ def rank(
     Parameters
     ----------
     base : Scores
-        The baseline's run.
+        Run of the baseline, from `read`.
     candidates : sequence of Scores
-        The runs to compare with it.
-    margin, level, any_laws, allow_missing
-        As in `diff`; the level is for all candidates at once.
+        Runs to compare with it, of the same set and metric.
+    margin : float, default=0.02
+        Largest drop that is acceptable for "not worse", as a fraction of the range of scores.
+    level : float, default=0.05
+        Largest probability of any wrong "worse" among the candidates, of any wrong "not worse", and of any wrong rank,
+        each.
+    any_laws : bool, default=False
+        Whether to test by bets on cluster totals, which need independent items or clusters alone. See `diff`.
+    allow_missing : float, default=1
+        Maximum percentage of items, and of samples of a run, without a score.
 
     Returns
     -------
     Ranking
+        Comparisons with the baseline in ``differences``, and the best and worst possible rank of each run in ``ranks``.
+
+    Raises
+    ------
+    EvaluationFileError
+        If two runs cannot be compared, as in `diff`.
+    InputError
+        If there are no candidates, or if an argument cannot be used.
 
     Examples
     --------

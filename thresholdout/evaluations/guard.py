@@ -35,18 +35,19 @@ _PROMOTED: Final = "promoted"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Outcome of a check.
+    """Result of `EvaluationGuard.check`: one outcome, and the budget that remains.
 
     Parameters
     ----------
     outcome : {"worse", "not worse", "nothing"}
-        "nothing" claims nothing.
+        "worse" is asserted in the mode "alarm", "not worse" than the baselines by the margin in the mode "proof".
+        "nothing" asserts nothing.
     repeated : bool
-        Whether these scores were checked before; a repeated check is free.
+        Whether these scores were checked before. A repeated check is free.
     number : int
-        Number of the check.
+        Number of the check, counted from 1.
     checks_left, surprises_left : int
-        Planned checks and unexpected outcomes that remain.
+        Planned checks, and planned unexpected outcomes, that remain.
 
     Examples
     --------
@@ -61,7 +62,7 @@ class Check:
     surprises_left: int
 
     def passes(self, mode: Mode) -> bool:
-        """Return whether a change may be merged: no alarm, or a proof."""
+        """Return whether a change may be merged: no alarm in the mode "alarm", a proof in the mode "proof"."""
         return self.outcome != "worse" if mode == "alarm" else self.outcome == "not worse"
 
 
@@ -84,7 +85,12 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """State of a guard of an evaluation set; nothing in it is secret.
+    """Result of `EvaluationGuard.status`: the plan of a guarded set, its use so far, and its history.
+
+    Nothing in it is secret. `checks` and `surprises` are planned, `done` and `surprised` are used. `level` is the level
+    of the next check. `smallest_drop` is about the drop that it reports with probability .8, or None if it can report
+    none, and `proof_power`, in the mode "proof", about the probability of a proof for a change without effect. `tests`
+    names the tests of "worse" and of "not worse", and `closed` says why a set was closed.
 
     Examples
     --------
@@ -114,12 +120,26 @@ class Status:
 
 
 class EvaluationGuard:
-    """Guard an evaluation set that is kept in a file or a database.
+    """Check changes against an evaluation set all year, with one guarantee for all outcomes.
+
+    Every change that a team keeps because of its score on an evaluation set makes later scores less reliable. This
+    guard compares each run with the released baseline and with main, reports a single outcome such as "worse", and
+    tracks an error budget for all planned checks. `create` begins a guard in a file or a database, `check` compares a
+    run, and `promote` makes a merged run the new main. Use `diff` for a single comparison.
+
+    The items have two parts. Everybody may read the dev part, which is never compared. The gate part is compared, and
+    nobody who makes changes may read its items or results on them.
 
     Parameters
     ----------
     where : str, path or Ledger
-        A file's name, or an address such as ``"postgresql://user@host/database"``.
+        File or database that holds the guard: a file's name, or an address such as
+        ``"postgresql://user@host/database"``.
+
+    Raises
+    ------
+    LedgerMismatch
+        If `where` holds no evaluation set.
 
     Notes
     -----
@@ -168,39 +188,40 @@ class EvaluationGuard:
         any_laws: bool = False,
         expect: Literal["claim", "nothing"] | None = None,
     ) -> Self:
-        """Guard a set from now on, with the run of the released baseline.
+        """Begin to guard an evaluation set, with a run of the released baseline.
 
         Parameters
         ----------
-        where
-            As for the class; a new file is made.
+        where : str, path or Ledger
+            File or database of the guard. A new file is made.
         baseline : Scores
-            The released run.
+            Run of the release, from `read`.
         checks, surprises : int, default=300 and 5
-            Planned checks, and planned outcomes other than the expected one.
+            Planned number of checks, and of outcomes other than the expected one.
         mode : {"alarm", "proof"}, default="alarm"
-            "alarm" says "worse" or nothing; "proof" says "not worse by the margin" or nothing.
+            "alarm" reports "worse" or "nothing". "proof" reports "not worse" by the margin, or "nothing".
         margin : float, default=0.02
-            A drop below this fraction of the range is accepted.
+            Largest drop that a proof accepts, as a fraction of the range of scores.
         dev : float, default=0.2
-            Share of the items that everybody may read; they are never compared.
+            Share of the items in the dev part, which everybody may read and which is never compared.
         promise : {"year", "each"}, default="year"
-            "each" is valid only for changes that do not depend on earlier outcomes.
+            "year" is valid for changes that depend on earlier outcomes, "each" only for changes that do not.
         any_laws : bool, default=False
-            Use bets on cluster totals.
+            Whether to test by bets on cluster totals, which need independent items or clusters alone.
         expect : {"claim", "nothing"}, optional
-            The outcome of a proof that is free. Chosen by the number of items by default.
+            Outcome of a proof that is expected and hence free. If None, chosen by the number of items and the margin.
 
         Returns
         -------
         EvaluationGuard
+            The new guard, with the baseline as its release.
 
         Raises
         ------
         LedgerMismatch
-            Items of the set are guarded already.
+            If items of the set, or their clusters, are guarded already.
         InputError
-            An argument cannot be used.
+            If an argument cannot be used, or the gate part would have fewer than 2 items.
         """
         from thresholdout.ledger import open_ledger
 
@@ -257,7 +278,7 @@ class EvaluationGuard:
         return cls(ledger)
 
     def read(self, path: str | os.PathLike[str], **fields: Any) -> Scores:
-        """Read a run as the baseline's was read; arguments of `thresholdout.evaluations.read` override the guard's."""
+        """Read a run like the baseline. Arguments of `thresholdout.evaluations.read` override the guard's."""
         from thresholdout.evaluations.reading import read
 
         return read(os.fspath(path), **{**self.fields, **fields})
@@ -268,22 +289,23 @@ class EvaluationGuard:
         Parameters
         ----------
         candidate : Scores
-            The run to check.
+            Run to check, from `EvaluationGuard.read`.
         name : str, optional
-            Name in the history; the file's name by default.
+            Name of the check in the history. If None, the name of the run, such as its file.
         allow_missing : float, default=1
-            Percent of gate items that may lack a score.
+            Maximum percentage of gate items, and of samples of a run, without a score.
 
         Returns
         -------
         Check
+            Outcome, and the remaining checks. `Check.passes` says whether the change may be merged.
 
         Raises
         ------
         EvaluationSetUsed
-            The planned checks or unexpected outcomes are used up.
+            If the planned checks, or the planned unexpected outcomes, are exhausted.
         EvaluationFileError
-            The run cannot be compared; the check is free.
+            If the run cannot be compared. The check is then free.
         """
         gate = self._gate(candidate)
         main = json.loads(self._ledger.state(self._name))["main"]
@@ -327,14 +349,14 @@ class EvaluationGuard:
         )
 
     def promote(self, run: Scores, *, allow_missing: float = 1.0) -> None:
-        """Make a run the new main; the release remains the other baseline.
+        """Make a run the new main. The release remains the other baseline of every check.
 
         Parameters
         ----------
         run : Scores
-            The run of the merged change.
+            Run of the merged change.
         allow_missing : float, default=1
-            Percent of gate items that may lack a score.
+            Maximum percentage of gate items, and of samples of a run, without a score.
         """
         gate = self._gate(run)
         pair(self._release, gate, allow_missing)
@@ -353,16 +375,17 @@ class EvaluationGuard:
         self._ledger.ask(self._name, None, self._dev_difference(run), "promote", compute)
 
     def refresh(self, baseline: Scores) -> EvaluationGuard:
-        """Continue with new items, which have a budget of their own, and close the present set.
+        """Continue with new items, which have an error budget of their own, and close the present set.
 
         Parameters
         ----------
         baseline : Scores
-            A run with new items; those of an earlier set, or of its gate's clusters, are left out.
+            Run with new items. Items of an earlier set, or of clusters of an earlier gate part, are left out.
 
         Returns
         -------
         EvaluationGuard
+            Guard of the new items, with the plan of this one.
         """
         self._check_metric(baseline)
         if (baseline.clusters is None) != (self._release.clusters is None):
@@ -389,11 +412,11 @@ class EvaluationGuard:
         return begun
 
     def close(self, why: str = "closed") -> None:
-        """Close this set permanently; its history stays readable."""
+        """Close this set permanently. Its history remains readable."""
         self._ledger.close_guard(self._name, why)
 
     def status(self) -> Status:
-        """Return how much was used, and which drop a check can still see."""
+        """Return the plan of this set, its use so far, and the drop that a check can still detect."""
         kept = json.loads(self._ledger.state(self._name))
         account = Account.from_dict(kept["account"])
         parameters = self._parameters
@@ -449,18 +472,18 @@ class EvaluationGuard:
         )
 
     def dev_items(self, run: Scores) -> list[str]:
-        """Return the items of a run that everybody may read."""
+        """Return the names of the items of a run that are in the dev part, which everybody may read."""
         dev = set() if self._dev is None else set(self._dev.identities)
         return [item for item, identity in zip(run.items, run.identities, strict=True) if identity in dev]
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The arguments with which runs are read."""
+        """Arguments of `thresholdout.evaluations.read` with which the guarded runs are read."""
         return {"metric": self._parameters["metric"], **self._parameters["fields"]}
 
     @property
     def mode(self) -> Mode:
-        """Whether checks say "worse" or "not worse"."""
+        """Mode of the checks, "alarm" or "proof"."""
         found: Mode = self._parameters["mode"]
         return found
 

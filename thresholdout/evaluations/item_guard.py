@@ -64,27 +64,31 @@ class ItemScore(Metric):
 def guard_of_items(baseline: Scores, dev: float = 0.2, **declared: Any) -> tuple[Thresholdout, ItemScore]:
     """Return a guard whose records are the items of an evaluation set, and the metric that compares runs.
 
-    `guard.compare`, `guard.compare_all`, `guard.score` and `guard.gate` take runs as models. Items are matched by
-    content. This guard answers with intervals and certifies improvements; `EvaluationGuard` watches for drops.
+    A guard (`Thresholdout`) answers queries about a holdout and tracks an error budget. Its methods `compare`,
+    `compare_all`, `score` and `gate` take runs from `read` in place of models, and match items by content. Use this
+    guard to certify improvements with intervals. Use `EvaluationGuard` to watch for drops.
 
     Parameters
     ----------
     baseline : Scores
-        A run of the set; its clusters are the guard's groups.
+        Run of the set, from `read`. Its clusters become the guard's groups.
     dev : float, default=0.2
-        Share of the items that everybody may read, chosen by a hash of the item or of its cluster.
+        Share of the items in the development part, which everybody may read. They are chosen by a hash of the item or
+        of its cluster, so every process has the same parts.
     **declared
-        Arguments of `Thresholdout`, such as ``ledger=``, ``queries=`` or ``sampling="iid"``.
+        Further arguments of `Thresholdout`, such as ``ledger=``, ``queries=`` or ``sampling="iid"``.
 
     Returns
     -------
     guard : Thresholdout
+        Guard with the other items as its holdout.
     score : ItemScore
+        Metric to pass to the guard's methods: the mean score of the items of a run.
 
     Raises
     ------
     InputError
-        A part would have no items.
+        If `dev` is not between 0 and 1, or if a part would have no items.
 
     Examples
     --------

@@ -47,40 +47,47 @@ def read(
     range: tuple[float, float] = (0.0, 1.0),
     error: str | None = None,
 ) -> Scores:
-    """Read the scores of a run.
+    """Read the scores of one run from a log, a table or a data frame.
 
-    Repeats are samples of one item. Errors and time-outs are missing scores, never zeros.
+    The result is the input of `diff`, `rank`, `agreement` and `EvaluationGuard`. Repeated scores of an item are its
+    samples. Errors and time-outs are missing scores, never zeros.
 
     Parameters
     ----------
     path : str, Path or DataFrame
-        A log of Inspect (`.eval`, JSON), lm-eval (`samples_*.jsonl`), promptfoo (JSON), OpenAI evals (JSONL) or MLflow
-        (JSON); a table with named columns as CSV, JSONL or Parquet; or a pandas frame.
+        Log of Inspect (`.eval`, JSON), lm-eval (`samples_*.jsonl`), promptfoo (JSON), OpenAI evals (JSONL) or MLflow
+        (JSON), a table with named columns as CSV, JSONL or Parquet, or a pandas data frame.
     metric : str, optional
-        Name of the metric; optional where the file has only one.
+        Name of the metric. Required if the file has several.
     cluster : str, optional
-        Field whose value items of one cluster share, such as ``"metadata.passage_id"``.
-    item, sample : str, optional
-        Fields that identify an item, and a sample of it, in place of the tool's own.
+        Field with the same value for all items of a cluster, such as ``"metadata.passage_id"``. If None, items count as
+        independent.
+    item : str, optional
+        Field that identifies an item. If None, that of the tool.
+    sample : str, optional
+        Field that identifies a sample of an item. If None, that of the tool.
     by : str, optional
-        Field that divides items into slices.
+        Field that divides the items into slices, which `diff` compares one by one.
     only : mapping, optional
-        Parts of a file with several: ``{"filter": "strict-match"}``, ``{"provider": "..."}``, or a column's value.
+        Parts to read from a file with several, such as ``{"filter": "strict-match"}``, ``{"provider": "..."}``, or a
+        column and its value.
     range : tuple of float, default=(0, 1)
-        Smallest and largest score.
+        Smallest and largest possible score.
     error : str, optional
-        Column of a table with an entry where a sample failed; ``"error"`` where a table has it.
+        Column of a table that has an entry if the sample failed. If None, the column ``"error"`` if there is one. Logs
+        of tools record failures themselves.
 
     Returns
     -------
     Scores
+        Items with their mean scores in ``values`` and their numbers of samples in ``samples``.
 
     Raises
     ------
     EvaluationFileError
-        The file, or a score in it, cannot be used.
+        If the file, or a score in it, cannot be used.
     InputError
-        A name is missing, or is not in the file; the message lists the names in it.
+        If a name is needed, or is not in the file. The message lists the names in the file.
 
     Examples
     --------

@@ -52,42 +52,48 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Scores of one run of an evaluation set.
+    """Scores of one run of an evaluation set, as `read` returns them.
+
+    An item is one example of the set. A run may score an item several times, in samples. `diff`, `rank`, `agreement`
+    and `EvaluationGuard` compare such objects.
 
     Parameters
     ----------
     name : str
-        Source of the run, for messages.
+        Source of the run, such as its file, for messages.
     metric : str
         Name of the metric.
     items : tuple of str
-        Each item once.
+        Names of the items, each once.
     values : ndarray of shape (items,)
-        Mean of an item's samples, mapped to [0, 1]; NaN where all of them are missing.
+        Mean score of an item's samples, mapped to [0, 1]. NaN if all of them are missing.
     samples : ndarray of shape (items,)
-        Number of samples with a score.
+        Number of samples of each item with a score.
     missing : ndarray of shape (items,)
-        Number of samples without one: errors, time-outs, limits.
+        Number of samples of each item without a score: errors, time-outs, limits.
     contents : tuple of str
-        Fingerprint of each item's content; empty where the log lacks it.
-    clusters, tags : tuple of str, or None
-        Cluster and slice of each item, where a field was named.
+        Fingerprint of each item's content. Empty if the log lacks the content.
+    clusters : tuple of str or None
+        Cluster of each item. None if no field was named.
+    tags : tuple of str or None
+        Slice of each item. None if no field was named.
     spread : ndarray of shape (items,)
-        Variance between the samples of an item; NaN below two samples.
-    scale : tuple of float
-        The declared range, which was mapped to [0, 1].
-    judge : str
-        Fingerprint of the scorer's settings; empty where the log lacks them.
-    binary : bool
-        Whether every item has at most one score, and it is 0 or 1.
-    two_valued : bool
-        Whether no other scores are possible: booleans, C and I, yes and no, or a metric such as exact_match.
-    file_digest : str
-        SHA-256 of the file; empty for a frame.
+        Variance between the samples of each item. NaN for fewer than two samples.
+    scale : tuple of float, default=(0, 1)
+        Range of the scores, which is mapped to [0, 1].
+    judge : str, default=""
+        Fingerprint of the scorer's settings. Empty if the log lacks them.
+    binary : bool, default=False
+        Whether every item has at most one score, and all scores are 0 or 1.
+    two_valued : bool, default=False
+        Whether the metric has no other scores by definition: booleans, C and I, yes and no, or a metric such as
+        exact_match.
+    file_digest : str, default=""
+        SHA-256 of the file. Empty for a data frame.
     fields : mapping
-        The arguments of `read`, with which other runs can be read alike.
-    known_as : tuple of str, or None
-        Identities of the items in the run of which these are a part.
+        Arguments of `read` with which other runs can be read alike.
+    known_as : tuple of str or None
+        Identities of the items in the whole run, if this object holds only a part of it.
 
     Examples
     --------
@@ -119,7 +125,7 @@ class Scores:
 
     @property
     def identities(self) -> tuple[str, ...]:
-        """Name of each item in every run: its content, with its name where several items have one content."""
+        """Identity of each item in every run: its content, with its name if several items have the same content."""
         if self.known_as is not None:
             return self.known_as
         times = Counter(self.contents)
@@ -139,14 +145,14 @@ class Scores:
         return int((self.samples + self.missing).max()) <= 1
 
     def digest(self) -> str:
-        """Return a fingerprint of all scores, which does not depend on the run's name."""
+        """Return a fingerprint of all scores. It does not depend on the name of the run."""
         rows = sorted(
             zip(self.identities, self.values.tolist(), self.samples.tolist(), self.missing.tolist(), strict=True)
         )
         return hashlib.sha256(json.dumps([self.metric, self.scale, rows]).encode()).hexdigest()
 
     def predict(self, records: Any) -> NDArray[np.float64]:
-        """Return the scores of records of `guard_of_items`, which takes runs as models."""
+        """Return the scores of records of `guard_of_items`. Its guard calls this to use a run as a model."""
         place = {row.tobytes(): at for at, row in enumerate(item_records(self.identities))}
         return self.values[[place[row.tobytes()] for row in np.asarray(records, dtype=np.int64)]]
 
