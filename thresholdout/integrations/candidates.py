@@ -55,58 +55,70 @@ _HOLDOUT: Final = "/holdout"
 
 @shared
 class GuardedCandidates:
-    """Keep or reject candidates of any kind; the first one becomes the champion.
+    """Keep or reject candidates of any kind by their scores on a holdout.
 
-    A candidate is a text, or texts and numbers in dicts and lists as JSON writes them. Its content identifies it: a
-    repeated candidate has its earlier verdict, and nothing is evaluated or charged, even after a crash, from another
-    thread, or beside another champion. Threads may share one object. Other processes get a reference when it is
-    pickled, and candidates are judged in the process that made it. With the guard's ledger in a file, a new object
-    continues where the last one stopped.
+    Use it in a loop that improves prompts, programs or pipelines. A guard (`Thresholdout`) answers queries about a
+    holdout and tracks an error budget. The first candidate becomes the champion. Each later one replaces the champion
+    only if the guard certifies that it is better, or, with ``certify="milestones"``, also if the training scores accept
+    it. The loop learns one of six outcomes for each candidate and no score of the holdout.
+
+    A candidate is a text, or texts and numbers in dicts and lists as JSON represents them. Its content identifies it. A
+    repeated candidate returns its earlier verdict, and nothing is evaluated or charged, even after a crash, from
+    another thread, or beside another champion. Threads may share one object. If the object is pickled, other processes
+    get a reference, and candidates are judged in the process that made it. With the guard's ledger in a file, a new
+    object continues where the last one stopped.
 
     Parameters
     ----------
     guard : Thresholdout
-        A guard of pairs (X, y) with its training part, in this process. `guard_of_examples` makes one of lists of
+        Guard of pairs (X, y) with a training part, in this process. `guard_of_examples` makes one from lists of
         examples.
     evaluate : callable, optional
-        ``evaluate(candidate, part)`` returns a value for each record of the part, ``"train"`` or ``"holdout"``, in the
-        guard's order. It is called for the holdout only in a planned evaluation. Of independent records or groups,
-        values may be random, as those of a model that judges are, if they are drawn for each record separately. The
-        certificate is then about the mean over records *and* draws, and the draws of a candidate are kept. Without
-        `evaluate`, `propose` takes the values.
+        Function ``evaluate(candidate, part)`` that returns a score for each record of the part, ``"train"`` or
+        ``"holdout"``, in the guard's order. It is called for the holdout only in a planned evaluation. Scores of
+        independent records or groups may be random, as those of a model that judges are, if they are drawn for each
+        record separately. The certificate is then about the mean over records *and* draws, and the draws of a candidate
+        are kept. If None, pass the scores to `propose`.
     name : str, default="candidates"
         Name in the history, which distinguishes several loops on one guard. Use another name for another `evaluate`.
     bounds : tuple of float, default=(0, 1)
-        Range of the values. Values outside are clipped to it; missing ones count as the worst.
+        Range of the scores. Scores outside are clipped to it, and missing ones count as the worst.
     greater_is_better : bool, default=True
-        Whether values are scores rather than losses.
-    certify, delta
-        As in `Thresholdout.gate`.
+        Whether larger scores are better. Pass False for losses.
+    certify : {"each", "milestones"}, default="each"
+        "each" tests every candidate that is better on the training part. "milestones" lets the training scores accept
+        candidates at no cost, and from time to time tests the current one against the last certified one.
+    delta : float, default=0.0
+        By how much the mean score of a candidate has to be better.
 
     Attributes
     ----------
     guard : Thresholdout
-        As given.
+        The guard, as passed.
     name : str
-        As given.
+        The name, as passed.
+    champion : object or None
+        Candidate that the next one is compared with.
+    exhausted : bool
+        Whether the guard is exhausted.
 
     Raises
     ------
     InputError
-        The guard cannot have a gate, or lives in another process; or `name` was used with other `bounds`,
+        If the guard cannot have a gate or lives in another process, or if `name` was used with other `bounds`,
         `greater_is_better` or `certify`.
 
     Notes
     -----
-    Two objects over one ledger, in two processes, share kept candidates and drawn values. If both judge at the same
-    moment, each compares with the champion that it read. To avoid this, send one object to all processes.
-
-    If `evaluate` raises for the training records, the outcome is "failed", which is free, and the error goes to the log
-    ``thresholdout.integrations.candidates``. If it raises for the holdout, an answer from the holdout is charged, since
-    such a failure may depend on any label. So score single records that fail with the worst value, and retry network
-    errors. The champion is evaluated there too: a first candidate that cannot be evaluated makes all others fail.
+    If `evaluate` raises an error for the training records, the outcome is "failed", which is free, and the error goes
+    to the log ``thresholdout.integrations.candidates``. If it raises for the holdout, an answer from the holdout is
+    charged, since such a failure may depend on any label. So give single records that fail the worst score, and retry
+    network errors. The champion is evaluated there too: if the first candidate cannot be evaluated, all others fail.
     During an evaluation of the holdout nothing of this process is logged, since libraries log scores and examples.
     `evaluate` itself should not print them or write them to files.
+
+    Two objects over one ledger, in two processes, share kept candidates and drawn scores. If both judge at the same
+    moment, each compares with the champion that it read. To avoid this, send one object to all processes.
 
     Examples
     --------
@@ -169,7 +181,7 @@ class GuardedCandidates:
 
     @property
     def champion(self) -> Any:
-        """The candidate that the next one is compared with; None before the first one."""
+        """Candidate that the next one is compared with, the last one that was kept. None before the first one."""
         check_process(self._process, "climb")
         with self._lock:
             standing = self._found()
@@ -177,26 +189,26 @@ class GuardedCandidates:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the guard is exhausted, so that further candidates are rejected without an evaluation."""
+        """Whether the guard is exhausted, so that new candidates are rejected without an evaluation."""
         return self.guard.status.exhausted is not None
 
     def judged(self, candidate: Any) -> CandidateVerdict | None:
-        """Return the earlier verdict of a candidate, or None for a new one; nothing is evaluated."""
+        """Return the earlier verdict of a candidate, or None if it was not judged yet. Nothing is evaluated."""
         check_process(self._process, "climb")
         return self._known(self._digest(_written(candidate)))
 
     def hold_to(self, **settings: Any) -> None:
-        """Keep settings with the first use of this name, and refuse others later.
+        """Fix settings at the first use of this name, and refuse other values later.
 
         Parameters
         ----------
         **settings
-            Values of types that JSON writes.
+            Names and values of settings, of types that JSON represents.
 
         Raises
         ------
         InputError
-            A setting differs from its first value; nothing is spent.
+            If a setting differs from its first value. Nothing is spent.
         """
         for setting, value in settings.items():
             before = self._keep(f"settings/{setting}", {"value": value})["value"]
@@ -207,29 +219,32 @@ class GuardedCandidates:
     def propose(
         self, candidate: Any, *, train_values: ArrayLike | None = None, holdout_values: ArrayLike | None = None
     ) -> CandidateVerdict:
-        """Keep or reject a candidate.
+        """Judge a candidate: keep it as the new champion, or reject it.
 
         Parameters
         ----------
         candidate : str, or texts and numbers in dicts and lists
-            Identified by its content.
+            The candidate. Its content identifies it.
         train_values : array-like, optional
-            Its value for each training record, if it was evaluated already.
+            Score of the candidate for each training record, if it was evaluated already. If None, `evaluate` computes
+            them.
         holdout_values : array-like, optional
-            Its value for each record of the holdout, if it was evaluated already, as in a process without labels.
-            Secret.
+            Score of the candidate for each record of the holdout, if it was evaluated already, as in a process without
+            labels. If None, `evaluate` computes them when needed. They are secret.
 
         Returns
         -------
         CandidateVerdict
-            Also if the candidate cannot be evaluated, or the guard is exhausted, which gives one warning.
+            Verdict with its ``outcome``. It is true if the candidate is kept. A candidate that cannot be evaluated has
+            the outcome "failed". If the guard is exhausted, the outcome is "exhausted", with one warning.
 
         Raises
         ------
         InputError
-            The candidate is not of a type that JSON writes, or values have the wrong shape; nothing is spent.
+            If the candidate is not of a type that JSON represents, or scores are missing or of the wrong shape. Nothing
+            is spent.
         LedgerError
-            The ledger cannot be read or written.
+            If the ledger cannot be read or written.
         """
         check_process(self._process, "climb")
         text = _written(candidate)

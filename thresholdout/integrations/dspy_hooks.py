@@ -28,40 +28,53 @@ _WHOLE: Final = "whole_holdout"
 
 
 class DSPyHoldout:
-    """Wrap a program and a metric of DSPy: a guard keeps or rejects programs that are scored on `valset`.
+    """Optimise a program of DSPy against a guarded holdout.
 
-    Give an optimiser `metric`, `student` and `valset` in place of your own, and take `best` at the end.
+    Optimisers of DSPy score every candidate program on a validation set, and can overfit it in time. This object wraps
+    your program and metric so that a guard judges each program on the whole holdout. A guard (`Thresholdout`) answers
+    queries about a holdout and tracks an error budget. Give the optimiser `metric`, `student` and `valset` in place of
+    your own, and take `best` at the end.
 
     Parameters
     ----------
     program : dspy.Module
-        The program to optimise. Its state (`dspy.Module.dump_state`) identifies it: instructions, demonstrations, and
+        Program to optimise. Its state (`dspy.Module.dump_state`) identifies it: instructions, demonstrations, and
         models where they have their own.
     metric : callable
-        ``metric(example, pred, trace=None)``, or with the further arguments of `dspy.GEPA`. It returns a number, a
-        truth value or an object with a ``score``. If program or metric raises, the example has the worst score.
+        Function ``metric(example, pred, trace=None)``, or with the further arguments of `dspy.GEPA`. It returns a
+        number, a truth value or an object with a ``score``. If the program or the metric raises an error, the example
+        has the worst score.
     train, holdout : sequence of dspy.Example
-        Both parts.
+        Public examples of the training part, and examples of the holdout.
     guard : Thresholdout, optional
-        An existing guard of as many records in the order of the examples, such as
-        `thresholdout.evaluations.guard_of_items` makes; all its users share one budget.
+        Existing guard with as many records as there are examples, in their order, such as
+        `thresholdout.evaluations.guard_of_items` makes. All its users share one budget. If None, a guard of the
+        examples is made.
     name : str, default="program"
-        As in `GuardedCandidates`; use another name for another program or metric.
+        Name in the history, which distinguishes several loops on one guard. Use another name for another program or
+        metric.
     bounds : tuple of float, default=(0, 1)
-        Range of the metric; greater is better.
-    certify, delta
-        As in `Thresholdout.gate`.
+        Range of the metric. Greater is better.
+    certify : {"each", "milestones"}, default="each"
+        "each" tests every program that is better on the training part. "milestones" lets the training scores accept
+        programs at no cost, and from time to time tests the current one against the last certified one.
+    delta : float, default=0.0
+        By how much the mean score of a program has to be better.
     threads : int, optional
-        Number of examples that run at a time; DSPy's setting by default.
+        Number of examples that run at the same time. If None, DSPy's setting.
     **declared
-        Arguments of the guard, such as ``groups=``, ``ledger=`` or ``sampling="iid"``; see `guard_of_examples`.
+        Arguments of the new guard, such as ``groups=``, ``ledger=`` or ``sampling="iid"``. See `guard_of_examples`.
 
     Attributes
     ----------
     candidates : GuardedCandidates
-        Judges the programs; ``candidates.guard`` is the guard.
+        Object that judges the programs. ``candidates.guard`` is the guard.
     student : dspy.Module
-        The wrapped program.
+        The wrapped program, for the optimiser.
+    valset : list of dspy.Example
+        Validation set for the optimiser: the training examples, and one that represents the whole holdout.
+    best : dspy.Module
+        The last program that was kept.
 
     Notes
     -----
@@ -71,8 +84,8 @@ class DSPyHoldout:
 
     The training part runs once more for each new program, mostly from DSPy's cache. Runs on the holdout are not traced,
     logged or kept in the history of calls, and callbacks of DSPy's settings are not called. A model that keeps prompts
-    itself, as ``lm.history`` does, keeps these too: do not show it to the author of the next program. Neither the hook
-    nor the student can be pickled or saved with ``save_program=True``; take `best`.
+    itself, as ``lm.history`` does, keeps these too: do not show it to the author of the next program. Neither this
+    object nor the student can be pickled or saved with ``save_program=True``. Save `best`.
 
     Examples
     --------
@@ -115,21 +128,21 @@ class DSPyHoldout:
 
     @property
     def valset(self) -> list[Any]:
-        """The training examples, and one example that stands for the whole holdout."""
+        """Validation set for the optimiser: the training examples, and one that represents the whole holdout."""
         from dspy import Example
 
         return [*self._examples["train"], Example(**{_WHOLE: "all of it"}).with_inputs(_WHOLE)]
 
     @property
     def best(self) -> Any:
-        """The last program that was kept; the original one before any was judged."""
+        """The last program that was kept, or the original one before any was judged."""
         state = self.candidates.champion
         return self._program.deepcopy() if state is None else self._loaded(state)
 
     def metric(
         self, gold: Any, pred: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None
     ) -> Any:
-        """Score a prediction; for the whole holdout by the verdict."""
+        """Return the score of a prediction. For the example that represents the holdout, the verdict determines it."""
         if _WHOLE not in gold:
             return self._metric(*(gold, pred, trace, pred_name, pred_trace)[: self._arguments])
         verdict = pred.verdict
@@ -141,7 +154,7 @@ class DSPyHoldout:
         return Prediction(score=score, feedback=verdict.text)
 
     def stop(self, state: object = None) -> bool:
-        """Return whether the guard is exhausted. For ``gepa_kwargs={"stop_callbacks": [hook.stop]}``."""
+        """Return whether the guard is exhausted. Pass it as ``gepa_kwargs={"stop_callbacks": [hook.stop]}``."""
         return self.candidates.exhausted
 
     def _judged(self, program: Any) -> CandidateVerdict:

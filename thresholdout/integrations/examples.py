@@ -16,28 +16,32 @@ __all__ = ["digest_of", "guard_for", "guard_of_examples"]
 
 
 def guard_of_examples(train: Sequence[Any], holdout: Sequence[Any], **declared: Any) -> Thresholdout:
-    """Return a guard of lists of examples, for `GuardedCandidates` and the hooks that use it.
+    """Return a guard of lists of examples, such as questions with answers, tasks or documents.
 
-    The guard has digests of the examples alone. A ledger recognises the holdout by them, and an example in both parts
-    is refused. The evaluator of candidates computes the values, in the order of these lists.
+    A guard (`Thresholdout`) answers queries about a holdout and tracks an error budget. This one is for
+    `GuardedCandidates` and the hooks that use it (`DSPyHoldout`, `GEPAHoldout`). It holds digests of the examples
+    alone. A ledger recognises the holdout by them, and an example in both parts is refused. The function that evaluates
+    candidates computes their scores, in the order of these lists.
 
     Parameters
     ----------
     train, holdout : sequence
-        Texts, numbers, dicts and lists of them as JSON writes them, or objects with such fields, such as those of DSPy.
+        Public examples of the training part, and examples of the holdout. An example is a text, a number, a dict or
+        list of them as JSON represents them, or an object with such fields, such as an example of DSPy.
     **declared
-        Arguments of `Thresholdout`, such as ``groups=``, ``ledger=`` or ``sampling="iid"``.
+        Further arguments of `Thresholdout`, such as ``groups=``, ``ledger=`` or ``sampling="iid"``.
 
     Returns
     -------
     Thresholdout
+        Guard whose records are the examples.
 
     Raises
     ------
     InputTypeError
-        JSON cannot write an example.
+        If JSON cannot represent an example, or if a part is not a list.
     OverlapError
-        An example is in both parts.
+        If an example is in both parts.
 
     Examples
     --------

@@ -31,33 +31,45 @@ _WHOLE: Final = "the whole holdout"
 
 
 class GEPAHoldout:
-    """Wrap an adapter of GEPA: a guard keeps or rejects candidates that reach the validation set.
+    """Optimise texts by GEPA against a guarded holdout.
 
-    The object is the adapter, the evaluation policy and the stopper of a run; `arguments` has them by name.
+    GEPA scores candidates that improve on a few training examples on a validation set, and can overfit it in time. This
+    object wraps your adapter so that a guard judges each such candidate on the whole holdout. A guard (`Thresholdout`)
+    answers queries about a holdout and tracks an error budget. The object is the adapter, the evaluation policy and the
+    stopper of a run. Pass `arguments` to ``gepa.optimize``.
 
     Parameters
     ----------
     adapter : gepa.GEPAAdapter
-        Runs candidates on examples. It runs on the training examples as without a guard, and on the holdout only in a
-        planned evaluation: its outputs and traces are then discarded, and nothing is logged.
+        Adapter that runs candidates on examples. It runs on the training examples as without a guard, and on the
+        holdout only in a planned evaluation. Its outputs and traces there are discarded, and nothing is logged.
     train, holdout : sequence
-        Examples in the adapter's form.
+        Public examples of the training part, and examples of the holdout, in the adapter's form.
     guard : Thresholdout, optional
-        An existing guard of as many records in the order of the examples, such as
-        `thresholdout.evaluations.guard_of_items` makes; all its users share one budget.
+        Existing guard with as many records as there are examples, in their order, such as
+        `thresholdout.evaluations.guard_of_items` makes. All its users share one budget. If None, a guard of the
+        examples is made.
     name : str, default="prompts"
-        As in `GuardedCandidates`; use another name for another adapter.
+        Name in the history, which distinguishes several loops on one guard. Use another name for another adapter.
     bounds : tuple of float, default=(0, 1)
-        Range of the adapter's scores; greater is better.
-    certify, delta
-        As in `Thresholdout.gate`.
+        Range of the adapter's scores. Greater is better.
+    certify : {"each", "milestones"}, default="each"
+        "each" tests every candidate that is better on the training part. "milestones" lets the training scores accept
+        candidates at no cost, and from time to time tests the current one against the last certified one.
+    delta : float, default=0.0
+        By how much the mean score of a candidate has to be better.
     **declared
-        Arguments of the guard, such as ``groups=``, ``ledger=`` or ``sampling="iid"``; see `guard_of_examples`.
+        Arguments of the new guard, such as ``groups=``, ``ledger=`` or ``sampling="iid"``. See `guard_of_examples`.
 
     Attributes
     ----------
     candidates : GuardedCandidates
-        Judges the candidates; ``candidates.guard`` is the guard.
+        Object that judges the candidates. ``candidates.guard`` is the guard, ``candidates.champion`` the best
+        candidate.
+    arguments : dict
+        Arguments of ``gepa.optimize``.
+    valset : list
+        Validation set of the run: the training examples, and one that represents the whole holdout.
 
     Notes
     -----
@@ -65,8 +77,8 @@ class GEPAHoldout:
     all of them has the verdict as every score. The score of the whole holdout is so large that the average over the
     validation set ranks champions by their place first.
 
-    By GEPA's own rules adapters score an example that fails with the worst score. An adapter that raises on the holdout
-    is charged, see `GuardedCandidates`; on the training examples it ends the run, as without a guard.
+    By GEPA's own rules adapters give an example that fails the worst score. If an adapter raises an error on the
+    holdout, an answer is charged. On the training examples the error ends the run, as without a guard.
 
     Examples
     --------
@@ -111,12 +123,12 @@ class GEPAHoldout:
 
     @property
     def valset(self) -> list[Any]:
-        """The training examples, and one example that stands for the whole holdout."""
+        """Validation set of the run: the training examples, and one that represents the whole holdout."""
         return [*self._examples["train"], _WHOLE]
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments of `gepa.optimize`, besides a seed, a model and a limit."""
+        """Arguments of `gepa.optimize` by name, all but the seed candidate, the model and the limit of calls."""
         return {
             "adapter": self,
             "trainset": self._examples["train"],
@@ -126,30 +138,30 @@ class GEPAHoldout:
         }
 
     def evaluate(self, batch: list[Any], candidate: dict[str, str], capture_traces: bool = False) -> Any:
-        """Score a batch; the holdout by the verdict. See `gepa.GEPAAdapter`."""
+        """Score a batch as an adapter does. The verdict is the score of the holdout. See `gepa.GEPAAdapter`."""
         return self._batches([(candidate, batch)], capture_traces)[0]
 
     def stop(self, state: object = None) -> bool:
-        """Return whether the guard is exhausted."""
+        """Return whether the guard is exhausted, at which GEPA ends the run."""
         return self.candidates.exhausted
 
     def get_eval_batch(self, loader: Any, state: object, target_program_idx: int | None = None) -> list[Any]:
-        """Return all of the validation set. See `gepa.EvaluationPolicy`."""
+        """Return the identifiers of the whole validation set. See `gepa.EvaluationPolicy`."""
         return list(loader.all_ids())
 
     def get_best_program(self, state: Any) -> int:
-        """Return the last program that was kept."""
+        """Return the index of the last program that was kept."""
         programs = range(len(state.prog_candidate_val_subscores))
         return max(programs, key=lambda program: self.get_valset_score(program, state))
 
     def get_valset_score(self, program_idx: int, state: Any) -> float:
-        """Return the score of the whole holdout, which ranks champions."""
+        """Return a program's score on the whole holdout, which ranks champions by their place."""
         scores = state.prog_candidate_val_subscores[program_idx]
         return float(scores.get(len(self._trained), 0.0))
 
     @property
     def propose_new_texts(self) -> Any:
-        """The adapter's own function that proposes texts, if it has one."""
+        """Function of the wrapped adapter that proposes texts, or None if it has none."""
         return getattr(self._adapter, "propose_new_texts", None)
 
     def __getattr__(self, name: str) -> Any:

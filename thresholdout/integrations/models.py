@@ -36,38 +36,45 @@ def numbers(verdict: CandidateVerdict) -> dict[str, float]:
 
 @shared
 class GuardedModels:
-    """Keep or reject models by their predictions; the first one becomes the champion.
+    """Keep or reject models by their predictions on a holdout.
 
-    For loops that train models; `thresholdout.integrations.ray_hooks`, `mlflow_hooks`, `transformers_hooks` and
-    `inspect_hooks` use it. `GuardedCandidates` describes verdicts, crashes, duplicates and exhaustion. Other processes
-    get a reference when it is pickled, and models are judged in the process that made it.
+    Use it in a loop that trains models. A guard (`Thresholdout`) answers queries about a holdout and tracks an error
+    budget. The first model becomes the champion, and each later one replaces it only if the guard certifies that it is
+    better, or, with ``certify="milestones"``, also if its training scores are. Models are judged by
+    `GuardedCandidates`, which describes verdicts, crashes, duplicates and exhaustion.
+    `thresholdout.integrations.ray_hooks`, `mlflow_hooks`, `transformers_hooks` and `inspect_hooks` are built on this
+    class. If the object is pickled, other processes get a reference, and models are judged in the process that made it.
 
     Parameters
     ----------
     guard : Thresholdout
-        A guard of pairs (X, y) with its training part, in this process.
+        Guard of pairs (X, y) with a training part, in this process.
     metric : str or Metric, default="accuracy"
-        A metric that is a mean over records.
+        Metric that is a mean over records, or its name.
     cv : int, splitter or "training", optional
-        Scores of models on the training part, as in `Thresholdout.score`: cross-validated by default, which needs an
-        estimator that can be fitted again; each record is tested once. Predictions count as they are.
+        Cross-validation that scores models on the training part. It needs an estimator that can be refitted, and must
+        test each record once. ``"training"`` scores the fitted model on the training records. If None, 5 folds.
+        `propose_outputs` scores the predictions as they are.
     classes : array-like, optional
-        Labels of the columns of probabilities; the sorted labels of the training part by default.
+        Labels of the columns of probabilities. If None, the sorted labels of the training part.
     name : str, default="models"
-        As in `GuardedCandidates`; another metric needs another name.
-    certify, delta
-        As in `Thresholdout.gate`.
+        Name in the history, which distinguishes several loops on one guard. Use another name for another metric.
+    certify : {"each", "milestones"}, default="each"
+        "each" tests every model that is better on the training part. "milestones" lets the training scores accept
+        models at no cost, and from time to time tests the current one against the last certified one.
+    delta : float, default=0.0
+        By how much the mean score of a model has to be better.
 
     Attributes
     ----------
     guard : Thresholdout
-        As given.
+        The guard, as passed.
     metric : Metric
-        The metric of comparisons.
+        Metric of the comparisons.
     candidates : GuardedCandidates
-        Judges the models.
+        Object that judges the models.
     certify : {"each", "milestones"}
-        As given.
+        As passed.
     classes : ndarray
         Labels of the columns of probabilities.
 
@@ -120,26 +127,26 @@ class GuardedModels:
         self._present: tuple[Any, Any] | None = None
 
     def propose(self, model: Any, name: str, *, known_as: Any = None) -> CandidateVerdict:
-        """Keep or reject a fitted estimator.
+        """Judge a fitted estimator: keep it as the new champion, or reject it.
 
         Parameters
         ----------
         model : estimator
-            Fitted.
+            Fitted estimator.
         name : str
-            Identity of the model, such as a trial's identifier, for models whose content has no hash.
+            Identity of the model, such as a trial's identifier. It is used only if the model's content has no hash.
         known_as : optional
-            Identity in place of its content, of a type that JSON writes.
+            Identity in place of the model's content, of a type that JSON represents.
 
         Returns
         -------
         CandidateVerdict
-            "failed" for a model that cannot predict the training part.
+            Verdict with its ``outcome``. It is true if the model is kept.
 
         Raises
         ------
         InputError
-            It cannot be cross-validated, or its folds do not test each training record once.
+            If the model cannot be cross-validated, or its folds do not test each training record once.
         """
         candidate = {"model": content_key(model) or name} if known_as is None else known_as
         told = self.candidates.judged(candidate)
@@ -161,12 +168,12 @@ class GuardedModels:
                 self._present = None
 
     def propose_outputs(self, train: ArrayLike, holdout: ArrayLike) -> CandidateVerdict:
-        """Keep or reject a model by its predictions.
+        """Judge a model by its predictions alone, for models that cannot be passed as estimators.
 
         Parameters
         ----------
         train : array-like of shape (n_train,) or (n_train, k)
-            Predictions of the training part: labels or numbers, or probabilities of the classes if the metric is about
+            Predictions of the training part: labels or numbers, or probabilities of the classes if the metric needs
             probabilities or there are several columns.
         holdout : array-like of shape (n,) or (n, k)
             Predictions of all records of the holdout, in the guard's order.
@@ -174,11 +181,13 @@ class GuardedModels:
         Returns
         -------
         CandidateVerdict
+            Verdict with its ``outcome``. It is true if the model is kept.
 
         Raises
         ------
         InputError
-            Predictions are missing for some records, or are no probabilities; nothing is spent.
+            If predictions are missing for some records, or are not probabilities where these are needed. Nothing is
+            spent.
         """
         train_output, holdout_output = np.asarray(train), np.asarray(holdout)
         for argument, output, n in (
@@ -196,14 +205,19 @@ class GuardedModels:
             return self._judged_now(candidate, values, models[1])
 
     def values_on_train(self, outputs: ArrayLike, positions: ArrayLike) -> NDArray[np.float64]:
-        """Return the metric's values of predictions of some training records, which are public.
+        """Return the metric's value for each of some training records, which are public.
 
         Parameters
         ----------
         outputs : array-like of shape (m,) or (m, k)
-            Predictions.
+            Predictions of these records.
         positions : array-like of int of shape (m,)
-            Positions of the records.
+            Positions of the records in the training part.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Value of each record.
         """
         labels = np.asarray(self.guard._open[1])[np.asarray(positions, dtype=np.intp)]
         found = self.metric.of(self._predicting(np.asarray(outputs)), None, labels)

@@ -38,40 +38,51 @@ __all__ = ["GuardedPrograms"]
 
 
 class GuardedPrograms:
-    r"""Keep or reject programs by their predictions; OpenEvolve and ShinkaEvolve use it through an evaluator file.
+    r"""Keep or reject predicting programs that an optimiser writes, such as OpenEvolve or ShinkaEvolve.
+
+    A command runs each program on features without labels, and the guard judges its predictions. A guard
+    (`Thresholdout`) answers queries about a holdout and tracks an error budget. The first program becomes the champion,
+    and a later one replaces it only if it is kept as `GuardedCandidates` describes. The optimiser runs an evaluator
+    file, which `serving` writes and which sends programs to this process. It learns a score, one of six sentences, and
+    the standard error of a program that fails on the training part.
 
     Parameters
     ----------
     guard : Thresholdout
-        A guard of pairs (X, y) with its training part.
+        Guard of pairs (X, y) with a training part.
     command : str
-        Runs a program: ``"python predict.py {candidate} {features} {predictions}"``. It reads the program from the file
-        ``{candidate}`` and the features from the CSV ``{features}``. It writes the CSV ``{predictions}`` with a heading
-        and a line for each record in order; of several columns ``prediction`` counts. No shell is used. The command has
-        your permissions: start a container in it for programs that you would not run yourself.
+        Command that runs a program, such as ``"python predict.py {candidate} {features} {predictions}"``. It reads the
+        program from the file ``{candidate}`` and the features from the CSV ``{features}``. It writes the CSV
+        ``{predictions}`` with a heading and a line for each record in order. Of several columns, ``prediction`` is
+        used, or else the last. No shell is used. The command has your permissions: start a container in it for programs
+        that you would not run yourself.
     metric : str or Metric, default="accuracy"
-        A metric of predictions that is a mean over records.
+        Metric of predictions that is a mean over records, or its name.
     name : str, default="programs"
-        As in `GuardedCandidates`; use another name for another command or metric.
-    certify, delta
-        As in `Thresholdout.gate`.
+        Name in the history, which distinguishes several loops on one guard. Use another name for another command or
+        metric.
+    certify : {"each", "milestones"}, default="each"
+        "each" tests every program that is better on the training part. "milestones" lets the training scores accept
+        programs at no cost, and from time to time tests the current one against the last certified one.
+    delta : float, default=0.0
+        By how much the mean score of a program has to be better.
     file_name : str, default="candidate.py"
-        Name of a program's file.
+        Name of the file that a program is written to.
     seconds : float, default=600
-        Time limit of a program.
+        Time limit of one run of a program.
     at_once : int, default=1
-        Number of programs that run at a time.
+        Largest number of programs that run at the same time.
 
     Attributes
     ----------
     candidates : GuardedCandidates
-        Judges the programs; its `champion` is the best program.
+        Object that judges the programs. Its `champion` is the last program that was kept.
 
     Notes
     -----
-    A program runs on the holdout's features only in a planned evaluation. If it fails there, an answer is charged, see
-    `GuardedCandidates`, and its output is discarded. It could store the features that it reads and write them out
-    later; labels are in no file that it receives.
+    A program runs on the holdout's features only in a planned evaluation. If it fails there, an answer is charged, and
+    its output is discarded. It could store the features that it reads and write them out later. Labels are in no file
+    that it receives.
 
     Examples
     --------
@@ -129,18 +140,19 @@ class GuardedPrograms:
         self.candidates.hold_to(metric=self._metric.name)
 
     def evaluate(self, program: str) -> Answer:
-        """Judge a program.
+        """Judge a program, and return the answer that the optimiser receives.
 
         Parameters
         ----------
         program : str
-            Its text.
+            Text of the program.
 
         Returns
         -------
         tuple of int and dict
-            200 with ``score``, ``info`` (the outcome, and its sentence under ``says``) and ``budget``; 422 if it fails
-            on the training part, with its standard error, free of charge; 429 if the guard is exhausted.
+            Status code and content. 200 with ``score``, ``info`` (the outcome, and its sentence under ``says``) and
+            ``budget``. 422 if the program fails on the training part, with its standard error, free of charge. 429 if
+            the guard is exhausted.
         """
         told = self.candidates.judged(program)
         if told is None:
@@ -156,20 +168,20 @@ class GuardedPrograms:
 
     @contextmanager
     def serving(self, evaluator: str | Path, port: int = 0) -> Iterator[str]:
-        """Serve programs on this machine within the block, and write the evaluator file for an optimiser.
+        """Serve programs on this machine within a ``with`` block, and write the evaluator file for an optimiser.
 
         Parameters
         ----------
         evaluator : str or Path
-            Path of the file; only you can read it, since it has the server's secret address. OpenEvolve takes it as its
-            evaluator, ShinkaEvolve as ``eval_program_path``.
+            Path of the file to write. Only you can read it, since it has the server's secret address. OpenEvolve takes
+            it as its evaluator, ShinkaEvolve as ``eval_program_path``.
         port : int, default=0
-            Port of the server; 0 for any free one.
+            Port of the server. With 0, any free port.
 
         Yields
         ------
         str
-            The address; programs are sent to ``/evaluate`` below it.
+            Address of the server. Programs are sent to ``/evaluate`` below it.
         """
         server = _Server(self, port)
         serving = threading.Thread(target=server.serve, name="thresholdout-programs", daemon=True)

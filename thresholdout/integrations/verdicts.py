@@ -23,22 +23,27 @@ _TEXTS: Final[dict[Outcome, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CandidateVerdict:
-    """Verdict about one candidate. It is true if the candidate is kept.
+    """Result of `GuardedCandidates.propose`: whether a candidate is kept, and why. It is true if it is kept.
 
-    Nothing in it is secret, so a model may see all of it.
+    Nothing in it is secret, so it may be shown to the model that writes the next candidate.
 
     Attributes
     ----------
     outcome : {"first", "kept", "on the way", "rejected", "failed", "exhausted"}
-        "kept" is certified; "on the way" is kept without a certificate by a gate with ``certify="milestones"``. "first"
-        is the first candidate, which is not judged. "failed" could not be evaluated. "exhausted" was not evaluated,
-        because the guard is exhausted.
+        Outcome of the candidate:
+
+        - "first": the first candidate, which is not judged and becomes the champion.
+        - "kept": certified to be better than the champion, which it replaces.
+        - "on the way": kept without a certificate, by a gate with ``certify="milestones"``.
+        - "rejected": not certified to be better. The champion stays.
+        - "failed": the candidate could not be evaluated. The champion stays.
+        - "exhausted": not evaluated, because the guard is exhausted. The champion stays.
     place : int
         1 for the first candidate, k for the k-th that was kept, and 0 for a rejected one.
     number : int
-        Number of the query in the guard's history; 0 without a query.
+        Number of the query in the guard's history, or 0 if there was no query.
     repeated : bool
-        Whether this candidate was judged before: the verdict is the earlier one, free of charge.
+        Whether the candidate was judged before. The verdict is then the earlier one, free of charge.
 
     Examples
     --------
@@ -57,21 +62,21 @@ class CandidateVerdict:
 
     @property
     def score(self) -> float:
-        """A number for rankings, greater is better: k / (k + 1) in place k, and 0 in none.
+        """Number for rankings, greater is better: k / (k + 1) in place k, and 0 for a rejected candidate.
 
-        Every champion outscores those before it, and none reaches 1, at which some loops stop. It does not measure how
-        good a candidate is.
+        Every champion outscores those before it, and none reaches 1, at which some loops stop. The number does not
+        measure how good a candidate is.
         """
         return self.place / (self.place + 1)
 
     @property
     def certified(self) -> bool:
-        """Whether the candidate is proved to be better than the last certified one before it."""
+        """Whether the candidate is certified to be better than the last certified one before it."""
         return self.outcome == "kept"
 
     @property
     def text(self) -> str:
-        """The sentence of the outcome, the same for every candidate."""
+        """Sentence that describes the outcome, the same for every candidate."""
         return _TEXTS[self.outcome]
 
 
