@@ -47,18 +47,18 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
 
     Notes
     -----
-    *Leakage.* A mechanism with density f(y | x) is eps'_j-DP in record j when f(y | x) <= exp(eps'_j) f(y | x~) for
-    data sets that differ in record j alone. It leaks at most alpha_i about record i when, for every set S of other
+    *Leakage.* A mechanism with density f(y | x) is eps'_j-DP in record j if f(y | x) <= exp(eps'_j) f(y | x~) for all
+    data sets that differ in record j alone. It leaks at most alpha_i about record i if, for every set S of other
     records that an adversary may know, P[y | x_i, x_S] <= exp(alpha_i) P[y | x_i', x_S] (Bayesian differential
     privacy, [Z17]_). The *informed* adversary may know any S, the *uninformed* one knows S = {} only.
 
-    *Variance inflation.* The number Lambda such that ``ln E exp(u (q(X) - E q(X))) <= u^2 Lambda / (8 n)`` for every
-    real u and every fixed mean q of per-record values in [0, 1], so that ``P(q(X) - E q(X) >= t)`` is at most
-    ``exp(-2 n t^2 / Lambda)``, and the same below. Independent records have 1.
+    *Variance inflation.* It is a number Lambda with ``ln E exp(u (q(X) - E q(X))) <= u^2 Lambda / (8 n)`` for every
+    real u and every fixed mean q of per-record values in [0, 1]. So ``P(q(X) - E q(X) >= t)`` is at most
+    ``exp(-2 n t^2 / Lambda)``, and the same below. Independent records have Lambda = 1.
 
-    A model class lists its routes in `methods` and `inflation_methods` and implements `_profile`, `_inflation`,
-    `_content`, `sample` and `describe`. It inherits checks, the choice of the best route and the search for a privacy
-    budget.
+    *Subclasses.* A model class lists its routes in `methods` and `inflation_methods` and implements `_profile`,
+    `_inflation`, `_content`, `sample` and `describe`. It inherits checks, the choice of the best route and the search
+    for a privacy budget.
 
     References
     ----------
