@@ -74,7 +74,7 @@ def labelled(table: pd.DataFrame, y: Any) -> tuple[pd.DataFrame, pd.Series]:
 
 MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "X without y": (made(HOLDOUT[0]), "train", "pairs for both: Thresholdout((X, y), train=(X_train, y_train))"),
-    "another number of labels": (made((X[N:], Y[N:-3])), "holdout", "parts of 200 and 197 records"),
+    "another number of labels": (made((X[N:], Y[N:-3])), "holdout", "pieces of 200 and 197 records"),
     "labels as text in one part": (made((X[N:], Y[N:].astype(str))), "train", "with labels of the holdout's type"),
     "labels as objects in one part": (
         made((X[N:], pd.Series(Y[N:].astype(str), dtype=object))),

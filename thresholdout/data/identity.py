@@ -38,10 +38,10 @@ def part(data: object, name: str) -> Part:
     if isinstance(data, dict):
         raise InputTypeError(name, "a dict", "a tuple (X, y), one array, or a data frame")
     if isinstance(data, list) and len(data) == 2 and all(hasattr(piece, "shape") for piece in data):
-        raise InputTypeError(name, "a list of two arrays", "a tuple (X, y); a list is taken as one record per entry")
+        raise InputTypeError(name, "a list of two arrays", "a tuple (X, y)", "The entries of a list are records.")
     pieces: Part = data if isinstance(data, tuple) else (data,)
     if not pieces:
-        raise InputError(name, "an empty tuple", "(X, y), or one array with a row per record")
+        raise InputError(name, "an empty tuple", "(X, y), or an array with one row per record")
     lengths = []
     for piece in pieces:
         if isinstance(piece, (str, bytes)) or not (hasattr(piece, "__len__") or hasattr(piece, "shape")):
@@ -49,10 +49,12 @@ def part(data: object, name: str) -> Part:
         _check_readable(piece, name)
         shape = getattr(piece, "shape", None)
         if shape == ():
-            raise InputTypeError(name, "an array without an axis", "arrays with one row per record")
+            raise InputTypeError(name, "an array without axes", "arrays with one row per record")
         lengths.append(int(shape[0]) if shape is not None else len(piece))
     if len(set(lengths)) != 1:
-        raise InputError(name, f"parts of {' and '.join(map(str, lengths))} records", "the same number in each")
+        raise InputError(
+            name, f"pieces of {' and '.join(map(str, lengths))} records", "pieces with one number of records"
+        )
     if lengths[0] < 1:
         raise InputError(name, "no records", "at least one record")
     return pieces
@@ -66,7 +68,8 @@ def _check_readable(piece: Any, name: str) -> None:
         np.asarray(piece[:1])
     except Exception as error:
         seen = f"a {type(piece).__name__} that numpy cannot read"
-        raise InputTypeError(name, seen, "numpy arrays; tensor.detach().cpu().numpy() makes one of a tensor") from error
+        advice = "Convert a tensor by tensor.detach().cpu().numpy()."
+        raise InputTypeError(name, seen, "arrays that numpy can read", advice) from error
 
 
 def record_count(data: Part) -> int:
@@ -86,7 +89,7 @@ def check_labels(data: Part, name: str) -> None:
 
         missing = pd.isna(labels.ravel())
     if missing.any():
-        raise InputError(name, f"labels of which {int(missing.sum())} are missing", "a label for every record")
+        raise InputError(name, f"{int(missing.sum())} missing labels", "a pair (X, y) with a label for every record")
 
 
 def kind_of_labels(labels: Any) -> str:

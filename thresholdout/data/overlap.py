@@ -78,10 +78,10 @@ def check_groups(
 
     expected = "one group for each training record, written like the groups of the holdout"
     if train_size is None:
-        raise InputError("groups", "groups without a training part", "train=(X_train, y_train, groups)")
+        raise InputError("groups", "groups without training records", "None without train=", _BOTH)
     if not isinstance(dependence, Groups | Communities):
-        seen = f"groups beside {dependence.describe()}, which have no names of groups"
-        raise InputError("groups", seen, "(X, y, groups) in both parts, in place of another model")
+        seen = f"groups beside {dependence.describe()}, a model without names of groups"
+        raise InputError("groups", seen, "None beside another dependence model", _BOTH)
     try:
         own = Groups(aligned(train_groups, labels, "groups"))
     except ArgumentError as error:
@@ -104,6 +104,9 @@ def check_groups(
         seen = f"{' and '.join(sorted(kinds[0]))} beside {' and '.join(sorted(kinds[1]))} for the holdout's groups"
         raise InputError("groups", seen, expected)
     return own.groups
+
+
+_BOTH: Final = "Pass (X, y, groups) for both parts."
 
 
 def _refuse(shared: int, size: int, how: str) -> None:

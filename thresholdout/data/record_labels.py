@@ -30,7 +30,7 @@ def record_labels(data: Part, name: str) -> pd.Index[Any] | None:
     ([7, 5], [7, 5])
     >>> record_labels((X, y), "train")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: train must be (X, y.loc[X.index]) to take y by label, or (X, y.to_numpy()) if ...
+    thresholdout.errors.InputError: train must be (X, y) with one index; got a y whose index has the labels of X in ...
     """
     labels = None
     for piece in data:
@@ -40,8 +40,8 @@ def record_labels(data: Part, name: str) -> pd.Index[Any] | None:
         elif not labels.equals(own):
             same = len(labels) == len(own) and bool(labels.sort_values().equals(own.sort_values()))
             what = "the labels of X in another order" if same else "other labels than that of X"
-            expected = "(X, y.loc[X.index]) to take y by label, or (X, y.to_numpy()) if it is in the order of X"
-            raise InputError(name, f"a y whose index has {what}", expected)
+            advice = "Pass (X, y.loc[X.index]) to take y by label, or (X, y.to_numpy()) if it is in the order of X."
+            raise InputError(name, f"a y whose index has {what}", "(X, y) with one index", advice)
     return labels
 
 
@@ -57,19 +57,19 @@ def aligned(values: Any, labels: pd.Index[Any] | None, argument: str) -> Any:
     own = _index(values)
     if own is None or own is labels:
         return values
-    by_order = "values.to_numpy() if they are in the order of the records"
+    by_order = "Pass values.to_numpy() if they are in the order of the records."
     if labels is None:
         import pandas as pd
 
         if own.equals(pd.RangeIndex(len(own))):
             return values
-        raise InputError(argument, "values with an index, for records without one", by_order)
+        raise InputError(argument, "values with an index for records without one", "values without an index", by_order)
     if own.equals(labels):
         return values
     if len(own) == len(labels) and own.is_unique and own.isin(labels).all() and labels.is_unique:
         return values.loc[labels]
     seen = f"values with another index than that of the {len(labels)} records"
-    raise InputError(argument, seen, f"values with the index of the records, or {by_order}")
+    raise InputError(argument, seen, "values with the index of the records", by_order)
 
 
 def _index(piece: Any) -> pd.Index[Any] | None:
@@ -125,8 +125,8 @@ def record_column(given: Any, data: Part, labels: pd.Index[Any] | None, argument
     if len(found) == 1:
         return found[0]
     if found:
-        seen = f"{given!r}, which {len(found)} columns or index levels of the {part} are called"
-        raise InputError(argument, seen, "a name that is there once, or the values themselves")
+        seen = f"{given!r}, the name of {len(found)} columns or index levels of the {part}"
+        raise InputError(argument, seen, "a name that occurs once, or the values themselves")
     shown = ", ".join(map(repr, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
     expected = f"one of {shown}, or the values themselves" if names else "values, one for each record"
     raise InputError(argument, f"{given!r}, which is no column or index level of the {part}", expected)

@@ -63,13 +63,14 @@ class TimeOrder:
 
     def __post_init__(self) -> None:
         if isinstance(self.by, bool):
-            expected = "the name of a column, times, or nothing for records that stand in order"
+            expected = "the name of a column, times, or None for records in order"
             raise InputTypeError("by", repr(self.by), expected)
         if self.window is not None and self.model is not None:
-            raise InputError("model", "given beside window", "one of them: both say how far dependence reaches")
+            advice = "Both state the range of the dependence."
+            raise InputError("model", "a model beside window=", "None beside window=", advice)
 
 
-_WINDOW: Final = "how far apart records have to be to be independent"
+_WINDOW: Final = "the largest distance of records that depend on each other"
 
 
 def one_structure(**given: object) -> str | None:
@@ -81,17 +82,17 @@ def one_structure(**given: object) -> str | None:
     (True, 'groups')
     >>> one_structure(groups=["a"], graph=3)
     Traceback (most recent call last):
-    thresholdout.errors.InputError: graph must be one of them, or dependence= a model of both; got given beside groups.
+    thresholdout.errors.InputError: graph must be None beside groups=; got a value. Pass one of the two, or a ...
     """
     there = [name for name, value in given.items() if value is not None]
     if len(there) > 1:
-        expected = "one of them, or dependence= a model of both"
+        advice = "Pass one of the two, or a model of both as dependence=."
         if set(there) == {"groups", "order"}:
-            expected = (
-                "groups alone, in which records may depend on each other in any way, over time too; or "
-                "dependence=Panel(model, units) for a series in each of them"
+            advice = (
+                "Pass groups alone, in which records may depend on each other in any way, over time too; or "
+                "dependence=Panel(model, units) for a series in each of them."
             )
-        raise InputError(there[1], f"given beside {there[0]}", expected)
+        raise InputError(there[1], "a value", f"None beside {there[0]}=", advice)
     return there[0] if there else None
 
 
@@ -102,11 +103,11 @@ def check_window(window: object, structure: str | None) -> None:
     --------
     >>> check_window(3, "groups")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: window must be order=True beside it for records in order of time, order=a ...
+    thresholdout.errors.InputError: window must be None without order= or graph=; got 3. For records in order of ...
     """
     if window is not None and structure not in ("order", "graph"):
-        expected = "order=True beside it for records in order of time, order=a column of times, or graph="
-        raise InputError("window", repr(window), expected)
+        advice = "For records in order of time pass order=True, for others a column of times as order=."
+        raise InputError("window", repr(window), "None without order= or graph=", advice)
 
 
 def planned_records(n: Any, groups: Any, order: Any, window: object, graph: Any, *, solved: bool = False) -> Any:
@@ -128,7 +129,7 @@ def planned_records(n: Any, groups: Any, order: Any, window: object, graph: Any,
     if structure is None:
         return n
     if isinstance(n, DependenceModel):
-        raise InputError(structure, "given beside a model of the records", "one of them")
+        raise InputError(structure, "a value", "None beside a model of the records")
     size = None if n is None else check_count("n", n)
     if structure == "graph":
         nodes = list(graph) if hasattr(graph, "nodes") else []
@@ -137,7 +138,9 @@ def planned_records(n: Any, groups: Any, order: Any, window: object, graph: Any,
         return model
     values = groups if structure == "groups" else order
     if is_name(values):
-        raise InputError(structure, repr(values), f"the column itself, one value for each record: X[{values!r}]")
+        raise InputError(
+            structure, repr(values), "one value for each record", f"Pass the column itself: X[{values!r}]."
+        )
     if structure == "groups":
         return group_model(groups, size)
     if order is not True:
@@ -146,7 +149,7 @@ def planned_records(n: Any, groups: Any, order: Any, window: object, graph: Any,
         window_model(1, window)  # refuses a window that is no number
         return lambda n: window_model(n, window)
     if size is None:
-        raise InputError("records", None, "the number of records in order of time, or width= to find it")
+        raise InputError("records", "nothing", "the number of records in order of time, or width= to find it")
     return window_model(size, window)
 
 
@@ -177,7 +180,7 @@ def window_model(n: int, window: object) -> MovingWindow:
     from graphs import MovingWindow
 
     if window is None:
-        raise InputError("window", "nothing", f"{_WINDOW}, in records")
+        raise InputError("window", "nothing", f"{_WINDOW}, as a number of records")
     with _renamed(m="window"):
         return MovingWindow(n, window)  # type: ignore[arg-type]
 
@@ -220,18 +223,19 @@ def graph_model(graph: nx.Graph[Any], window: object, records: Sequence[Any]) ->
         raise InputError("graph", "a directed graph", "an undirected networkx.Graph whose nodes are the records")
     named = set(records)
     if len(named) < len(records):
-        raise InputError("graph", f"records of which {len(records) - len(named)} have a label of others", _NAMES)
+        raise InputError("graph", f"{len(records) - len(named)} records with the label of another", _NAMES)
     absent = [label for label in records if label not in graph]
     if absent:
         seen = f"no node for {len(absent)} of {len(records)} records, such as {absent[0]!r}"
-        raise InputError("graph", seen, f"a node for each record, called as in {_INDEX}")
+        raise InputError("graph", seen, "a graph with a node for each record", f"Nodes have the labels of {_INDEX}.")
     reach = 1 if window is None else check_count("window", window)
     foreign = [label for label in graph if label not in named]
     if foreign:
         seen = f"{len(foreign)} nodes that are no record, such as {foreign[0]!r}"
         # With a window, paths through foreign nodes count, so they are removed after the power.
         near = "graph" if reach == 1 else f"without window=, networkx.power(graph, {reach})"
-        raise InputError("graph", seen, f"{near}.subgraph(labels) of the records, called as in {_INDEX}")
+        advice = f"Pass {near}.subgraph(labels) with the labels of {_INDEX}."
+        raise InputError("graph", seen, "a graph whose nodes are the records", advice)
     if reach > 1:
         simple: nx.Graph[Any] = nx.Graph()
         simple.add_nodes_from(graph)
@@ -242,12 +246,12 @@ def graph_model(graph: nx.Graph[Any], window: object, records: Sequence[Any]) ->
 
 
 _INDEX: Final = "the index of the data frame (or 0, 1, 2, ... in their order, for arrays)"
-_NAMES: Final = "an index that names every record once, since it tells which node is which record"
+_NAMES: Final = "given with an index that names every record once"
 
 
 def _check_size(argument: str, found: int, n: int | None) -> None:
     if n is not None and found != n:
-        raise InputError(argument, f"{found} values", f"{n}, one for each record")
+        raise InputError(argument, f"{found} values", f"{n} values, one for each record")
 
 
 @contextmanager

@@ -20,9 +20,7 @@ __all__ = ["MOST_CLASSES", "described", "model_of"]
 MOST_CLASSES: Final = 100
 """Maximum number of classes, or of states of a chain."""
 
-_TABLE: Final = (
-    "transition=table: a first column of labels, and for each label a column with its probability to be next"
-)
+_TABLE: Final = "a first column of labels, and for each label a column with its probability to be next"
 
 
 def described(
@@ -41,11 +39,11 @@ def described(
     kinds = {"groups": groups, "window": window, "transition": transition, "graph": graph}
     given = [name for name, value in kinds.items() if value is not None]
     if len(given) > 1:
-        raise InputError(given[1], f"given beside {given[0]}", "one kind of dependence")
+        raise InputError(given[1], f"a value beside {given[0]}", f"left out beside {given[0]}")
     if order is not None:
         _check_order(train, holdout, order, given)
     elif transition is not None:
-        raise InputError("transition", "probabilities without an order", "order=column beside them")
+        raise InputError("transition", "a table without an order", "given with an order, the name of a column")
     if groups is not None:
         found = id_texts(holdout[groups])
         in_both = set(found) & set(id_texts(train[groups]))
@@ -79,24 +77,23 @@ def _check_order(train: pd.DataFrame, holdout: pd.DataFrame, order: str, given: 
     import pandas as pd
 
     if not given:
-        seen = (
-            "an order without how far the dependence reaches; what is estimated from training labels is not their law"
+        advice = (
+            "A window is the number of rows beyond which rows are independent. A transition table must be known from "
+            f"another source than the training labels: {_TABLE}. Groups can replace the order."
         )
-        expected = (
-            f"window= beside it, the number of rows beyond which they are independent; or {_TABLE}, known from "
-            "elsewhere; or groups= in place of it"
-        )
-        raise InputError("order", seen, expected)
+        raise InputError("order", "an order alone", "given with a window or a transition table", advice)
     if given[0] in ("groups", "graph"):
-        raise InputError("order", f"given beside {given[0]}", "window= or transition= beside it, or one of the two")
+        raise InputError(
+            "order", "a column", f"left out beside {given[0]}", "An order needs a window or a transition table."
+        )
     size = len(train)
     both = pd.DataFrame({order: [*train[order], *holdout[order]], "held": np.arange(size + len(holdout)) >= size})
     ordered = sorted_by(both, order, "train and holdout")
     early = int(ordered["held"].iloc[:size].sum())
     if early or ordered[order].iloc[size - 1] == ordered[order].iloc[size]:
         seen = f"{early} holdout rows before the end of the training part" if early else "a holdout row at its last row"
-        expected = "a holdout that begins after the last training row: rows between known ones have another law"
-        raise InputError("order", seen, expected)
+        advice = "Rows between known ones have another distribution."
+        raise InputError("order", seen, "a column in which the holdout follows the last training row", advice)
 
 
 def _declared_chain(parts: list[NDArray[Any]], transition: pd.DataFrame) -> dict[str, Any]:
@@ -107,9 +104,7 @@ def _declared_chain(parts: list[NDArray[Any]], transition: pd.DataFrame) -> dict
     table = check_table(transition, "transition", [])
     names = [str(column) for column in table.columns[1:]]
     if not 1 <= len(names) <= MOST_CLASSES:
-        raise InputError(
-            "transition", f"probabilities of {len(names)} labels", f"labels of at most {MOST_CLASSES} kinds"
-        )
+        raise InputError("transition", f"a table of {len(names)} labels", f"a table of 1 to {MOST_CLASSES} labels")
     check_table(table, "transition", list(table.columns))
     labels = [part.tolist() for part in parts]
     text = isinstance(labels[0][0], str)
@@ -120,12 +115,13 @@ def _declared_chain(parts: list[NDArray[Any]], transition: pd.DataFrame) -> dict
         raise InputError(
             "transition",
             f"rows for {shortened(rows)}, columns for {shortened(states)}",
-            f"each label once in both; {_TABLE}",
+            "a table with each label once as row and as column",
+            f"It has {_TABLE}.",
         )
     foreign = sum(label not in set(states) for part in labels for label in part)
     if foreign:
         raise InputError(
-            "transition", f"{foreign} labels that are none of {shortened(states)}", "every label of both tables"
+            "transition", f"a table without {foreign} labels of the records", "a table of every label of both parts"
         )
     found = np.stack([numbers(table[name], "transition", name) for name in table.columns[1:]], axis=1)
     matrix = found[[rows.index(state) for state in states]]
@@ -158,16 +154,20 @@ def _edge_groups(train: list[str], holdout: list[str], graph: pd.DataFrame) -> t
     edges = without_index(check_table(graph, "graph", []), "edges", [])
     titles = list(edges.columns[:2])
     if len(titles) < 2:
-        raise InputError("graph", "one column", "two columns of ids")
+        raise InputError("graph", "a table with one column", "a table with two columns of ids")
     check_table(graph, "graph", titles)
     known, protected = {*train, *holdout}, set(holdout)
     if all(str(title) in known for title in titles):
-        raise InputError("graph", f"ids in the header, {titles[0]!r} and {titles[1]!r}", "a header, such as a,b")
+        raise InputError(
+            "graph", f"ids in the header, {titles[0]!r} and {titles[1]!r}", "a table with a header, such as a,b"
+        )
     pairs = list(zip(*(id_texts(graph[title]) for title in titles), strict=True))
     for row, pair in enumerate(pairs):
         for one in pair:
             if one not in known:
-                raise InputError("graph", f"unknown id {one!r} in row {row + 1}", "ids of train and holdout")
+                raise InputError(
+                    "graph", f"the unknown id {one!r} in row {row + 1}", "a table of ids of train and holdout"
+                )
     network: nx.Graph[str] = nx.Graph()
     network.add_nodes_from(holdout)
     network.add_edges_from(pairs)

@@ -83,7 +83,9 @@ def read_table(path: str | Path) -> pd.DataFrame:
         names.iloc[0] = INDEX
     if bool(names.isna().any()):
         column = int(np.argmax(names.isna().to_numpy())) + 1
-        raise InputError(str(path), f"column {column} has no name", "a header in the first line")
+        raise InputError(
+            str(path), f"a header in which column {column} has no name", "a file with a header that names each column"
+        )
     table = cells.iloc[1:].reset_index(drop=True)
     table.columns = pd.Index(names.tolist())
     _check_names(table, str(path))
@@ -102,17 +104,19 @@ def _json_lines(path: Path) -> pd.DataFrame:
                     continue
                 row = json.loads(line)
                 if not isinstance(row, dict) or any(isinstance(cell, (dict, list)) for cell in row.values()):
-                    raise InputError(str(path), f"line {number}", "one JSON object of plain values in each line")
+                    raise InputError(
+                        str(path), f"line {number}", "a file with one JSON object of plain values in each line"
+                    )
                 rows.append({name: _cell(cell) for name, cell in row.items()})
     except OSError as error:
         raise InputError(str(path), error.strerror or type(error).__name__, "a file of JSON lines") from None
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-        seen = f"line {number}: not JSON" if rows or number > 1 else "no JSON in its first line"
-        raise InputError(str(path), seen, "one JSON object in each line") from None
+        seen = f"a line {number} that is not JSON" if rows or number > 1 else "no JSON in its first line"
+        raise InputError(str(path), seen, "a file with one JSON object in each line") from None
     if not rows:
-        raise InputError(str(path), "no lines", "one JSON object in each line")
+        raise InputError(str(path), "no lines", "a file with one JSON object in each line")
     return pd.DataFrame(rows, dtype=object)
 
 
@@ -131,11 +135,12 @@ def check_table(table: object, name: str, columns: Iterable[str]) -> pd.DataFram
         raise InputTypeError(name, f"a {type(table).__name__}", "a pandas DataFrame")
     _check_names(table, name)
     if len(table) < 1:
-        raise InputError(name, "no rows", "at least one record")
+        raise InputError(name, "no rows", "a table of at least one record")
     for column in columns:
         if column not in table.columns:
-            unnamed = ", or to_csv(index_label=...) where the index is that column" if INDEX in table.columns else ""
-            raise InputError(name, f"columns {shortened(table.columns)}", f"a column {column!r} among them{unnamed}")
+            advice = "If the index is that column, write the file by to_csv(index_label=...)."
+            seen, expected = f"columns {shortened(table.columns)}", f"a table with a column {column!r}"
+            raise InputError(name, seen, expected, advice if INDEX in table.columns else "")
         _check_full(table[column], name, column)
     return table
 
@@ -192,7 +197,9 @@ def _check_full(column: pd.Series[Any], name: str, title: object) -> None:
         missing = missing | np.asarray([isinstance(v, str) and not v for v in column.tolist()], dtype=bool)
     if missing.any():
         raise InputError(
-            name, f"column {title!r} is empty in row {int(np.argmax(missing)) + 1}", "a value in every row"
+            name,
+            f"a table whose column {title!r} is empty in row {int(np.argmax(missing)) + 1}",
+            "a table without empty cells",
         )
 
 
@@ -252,7 +259,7 @@ def labels_of(train: pd.Series[Any], holdout: pd.Series[Any], argument: str) -> 
         rest = [[text for text in other if not _is_no_number(text)] for other in texts]
         if strange and any(rest) and as_numbers(*rest) is not None:
             seen = f"an infinite or missing value among numbers, in row {strange[0] + 1} of {part}"
-            raise InputError(argument, seen, "a finite number in every row, or names of classes")
+            raise InputError(argument, seen, "a column of finite numbers, or of names of classes")
     return [np.asarray(column, dtype=str) for column in texts]
 
 
@@ -318,7 +325,7 @@ def numbers(column: pd.Series[Any], table: str, title: object) -> NDArray[np.flo
         seen = str(column.iloc[row])
         infinite = isinstance(column.iloc[row], Real) or "inf" in seen.lower()
         what = f"{seen} in column {title!r}, row {row + 1}" if infinite else f"text in column {title!r}, row {row + 1}"
-        raise InputError(table, what, "finite numbers")
+        raise InputError(table, what, "a table of finite numbers")
     return found
 
 
@@ -333,7 +340,9 @@ def sorted_by(table: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
     try:
         order = keys.reset_index(drop=True).sort_values(kind="stable").index
     except TypeError:
-        raise InputError(name, f"column {column!r} mixes kinds of values", "values that can be put in order") from None
+        raise InputError(
+            name, f"a column {column!r} that mixes kinds of values", "a table whose values can be sorted"
+        ) from None
     return table.iloc[order]
 
 
@@ -360,7 +369,11 @@ def _check_names(table: pd.DataFrame, name: str) -> None:
     names = table.columns.tolist()
     if len(set(names)) < len(names):
         twice = table.columns[table.columns.duplicated()]
-        raise InputError(name, f"two columns are called {str(twice[0])!r}", "different names")
+        raise InputError(
+            name,
+            f"a table in which two columns are called {str(twice[0])!r}",
+            "a table of columns with different names",
+        )
 
 
 def _typed(column: NDArray[np.float64]) -> NDArray[Any]:
@@ -377,7 +390,7 @@ def _text(value: object, argument: str) -> str:
         return str(int(value))
     if isinstance(value, Real):
         return repr(float(value))
-    raise InputTypeError(argument, f"a {type(value).__name__} in the column", "text or numbers")
+    raise InputTypeError(argument, f"a {type(value).__name__} in the column", "a column of text or numbers")
 
 
 def _number(value: object) -> float:
@@ -408,7 +421,7 @@ def predicted_labels(column: pd.Series[Any], labels: NDArray[Any]) -> NDArray[An
     if labels.dtype.kind != "U":
         return numbers(column, "predictions", "prediction")
     if column.dtype.kind in "iuf" and not is_number_like(np.unique(labels).tolist()):
-        raise InputError("predictions", "numbers in column 'prediction'", "text, as the labels are")
+        raise InputError("predictions", "numbers in column 'prediction'", "text, like the labels")
     return np.asarray(label_texts(column, "predictions"), dtype=str)
 
 
@@ -419,10 +432,10 @@ def unordered(ids: list[str], wanted: pd.Index[Any], of: str) -> InputError:
     found = pd.Index(ids, dtype=object)
     twice = first_twice(ids)
     if twice is not None:
-        return InputError("predictions", f"id {twice!r} is there twice", "each record once")
-    expected = f"one row for each of the {len(wanted)} records of {of}"
+        return InputError("predictions", f"a table in which id {twice!r} occurs twice", "a table with each record once")
+    expected = f"a table with one row for each of the {len(wanted)} records of {of}"
     missing = wanted[~wanted.isin(found)]
     if len(missing):
-        return InputError("predictions", f"{len(missing)} records missing, first {missing[0]!r}", expected)
+        return InputError("predictions", f"a table with {len(missing)} records missing, first {missing[0]!r}", expected)
     foreign = found[~found.isin(wanted)]
     return InputError("predictions", f"{len(foreign)} ids of no record, first {foreign[0]!r}", expected)

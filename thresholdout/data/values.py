@@ -71,9 +71,9 @@ def check_bounds(bounds: object) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise InputError("bounds", repr(bounds), "a pair of numbers (lower, upper)") from None
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper and math.isfinite(upper - lower)):
-        raise InputError("bounds", repr(bounds), "finite numbers, lower < upper")
+        raise InputError("bounds", repr(bounds), "finite numbers with lower < upper")
     if math.ulp(max(abs(lower), abs(upper))) > (upper - lower) * _COARSEST:
-        raise InputError("bounds", repr(bounds), "a range that floats resolve; subtract an offset from the values")
+        raise InputError("bounds", repr(bounds), "a range that floats resolve", "Subtract an offset from the values.")
     return lower, upper
 
 
@@ -104,7 +104,7 @@ def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argume
     0.25
     >>> unit_mean([0.5, 1.5], 2, (0, 1), "train_values")
     Traceback (most recent call last):
-    thresholdout.errors.InputError: train_values must be values in [0, 1]; name another range with bounds=(lower, ...
+    thresholdout.errors.InputError: train_values must be values in [0, 1]; got ...
     """
     array = checked_values(values, n, argument)
     size = array.size
@@ -323,7 +323,7 @@ def checked_values(values: object, n: int | None, argument: str) -> NDArray[Any]
     """Return values as an array of real numbers or booleans of the right length; their range is not checked."""
     array = values if type(values) is np.ndarray and values.dtype != object else _as_array(values, argument)
     if array.ndim != 1:
-        raise InputError(argument, f"an array of shape {array.shape}", "one value per record, shape (n,)")
+        raise InputError(argument, f"an array of shape {array.shape}", "an array of shape (n,), one value per record")
     size = array.size
     if size != n and (n is not None or size < 1):
         wanted = f"{n} values, one per record" if n is not None else "at least one value"
@@ -365,23 +365,28 @@ def _check_inside(floats: NDArray[np.float64], bounds: tuple[float, float], argu
 def _as_array(values: object, argument: str) -> NDArray[Any]:
     """Return values as an array; refuse missing and complex ones, which a conversion would hide."""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
-        raise InputTypeError(argument, f"a {type(values).__name__}", "one value per record, shape (n,)")
+        raise InputTypeError(argument, f"a {type(values).__name__}", "an array of shape (n,), one value per record")
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
-        raise InputError(argument, "a masked array with missing values", "a value for every record")
+        raise InputError(argument, "a masked array with missing values", "values without missing ones")
     try:
         array = np.asarray(values)
     except ValueError:
-        raise InputError(argument, "values of uneven shapes", "one value per record, shape (n,)") from None
+        raise InputError(
+            argument, "entries of different shapes", "an array of shape (n,), one value per record"
+        ) from None
     except (TypeError, RuntimeError) as error:
         seen = f"a {type(values).__name__} that numpy cannot read"
-        expected = "a numpy array; tensor.detach().cpu().numpy() makes one of a tensor"
-        raise InputTypeError(argument, seen, expected) from error
+        advice = "Convert a tensor by tensor.detach().cpu().numpy()."
+        raise InputTypeError(argument, seen, "an array that numpy can read", advice) from error
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
             raise InputTypeError(argument, "values that are not numbers", "real numbers or booleans") from None
     return array
+
+
+OTHER_RANGE: Final = "Pass another range as bounds=(lower, upper)."
 
 
 def _refuse_range(array: NDArray[np.float64], bounds: tuple[float, float], argument: str) -> NoReturn:
@@ -394,7 +399,8 @@ def _refuse_range(array: NDArray[np.float64], bounds: tuple[float, float], argum
     raise InputError(
         argument,
         f"{array[where]:g} at position {where}{more}",
-        f"values in [{lower:g}, {upper:g}]; name another range with bounds=(lower, upper)",
+        f"values in [{lower:g}, {upper:g}]",
+        OTHER_RANGE,
     )
 
 

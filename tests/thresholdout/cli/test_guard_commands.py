@@ -165,10 +165,10 @@ def test_bad_predictions_leave_the_ledger_as_it_was(folder: Path) -> None:
         return run("guard", "score", "guard.db", "bad.csv", *options, code=code).output
 
     assert f"1 records missing, first {good['id'][0]!r}" in refused(good.sort_index()[1:])
-    assert f"id {good['id'][0]!r} is there twice" in refused(pd.concat([good, good[:1]]))
+    assert f"id {good['id'][0]!r} occurs twice" in refused(pd.concat([good, good[:1]]))
     assert "1 ids of no record, first 'new'" in refused(pd.concat([good, good[:1].assign(id="new")]))
-    assert "a column 'id' among them" in refused(good.drop(columns="id"))
-    assert "a column 'prediction' among them" in refused(good.drop(columns="prediction"))
+    assert "a table with a column 'id'" in refused(good.drop(columns="id"))
+    assert "a table with a column 'prediction'" in refused(good.drop(columns="prediction"))
     assert "is empty in row 1" in refused(good.assign(prediction=[np.nan, *good["prediction"][1:]]))
     assert "text in column 'prediction', row 1" in refused(good.assign(prediction="cat"))
     assert "inf in column 'prediction', row 1" in refused(good.assign(prediction=[np.inf, *good["prediction"][1:]]))
@@ -192,9 +192,9 @@ def test_bad_tables_make_no_ledger(folder: Path) -> None:
         assert not Path("guard.db").exists()
         return output
 
-    assert "a column 'nobody' among them" in refused("--groups", "nobody")
-    assert "a column 'row' among them" in refused("--id", "row")
-    assert "given beside" in refused("--groups", "patient", "--window", "2", code=2)
+    assert "a table with a column 'nobody'" in refused("--groups", "nobody")
+    assert "a table with a column 'row'" in refused("--id", "row")
+    assert "left out beside" in refused("--groups", "patient", "--window", "2", code=2)
     assert "; got -1" in refused("--window", "-1", code=2)
     assert "--holdout-answers must be an integer of at least 1; got 0." in refused("--holdout-answers", "0", code=2)
     assert "--order must be" in refused("--order", "day", code=2)

@@ -45,7 +45,7 @@ def test_equal_records_are_found_though_their_numbers_differ(tmp_path: Path) -> 
 
 def test_an_index_that_is_the_column_of_ids_is_named(tmp_path: Path) -> None:
     found = written(tmp_path, TABLE.set_index("id").rename_axis(None))
-    with pytest.raises(InputError, match=r"a column 'id' among them, or to_csv\(index_label="):
+    with pytest.raises(InputError, match=r"a table with a column 'id'; .*to_csv\(index_label="):
         check_table(found, "train", ["id"])
 
 

@@ -45,7 +45,7 @@ def test_a_y_with_another_index_than_x_is_refused_and_what_the_refusal_names_wor
     own = slice(N) if part == "holdout" else slice(N, None)
     x, y = X[own], pd.Series(Y[own].to_numpy(), index=index(X[own].index))
     with pytest.raises(
-        InputError, match=rf"^{part}: a y whose index has {seen}; .*y\.loc\[X\.index\].*y\.to_numpy\(\)"
+        InputError, match=rf"^{part} must be .*; got a y whose index has {seen}\. .*y\.loc\[X\.index\].*y\.to_numpy\(\)"
     ):
         make(**{part: (x, y)})
     assert make(**{part: (x, y.to_numpy())}).n == N
@@ -92,7 +92,7 @@ def test_records_get_their_own_values() -> None:
 @for_each(
     ("values", "message"),
     [
-        (pd.Series(np.ones(N)), r"values\.to_numpy\(\).*another index than that of the 300 records"),
+        (pd.Series(np.ones(N)), r"another index than that of the 300 records.*values\.to_numpy\(\)"),
         (pd.Series(np.ones(N), index=X[N:].index), "another index than that of the 300 records"),
         (pd.Series(np.ones(N), index=np.zeros(N)), "another index than that of the 300 records"),
         (pd.Series(np.ones(N - 1), index=X[: N - 1].index), "another index than that of the 300 records"),
@@ -114,7 +114,7 @@ def test_other_labels_are_refused_before_anything_is_spent(values: Any, message:
 def test_labelled_values_for_records_without_labels_are_refused() -> None:
     arrays = (X[:N].to_numpy(), Y[:N].to_numpy()), (X[N:].to_numpy(), Y[N:].to_numpy())
     guard = make(*arrays)
-    with pytest.raises(InputError, match=r"holdout_values must be values\.to_numpy\(\)"):
+    with pytest.raises(InputError, match=r"holdout_values must be values without an index; .*values\.to_numpy\(\)"):
         guard.ask(0.0, Y[:N] == 1)
     assert guard.history.empty
     share = float(Y[:N].mean())
@@ -132,7 +132,7 @@ def test_groups_of_a_cross_validation_are_those_of_their_records() -> None:
     for records in (X, X.to_numpy()):
         labels = Y if records is X else Y.to_numpy()
         other = patient.set_axis(np.arange(2 * N) + 1)
-        with pytest.raises(InputError, match=r"^groups must be .*values\.to_numpy\(\).*; got .* index"):
+        with pytest.raises(InputError, match=r"^groups must be .*; got .* index.*values\.to_numpy\(\)"):
             KFoldGuard((records, labels, other), cv=3, queries=5, mechanism=Claims(holdout_answers=1))
         assert (
             KFoldGuard((records, labels, other.to_numpy()), cv=3, queries=5, mechanism=Claims(holdout_answers=1)).n

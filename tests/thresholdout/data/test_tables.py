@@ -33,7 +33,7 @@ def test_json_lines_are_the_table_that_a_csv_is(tmp_path: Path, name: str) -> No
     ("text", "seen"),
     [
         ("id,y\n1,2\n", "no JSON in its first line"),
-        ('{"id": 1}\nnonsense\n', "line 2: not JSON"),
+        ('{"id": 1}\nnonsense\n', "a line 2 that is not JSON"),
         ('{"id": [1]}\n', "line 1"),
         ("[1, 2]\n", "line 1"),
         ("\n\n", "no lines"),

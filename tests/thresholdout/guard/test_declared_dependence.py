@@ -113,7 +113,7 @@ class TestGroups:
             ({"groups": ["patient", PATIENTS]}, "groups", "(X, y, groups) in both parts"),
             ({"groups": []}, "groups", "a list of at most 8 names"),
             ({"beside": (PATIENTS[TRAIN:], None)}, "train", "(X_train, y_train, groups)"),
-            ({"beside": (PATIENTS[:3], PATIENTS[:TRAIN])}, "groups", "400, one for each record"),
+            ({"beside": (PATIENTS[:3], PATIENTS[:TRAIN])}, "groups", "400 values, one for each record"),
             (
                 {"beside": (PATIENTS[TRAIN:], PATIENTS[:TRAIN]), "groups": "patient"},
                 "groups",
@@ -133,7 +133,7 @@ class TestGroups:
 
     def test_two_columns_of_one_name(self) -> None:
         twice = pd.concat([X, X[["patient"]]], axis=1)
-        with pytest.raises(InputError, match="which 2 columns or index levels of the holdout are called"):
+        with pytest.raises(InputError, match="the name of 2 columns or index levels of the holdout"):
             made(frame=twice, groups="patient")
 
     def test_names_serve_cross_validation_too(self) -> None:
@@ -289,7 +289,7 @@ class TestOrder:
             (TimeOrder("day", window=5), "window", "a time difference"),
             (TimeOrder(window=2.5), "window", "an integer"),
             (TimeOrder(window=-1), "window", "an integer"),
-            (TimeOrder(np.arange(3), window=5), "by", "400, one for each record"),
+            (TimeOrder(np.arange(3), window=5), "by", "400 values, one for each record"),
             (TimeOrder("hour", window=5), "by", "'hour', which is no column"),
         ],
     )
@@ -299,7 +299,7 @@ class TestOrder:
         assert words in str(error)
 
     def test_what_no_order_can_be_is_refused_where_it_is_made(self) -> None:
-        with pytest.raises(InputError, match=r"model must be .*; got given beside window"):
+        with pytest.raises(InputError, match=r"model must be .*; got a model beside window"):
             TimeOrder(window=5, model=GaussianField.ar(0.5, N))
         with pytest.raises(InputError, match=r"by must be the name of a column.*; got True"):
             TimeOrder(True)
@@ -452,11 +452,11 @@ class TestPlan:
             ({"groups": "patient"}, "groups", "X['patient']"),
             ({"order": "day", "window": 3}, "order", "X['day']"),
             ({"order": True, "window": 3}, "records", "the number of records"),
-            ({"records": N, "order": True}, "window", "in records"),
+            ({"records": N, "order": True}, "window", "as a number of records"),
             ({"order": DAYS[:N]}, "window", "a difference of two times"),
-            ({"records": 3, "groups": PATIENTS[:N]}, "groups", "3, one for each record"),
-            ({"records": 3, "graph": nx.path_graph(4)}, "graph", "3, one for each record"),
-            ({"records": Groups(PATIENTS[:N]), "groups": PATIENTS[:N]}, "groups", "one of them"),
+            ({"records": 3, "groups": PATIENTS[:N]}, "groups", "3 values, one for each record"),
+            ({"records": 3, "graph": nx.path_graph(4)}, "graph", "3 values, one for each record"),
+            ({"records": Groups(PATIENTS[:N]), "groups": PATIENTS[:N]}, "groups", "None beside a model"),
             ({"records": N, "window": 3}, "window", "order=True"),
             ({"records": N, "groups": PATIENTS[:N], "order": True}, "order", "groups alone"),
             ({"records": 3, "graph": [1]}, "graph", "an undirected networkx.Graph"),

@@ -339,7 +339,7 @@ def test_a_chain_is_declared_and_begins_after_the_last_training_label(tmp_path: 
 def test_an_estimated_chain_is_refused_and_what_the_refusal_names_works(tmp_path: Path) -> None:
     with pytest.raises(
         InputError,
-        match=r"^order must be window= beside it, .*; or transition=table",
+        match=r"^order must be given with a window or a transition table; got an order alone",
     ):
         chained(tmp_path, law=None)
     assert not list(tmp_path.iterdir())
@@ -350,7 +350,7 @@ def test_an_estimated_chain_is_refused_and_what_the_refusal_names_works(tmp_path
 
 @for_each("start", [-N, N / 2 + 0.5, N - 1])
 def test_a_holdout_of_a_chain_begins_after_the_training_part(tmp_path: Path, start: float) -> None:
-    with pytest.raises(InputError, match=r"^order must be a holdout that begins after the last training row"):
+    with pytest.raises(InputError, match=r"^order must be a column in which the holdout follows the last training row"):
         chained(tmp_path, start)
     assert not list(tmp_path.iterdir())
 
@@ -363,11 +363,11 @@ def test_rows_in_order_are_a_window_of_the_sorted_tables(tmp_path: Path) -> None
     service = PredictionGuard.create(tmp_path / "guard.db", train.assign(t=range(N)), shuffled, **settings)
     assert service.guard.dependence.fingerprint() == MovingWindow(N, 2).fingerprint()
     assert service._records.holdout_ids == shuffled.sort_values("t")["id"].tolist()
-    with pytest.raises(InputError, match=r"^order must be a holdout that begins after the last training row"):
+    with pytest.raises(InputError, match=r"^order must be a column in which the holdout follows the last training row"):
         PredictionGuard.create(
             tmp_path / "other.db", train.assign(t=range(N)), holdout.assign(t=np.arange(N) - 0.5), **settings
         )
-    with pytest.raises(InputError, match=r"order must be .*; got given beside groups"):
+    with pytest.raises(InputError, match=r"order must be left out beside groups; got a column"):
         made(tmp_path, [0, 1], [0, 1], order="id", groups="id")
 
 
@@ -375,11 +375,11 @@ def test_rows_in_order_are_a_window_of_the_sorted_tables(tmp_path: Path) -> None
     ("law", "message"),
     [
         (LAW.assign(a=[0.25, 0.8]), "sum"),
-        (LAW[:1], "each label once in both"),
-        (LAW.rename(columns={"b": "c"}), "each label once in both"),
-        (LAW[["from"]], "probabilities of 0 labels"),
+        (LAW[:1], "each label once as row and as column"),
+        (LAW.rename(columns={"b": "c"}), "each label once as row and as column"),
+        (LAW[["from"]], "a table of 0 labels"),
         (LAW.assign(a=["x", "y"]), "text in column 'a', row 1"),
-        (LAW.iloc[1:, :2].assign(a=1.0), "1000 labels that are none of"),
+        (LAW.iloc[1:, :2].assign(a=1.0), "a table without 1000 labels"),
         ([[0.9, 0.1], [0.25, 0.75]], "transition must be"),
     ],
     ids=["sum", "row", "name", "no columns", "text", "label", "list"],
@@ -395,7 +395,7 @@ def test_a_law_of_numbers_is_that_of_labels_that_are_numbers(tmp_path: Path) -> 
     guard = chained(tmp_path, law=law, labels=([0, 1], [0, 1]))  # type: ignore[arg-type]
     expected = MarkovChain([[0.9, 0.1], [0.25, 0.75]], N, [0.25, 0.75])
     assert guard.guard.dependence.fingerprint() == expected.fingerprint()
-    with pytest.raises(InputError, match="order=column beside them"):
+    with pytest.raises(InputError, match="given with an order"):
         made(tmp_path, [0, 1], [0, 1], transition=law)
 
 

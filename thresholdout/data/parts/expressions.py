@@ -45,6 +45,8 @@ _ALLOWED: Final = (
     "columns and literals, comparisons, & | ^ ~, + - *, division by a number, abs, **2, clip, is_in, is_between, "
     "is_null and fill_null(number or text) of a column, when/then/otherwise, cast to Float64"
 )
+_PERMITTED: Final = f"an expression of {_ALLOWED}"
+_ADVICE: Final = f"An expression has {_ALLOWED}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +140,8 @@ class _Reader:
                 f"an expression of narwhals {nw.__version__}", "narwhals 2.29 (pip install 'narwhals<2.30')"
             ) from None
 
-    def _refused(self, seen: str, expected: str = _ALLOWED) -> InputError:
-        return InputError(self._argument, seen, expected)
+    def _refused(self, seen: str, expected: str = _PERMITTED, advice: str = "") -> InputError:
+        return InputError(self._argument, seen, expected, advice)
 
     def _start(self, node: Any) -> Compiled:
         self._count()
@@ -184,7 +186,7 @@ class _Reader:
         if dtype.is_temporal():
             return Compiled(column, "time", text, own, own, bare=name, strict=True, type_of_time=str(dtype))
         known = "booleans, integers of at most 64 bits with a sign, floats, texts, categories or times"
-        raise self._refused(f"column {name!r} of type {dtype}", f"{known}; cast it where the frame is made")
+        raise self._refused(f"column {name!r} of type {dtype}", known, "Cast it where the frame is made.")
 
     def _literal(self, value: object) -> Compiled:
         import narwhals as nw
@@ -201,8 +203,8 @@ class _Reader:
             return Compiled(nw.lit(value), "text", repr(value), strict=True)
         expected = "an expression of narwhals, such as nw.col('pred') == nw.col('y'), or the name of a column"
         if isinstance(value, (int, float)):
-            raise self._refused(f"the number {value!r}", "finite numbers, integers up to 2**53")
-        raise InputTypeError(self._argument, f"a {type(value).__name__}", f"{expected}; with {_ALLOWED}")
+            raise self._refused(f"the number {value!r}", "a finite number, or an integer up to 2**53")
+        raise InputTypeError(self._argument, f"a {type(value).__name__}", expected, _ADVICE)
 
     def _applied(self, left: Compiled, node: Any) -> Compiled:
         """Apply the next operation of a chain."""
@@ -245,7 +247,7 @@ class _Reader:
     def _check_kind(self, one: Compiled, kind: Kind, operation: str) -> None:
         if one.kind != kind:
             raise self._refused(
-                f"{operation} of {one.text}, which is {_named(one.kind)}", f"{_named(kind)} there; {_ALLOWED}"
+                f"{operation} of {one.text}, which is {_named(one.kind)}", f"{_named(kind)} there", _ADVICE
             )
 
     def _real(self, one: Compiled, operation: str) -> Compiled:
@@ -261,7 +263,9 @@ class _Reader:
             return a.as_real(), b.as_real()
         if a.kind != b.kind or a.type_of_time != b.type_of_time:
             kinds = [f"{one.text}, {one.type_of_time or _named(one.kind)}" for one in (a, b)]
-            raise self._refused(f"{operation} of {' and '.join(kinds)}", "values of one type; cast one of the columns")
+            raise self._refused(
+                f"{operation} of {' and '.join(kinds)}", "values of one type", "Cast one of the columns."
+            )
         return a, b
 
     def _comparison(self, name: str, left: Compiled, right: Compiled) -> Compiled:
@@ -332,7 +336,7 @@ class _Reader:
         import narwhals as nw
 
         if dtype not in (nw.Float64, nw.Float64()):
-            raise self._refused(f"a cast to {dtype}", "a cast to Float64; others where the frame is made")
+            raise self._refused(f"a cast to {dtype}", "a cast to Float64", "Make other casts where the frame is made.")
         if left.kind != "boolean":
             text = f"real({left.text})" if left.kind == "integer" and left.number is None else left.text
             return replace(self._real(left, "cast"), bare="", text=text)
@@ -359,7 +363,7 @@ class _Reader:
         """Return the natural logarithm of a value that was clipped above 0: some engines fail for others."""
         if not left.positive or base != math.e:
             raise self._refused(
-                f"the logarithm of {left.text}", f"logarithms in metrics.log_loss(clip=...) alone; {_ALLOWED}"
+                f"the logarithm of {left.text}", "without logarithms outside metrics.log_loss(clip=...)", _ADVICE
             )
         made = _joined(left.expression.log(), "real", f"log({left.text})", left)
         return replace(made, computed=left.computed, strict=left.strict, logarithm=True)

@@ -306,9 +306,9 @@ class LazyPart:
             exact = math.log(number)
             wrong.append(not abs(row[f"log {place}"] - exact) <= 0.25 * LOGARITHM * max(1.0, -exact))
         if any(wrong):
-            raise InputError(self.name, "an engine that rounds otherwise", "64-bit floats that follow IEEE 754")
+            raise InputError(self.name, "an engine that rounds otherwise", "computed in 64-bit floats of IEEE 754")
         if not row["n"]:
-            raise InputError(self.name, "no records", "at least one")
+            raise InputError(self.name, "no records", "at least one record")
         return int(row["n"])
 
     def compiled(self, value: nw.Expr | str, argument: str = "query") -> Compiled:
@@ -529,7 +529,7 @@ class LazyPart:
             raise InputError(asked.argument, f"{found.text}, a {found.kind}", "numbers or booleans")
         if found.kind == "integer" and max(map(abs, asked.bounds)) >= _EXACT:
             raise InputError(
-                "bounds", repr(asked.bounds), "ends below 2**53 for integers: floats hold no others exactly"
+                "bounds", repr(asked.bounds), "ends below 2**53 for integers", "Floats represent larger ones inexactly."
             )
         return found
 

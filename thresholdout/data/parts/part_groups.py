@@ -31,7 +31,9 @@ def group_sizes(part: LazyPart, column: str) -> dict[int, int]:
         missing = missing | group.is_nan()
     lost = part.row(lambda: part.frame.select(missing.cast(nw.Int64).sum().alias("missing")))["missing"]
     if lost:
-        raise InputError("groups", f"{lost} records of the {part.name} part without a {column!r}", "a group for each")
+        raise InputError(
+            "groups", f"{lost} {part.name} records without a value of {column!r}", "a group for each record"
+        )
     try:
         groups = part.frame.group_by(column).agg(nw.len().alias("size"))
         rows = groups.group_by("size").agg(nw.len().alias("number")).collect().rows(named=True)

@@ -95,7 +95,7 @@ def _check_engines(train: LazyPart, holdout: LazyPart) -> None:
     first, second = (part.frame.implementation for part in (train, holdout))
     if first is not second:
         seen = f"a frame of {first} beside a holdout of {second}"
-        raise InputError("train", seen, "frames of one engine, which can join them")
+        raise InputError("train", seen, "a frame of the holdout's engine")
 
 
 def _compared(name: str, train: DType, holdout: DType) -> DType | None:
@@ -109,7 +109,7 @@ def _compared(name: str, train: DType, holdout: DType) -> DType | None:
     if all(isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)) for dtype in (train, holdout)):
         return nw.String()
     seen = f"column {name!r} of type {train}, beside {holdout} in the holdout"
-    raise InputError("train", seen, "columns of the same types in both parts; cast one of them")
+    raise InputError("train", seen, "columns of the same types as in the holdout", "Cast one of the two columns.")
 
 
 def _missing(part: LazyPart) -> dict[str, bool]:
@@ -150,7 +150,7 @@ def _shared(train: LazyPart, holdout: LazyPart, types: dict[str, DType | None], 
         shared = sides[0].join(sides[1], on=sides[0].collect_schema().names(), how="semi")
     except Exception as error:  # no record was read yet, so the cause is safe to show
         seen = f"a frame that cannot be joined with the holdout ({type(error).__name__})"
-        raise InputError("train", seen, "frames of one engine, and of one connection to it") from error
+        raise InputError("train", seen, "a frame of the holdout's engine and connection") from error
     return int(_row(holdout, shared.select(nw.len().alias("n")))["n"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from thresholdout.data.values import ExactMean, grid_variance
+from thresholdout.data.values import OTHER_RANGE, ExactMean, grid_variance
 from thresholdout.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Totals:
     def sum_of_squares(self) -> int:
         """Sum of the squares of all records' values, in steps of ``4**-bits``."""
         if self.squares is None:
-            raise InputError("squares", "totals without squares", "totals(..., squares=True)")
+            raise InputError("squares", "None", "sums of squares", "Pass squares=True to totals().")
         return self.squares + self.missing * self.absent**2
 
     def variance(self) -> float:
@@ -83,15 +83,14 @@ class Totals:
         --------
         >>> Totals(4, 40, 0, missing=1, above=2).check("train", (0.0, 1.0))
         Traceback (most recent call last):
-        thresholdout.errors.InputError: train must be values in [0, 1]; name another range with bounds=(lower, ...
+        thresholdout.errors.InputError: train must be values in [0, 1]; got ...
         """
         lower, upper = bounds
         counts = {"missing": self.missing, f"below {lower:g}": self.below, f"above {upper:g}": self.above}
         found = [f"{count} {what}" for what, count in counts.items() if count]
         if found:
             found[0] = found[0].replace(" ", f" of {self.n} values ", 1)
-            expected = f"values in [{lower:g}, {upper:g}]; name another range with bounds=(lower, upper)"
-            raise InputError(argument, ", ".join(found), expected)
+            raise InputError(argument, ", ".join(found), f"values in [{lower:g}, {upper:g}]", OTHER_RANGE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def test_without_narwhals_it_says_how_to_get_it() -> None:
 @engines
 def test_a_frame_without_records_is_refused(engine: str) -> None:
     part = LazyPart(ENGINES[engine](pl.DataFrame(schema={"x": pl.Float64})), "train")
-    with pytest.raises(InputError, match="train must be at least one; got no records"):
+    with pytest.raises(InputError, match="train must be at least one record; got no records"):
         part.totals("x")
 
 

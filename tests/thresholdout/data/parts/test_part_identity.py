@@ -208,9 +208,12 @@ def test_types_and_engines_that_cannot_be_compared_are_refused() -> None:
         InputError, match=r"^train must be .*; got column 'a' of type String, beside Int64 in the holdout"
     ):
         check_parts_disjoint(part(in_polars(other), "train"), part(in_polars(one)))
-    with pytest.raises(InputError, match="frames of one engine"):
+    with pytest.raises(InputError, match="a frame of the holdout's engine"):
         check_parts_disjoint(part(in_duckdb(one), "train"), part(in_polars(one)))
-    with duckdb.connect() as connection, pytest.raises(InputError, match="of one engine, and of one connection"):
+    with (
+        duckdb.connect() as connection,
+        pytest.raises(InputError, match="a frame of the holdout's engine and connection"),
+    ):
         check_parts_disjoint(part(connection.from_arrow(one), "train"), part(in_duckdb(one)))
 
 
