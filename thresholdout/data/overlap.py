@@ -81,7 +81,7 @@ def check_groups(
         raise InputError("groups", "groups without training records", "None without train=", _BOTH)
     if not isinstance(dependence, Groups | Communities):
         seen = f"groups beside {dependence.describe()}, a model without names of groups"
-        raise InputError("groups", seen, "None beside another dependence model", _BOTH)
+        raise InputError("groups", seen, "None for a holdout without groups", _BOTH)
     try:
         own = Groups(aligned(train_groups, labels, "groups"))
     except ArgumentError as error:
@@ -106,7 +106,7 @@ def check_groups(
     return own.groups
 
 
-_BOTH: Final = "Pass (X, y, groups) for both parts."
+_BOTH: Final = "Pass (X, y, groups) in both parts."
 
 
 def _refuse(shared: int, size: int, how: str) -> None:
