@@ -85,12 +85,23 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Result of `EvaluationGuard.status`: the plan of a guarded set, its use so far, and its history.
+    """Result of `EvaluationGuard.status`: plan, use and history of a guarded set. Nothing in it is secret.
 
-    Nothing in it is secret. `checks` and `surprises` are planned, `done` and `surprised` are used. `level` is the level
-    of the next check. `smallest_drop` is about the drop that it reports with probability .8, or None if it can report
-    none, and `proof_power`, in the mode "proof", about the probability of a proof for a change without effect. `tests`
-    names the tests of "worse" and of "not worse", and `closed` says why a set was closed.
+    Attributes
+    ----------
+    metric, mode, promise, margin
+        Plan of the set, as described in `EvaluationGuard.create`.
+    gate_items, dev_items, clusters : int
+        Numbers of items in the two parts, and of clusters in the gate part.
+    tests, assumption
+        Names of the tests of "worse" and of "not worse", and the assumption about the metric that they need, or "".
+    checks, done, surprises, surprised : int
+        Planned and used checks, and planned and used unexpected outcomes.
+    level, smallest_drop, proof_power : float or None
+        Level of the next check, about the drop that it reports with probability .8, and in the mode "proof" about the
+        probability of a proof for a change without effect. The last two may be None.
+    closed, history
+        Why the set was closed (None if it is open), and the checks and promotions in order.
 
     Examples
     --------
@@ -133,13 +144,8 @@ class EvaluationGuard:
     Parameters
     ----------
     where : str, path or Ledger
-        File or database that holds the guard: a file's name, or an address such as
-        ``"postgresql://user@host/database"``.
-
-    Raises
-    ------
-    LedgerMismatch
-        If `where` holds no evaluation set.
+        File or database in which `create` began the guard: a file's name, or an address such as
+        ``"postgresql://user@host/database"``. `LedgerMismatch` is raised if it holds no evaluation set.
 
     Notes
     -----
@@ -341,11 +347,7 @@ class EvaluationGuard:
         account = Account.from_dict(json.loads(self._ledger.state(self._name))["account"])
         checks = sum(each.source != _PROMOTED for each in self._ledger.entries(self._name, 1, entry.query))
         return Check(
-            entry.source,
-            repeated,
-            checks,
-            account.checks - account.done,
-            account.surprises - account.surprised,
+            entry.source, repeated, checks, account.checks - account.done, account.surprises - account.surprised
         )
 
     def promote(self, run: Scores, *, allow_missing: float = 1.0) -> None:
