@@ -28,23 +28,24 @@ def pedigree(
     mutation: float = 0.0,
     latent: Iterable[Hashable] = (),
 ) -> BayesianNetwork:
-    """Build the Bayesian network of the genotypes of related people at one locus with two alleles.
+    """Build the Bayesian network of the genotypes in a pedigree at one biallelic locus.
 
-    Use it for the privacy of genetic data in families. The genotypes follow Mendel's laws.
+    Use it to model the correlation between relatives in privacy analyses of genetic data. The genotypes follow
+    Mendel's laws.
 
     Parameters
     ----------
     trios : mapping of person to (father, mother)
-        Parents of each child. Parents that are not children in the mapping are founders. A parent given as None is an
-        unrelated person outside the data, a different one each time, and is summed out exactly. A person with ``(None,
+        Parents of each child. Parents who do not appear as keys are founders. A parent given as None is an
+        unrelated person outside the data, a different one each time, and is marginalized out exactly. A person with ``(None,
         None)`` is a founder.
     frequency : float
         Frequency of the counted allele in the population, between 0 and 1. Founders carry two independent alleles
         (Hardy-Weinberg proportions).
     mutation : float, default 0.0
-        Probability, at most 1/2, that an allele turns into the other one when it is passed on.
+        Probability, at most 1/2, that an allele mutates to the other one during transmission.
     latent : iterable of persons, default ()
-        Members of the pedigree without data.
+        Pedigree members without a record in the data.
 
     Returns
     -------
@@ -55,14 +56,14 @@ def pedigree(
     Raises
     ------
     ArgumentError
-        If there is nobody, somebody is an ancestor of himself, the same person is father and mother, or a probability
+        If there is nobody, somebody is their own ancestor, the same person is father and mother, or a probability
         is out of range.
 
     Notes
     -----
     A parent with g copies passes one on with probability t = g/2, and with mutation u with probability t (1 - u) + (1 -
-    t) u. The child has the sum of two such independent alleles (Mendel's first law). Without mutation the laws have
-    zeros: a child's genotype can exclude a genotype of its parent. Bounds by messages from close relatives are not
+    t) u. The child has the sum of two such independent alleles (Mendel's first law). Without mutation some
+    conditional probabilities are zero: a child's genotype can exclude a genotype of its parent. Bounds by messages from close relatives are not
     contracted then.
 
     Examples

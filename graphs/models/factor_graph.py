@@ -132,12 +132,12 @@ class FactorGraph(NetworkModel):
 
     - ``"group"``: the sum of the budgets of the connected component.
     - ``"messages"``: message passing. The message from factor f to record i is phi(Delta_f^i, sum of the messages from
-    the other members to f), with Delta_f^i the largest range over the others' states z of ln f(u, z) / f(v, z), u and v
-    states of i (`graphs.leakage.network_messages`).
+      the other members to f), with Delta_f^i the largest range over the others' states z of ln f(u, z) / f(v, z), u and
+      v states of i (`graphs.leakage.network_messages`).
     - ``"self-avoiding"``: the same with messages that do not return to a node that they left a few steps before
-    (`graphs.leakage.self_avoiding`).
+      (`graphs.leakage.self_avoiding`).
     - ``"quilt"`` and ``"quilt-contracted"``: bounds by sets of nodes that separate a record from the others
-    (`graphs.leakage.network_quilts`).
+      (`graphs.leakage.network_quilts`).
 
     Examples
     --------

@@ -256,18 +256,19 @@ def rank(
     Parameters
     ----------
     base : Scores
-        Run of the baseline, from `read`.
+        Baseline run, as returned by `read`.
     candidates : sequence of Scores
-        Runs to compare with it, of the same set and metric.
+        Runs to compare with the baseline, of the same evaluation set and metric.
     margin : float, default=0.02
-        Largest drop that is acceptable for "not worse", as a fraction of the range of scores.
+        Non-inferiority margin: the largest drop that is still reported as "not worse", as a fraction of the range of
+        scores.
     level : float, default=0.05
-        Largest probability of any wrong "worse" among the candidates, of any wrong "not worse", and of any wrong rank,
-        each.
+        Family-wise error rate, controlled separately for "worse" verdicts, "not worse" verdicts and ranks.
     any_laws : bool, default=False
-        Whether to test by bets on cluster totals, which need independent items or clusters alone. See `diff`.
+        Whether to use distribution-free tests (bets on cluster totals), which assume only that items or clusters are
+        independent. See `diff`.
     allow_missing : float, default=1
-        Maximum percentage of items, and of samples of a run, without a score.
+        Maximum percentage (0 to 100) of items, and of samples of each run, that may lack a score.
 
     Returns
     -------

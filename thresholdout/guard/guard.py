@@ -338,12 +338,12 @@ class Thresholdout:
         reserve: float = 0.2,
         report: Literal["all", "best"] = "all",
     ) -> list[Answer]:
-        """Score a list of fitted estimators that were all chosen before any of their answers was seen.
+        """Score several fitted estimators in one batch, all fixed before any of their scores is known.
 
         Parameters
         ----------
         models : sequence or mapping of fitted estimators
-            The keys of a mapping are the candidates' names in the history.
+            The keys of a mapping are the candidates' names in the history. Answers come in the same order.
         metric, cv, keys, reserve : optional
             Metric, cross-validation, one key per model, share of the error budget to keep; see `score` and `ask_all`.
         train_values : sequence, optional
@@ -391,23 +391,23 @@ class Thresholdout:
         name: str = "",
         precise: bool = False,
     ) -> Comparison:
-        """Ask whether one fitted estimator is better than another, and by how much.
+        """Test whether one fitted estimator is better than another, and by how much.
 
-        Values on which both agree cancel, so the difference has a narrower interval than either score. Returns a
+        Records with equal values cancel, so the interval is usually narrower than that of either score. Returns a
         `Comparison` with attributes `verdict` ("better", "worse" or "not settled"), `value` and `interval`.
 
         Parameters
         ----------
         b, a : estimator
-            Fitted estimators; the query is whether ``b`` is better than ``a``.
+            Fitted estimators. The verdict says whether ``b`` is better than ``a``.
         metric : str or Metric, default "accuracy"
-            A metric that is a mean over records.
+            Must be a mean over records, such as accuracy or a mean squared error, and not an area under a curve.
         about : {"difference", "win_rate"}, default "difference"
-            "difference" is that of both scores. "win_rate" is the share that ``b`` wins among the records on which
-            exactly one of both is right. It settles more, and needs independent records and ``sampling="iid"``.
+            "difference": score of ``b`` minus that of ``a``. "win_rate": share of ``b`` among the records that exactly
+            one is right about; settles more often, and needs independent records with ``sampling="iid"``.
         cv, train_values, key, name, precise : optional
-            See `score`. Both models have the same folds, and ``train_values`` is a pair, of ``b`` and of ``a``. Among
-            at most five declared queries an interval is stated directly wherever that is narrower, the last one always.
+            See `score`. Both models use the same folds; ``train_values`` is a tuple ``(of_b, of_a)``. With at most five
+            declared queries, the interval is computed directly where that is narrower, and always for the last query.
 
         Examples
         --------
@@ -489,15 +489,15 @@ class Thresholdout:
         return TrainSplit(self, len(self._records.train[1]))
 
     def join(self, predictions: object, on: str) -> None:
-        """Add columns, such as predictions of a new model, to both parts of a guard of lazy frames.
+        """Add columns to the training and holdout frames of a guard of lazy frames, such as predictions of a new model.
 
         Parameters
         ----------
         predictions : lazy frame
-            Frame of the same engine as the parts, with one row for each of their records. Missing values count as
-            worst.
+            Lazy frame of the same engine, with one row for each record of both parts. Missing predictions receive the
+            worst possible score.
         on : str
-            Name of the identifier column by which rows are matched, in the parts and in the frame.
+            Name of the identifier column to join on, which all frames must have.
         """
         if not isinstance(self._records, LazyRecords):
             raise InputError("predictions", "columns", "values for ask() or a model for score() of parts in memory")

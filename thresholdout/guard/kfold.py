@@ -304,36 +304,36 @@ class KFoldGuard:
         report: Literal["all", "best"] = "all",
         n_jobs: int | None = None,
     ) -> list[Answer]:
-        """Score a list of estimators that were all chosen before any of their answers was seen.
+        """Score several estimators in one batch, all fixed before any of their scores is known.
 
-        Intervals are as narrow as those of queries without adaptivity. Where nothing is expected, each answer after the
-        first is expected to be near the one before, and costs later queries little.
+        Intervals are as narrow as for non-adaptive queries. Without `expected`, the guard predicts that each score is
+        near the one before; a prediction that holds costs later queries little.
 
         Parameters
         ----------
         models : sequence or mapping of estimators
             The keys of a mapping are the candidates' names in the history.
         metric, n_jobs : optional
-            Metric, "accuracy" by default, and number of folds that are fitted at once; see `score`.
+            Metric, "accuracy" by default, and number of folds to fit in parallel; see `score`.
         expected, keys : sequence, optional
             One expected score and one key for each model; see `score`.
         reserve : float, default 0.2
-            Share of the error budget for queries after the list, at most 0.99; 0 if the list is the last. Nothing is
-            reserved if the list has all declared queries.
+            Fraction of the error budget, in [0, 0.99], to keep for later queries. Pass 0 if no queries follow. Ignored
+            if the batch uses all declared queries.
         report : {"all", "best"}, default "all"
             Return every score, or only the best one, which names its candidate and costs later queries much less.
 
         Returns
         -------
         list of Answer
-            One for each model in their order, or with ``report="best"`` the best one alone.
+            One answer per model, in the order of `models`, or with ``report="best"`` the best one alone.
 
         Raises
         ------
         InputError
             If an argument cannot be used. A failure of one estimator is charged once for the whole list.
         BudgetExhausted
-            If fewer queries are left than the list has; nothing is fitted then.
+            If fewer queries remain than there are models. No model is fitted then.
         """
         candidates, chosen, share = listed(models, keys), self._checked(metric), checked_reserve(reserve)
         check_word("report", report, ("all", "best"))

@@ -40,44 +40,44 @@ _CHUNK: Final = 5000
 
 
 class Ledger(Refusals, ABC):
-    """Storage of guards: their parameters, their states and all their answers.
+    """Persistent storage for guards: their parameters, their states and all their answers.
 
-    A budget must not be spent twice. Every ledger keeps the following promises, which
-    ``tests/thresholdout/ledger/contract.py`` checks:
+    Make a ledger with `open_ledger`, or pass the path of a file to a guard as ``ledger=``. The methods below are for
+    those who write a ledger of their own, or read histories. Since a budget must not be spent twice, every ledger
+    provides the following guarantees, which ``tests/thresholdout/ledger/contract.py`` checks:
 
     *Serial.* Queries to one guard happen one after another, from any number of threads (and, in a database, of
     processes and machines). Each starts from the state that the one before it left.
 
     *Atomic.* A query's new state and its entry are stored together or not at all; so are the entries of all queries
-    that are asked together. Any failure before that, in the mechanism or in the store, leaves the ledger as it was, and
-    usable.
+    that are asked together. If anything fails before the commit, the ledger is unchanged and remains usable.
 
     *Durable.* When `ask` returns, both are stored as durably as this kind of ledger can. Every answer that was returned
-    is in the history. The converse may fail if the process dies, or the caller is interrupted, before the answer is
-    read.
+    is in the history. An entry may be stored whose answer never reaches the caller, for example if the process dies
+    first.
 
     *Idempotent.* A key names one query of a client; keys of other clients have no effect. A known key returns the
-    stored entry, draws no noise and charges nothing, so a lost answer can be fetched again.
+    stored entry, adds no new noise and uses no budget, so a lost answer can be fetched again.
 
     *Isolated.* Threads that ask at the same time may share one transaction. A query that is refused or fails in its
-    mechanism harms no other; a transaction that cannot be stored fails all its queries.
+    mechanism does not affect the others; a transaction that cannot be stored fails all its queries.
 
     *Immutable.* Parameters, documents and entries never change once stored; only the state does. The entries of a guard
     are numbered 1, 2, 3 and so on. A closed guard stays closed.
 
-    *Tamper-evident.* Entries are chained by digests (`thresholdout.ledger.digest_chain`), and `verify` finds an entry
+    *Tamper-evident.* Entries form a hash chain (`thresholdout.ledger.digest_chain`), and `verify` finds an entry
     that was changed, removed, inserted or moved. By itself it cannot detect a chain that was rewritten from the changed
-    entry on, or a ledger that was replaced by an earlier copy. A `checkpoint` that is kept in another place and passed
-    to `verify` detects these, too. The state is not in the chain, since a digest would reveal it. A ledger that is put
-    back spends its budget twice; besides backups, this happens when a virtual machine resumes from a snapshot, a server
+    entry on, or a ledger that was replaced by an earlier copy. A `checkpoint` that is stored elsewhere and passed
+    to `verify` detects these, too. The state is not in the chain, since a digest would reveal it. Restoring a ledger
+    to an earlier state lets its budget be spent twice. Besides backups, this happens when a virtual machine resumes from a snapshot, a server
     is recovered to a point in time, or an asynchronous replica takes over without the last commits.
 
     *Confidential.* The state and the documents are secret. Only `state` and `document` return them; no message, log or
     ``repr`` shows them. A guard's name says nothing about its records. A ledger in a database finds a guard by a digest
     of its records that is keyed with a secret of the ledger.
 
-    *One budget.* A ledger has one guard for the same records, whoever makes it and under any name: a second guard would
-    hand out the error budget again.
+    *One budget.* A ledger allows only one guard per data set, regardless of who creates it and of its name. A second guard
+    would grant the same error budget again.
 
     *One place.* A ledger cannot be copied or pickled, since both copies would spend the same budget.
 

@@ -204,9 +204,9 @@ class ThresholdoutInteraction(Event):
 
 @dataclass(frozen=True, repr=False)
 class BlackBox(Event):
-    """Event: a release of which only the privacy parameters epsilon and delta are known.
+    """Event: a release for which only an (epsilon, delta) guarantee is known.
 
-    Use it for releases of other libraries, or for mechanisms that have no event of their own.
+    Use it for releases made with other libraries, or for mechanisms that have no event of their own.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ class BlackBox(Event):
         Delta of the release, in [0, 1).
     adjacency : {"replace_one", "add_remove"}, default "replace_one"
         The notion of neighbours to which the parameters refer: one record is replaced by another one, or one record is
-        added or removed. An accountant for replaced records converts parameters for "add_remove" to
+        added or removed. A replace-one accountant converts parameters for "add_remove" to
         ``(2 epsilon, (1 + e^epsilon) delta)``. An accountant for "add_remove" refuses parameters for replaced records,
         from which nothing follows.
 
