@@ -36,8 +36,8 @@ def pedigree(
     Parameters
     ----------
     trios : mapping of person to (father, mother)
-        Parents of each child. Parents who do not appear as keys are founders. A parent given as None is an
-        unrelated person outside the data, a different one each time, and is marginalized out exactly. A person with ``(None,
+        Parents of each child. Parents who do not appear as keys are founders. A parent given as None is an unrelated
+        person outside the data, a different one each time, and is marginalized out exactly. A person with ``(None,
         None)`` is a founder.
     frequency : float
         Frequency of the counted allele in the population, between 0 and 1. Founders carry two independent alleles
@@ -61,10 +61,10 @@ def pedigree(
 
     Notes
     -----
-    A parent with g copies passes one on with probability t = g/2, and with mutation u with probability t (1 - u) + (1 -
-    t) u. The child has the sum of two such independent alleles (Mendel's first law). Without mutation some
-    conditional probabilities are zero: a child's genotype can exclude a genotype of its parent. Bounds by messages from close relatives are not
-    contracted then.
+    A parent with g copies passes one on with probability t = g/2, and with mutation u with probability t (1 - u) + (1
+    - t) u. The child has the sum of two such independent alleles (Mendel's first law). Without mutation some
+    conditional probabilities are zero: a child's genotype can exclude a genotype of its parent. Bounds by messages
+    from close relatives are not contracted then.
 
     Examples
     --------

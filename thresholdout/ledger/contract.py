@@ -65,19 +65,20 @@ class Ledger(Refusals, ABC):
     *Immutable.* Parameters, documents and entries never change once stored; only the state does. The entries of a guard
     are numbered 1, 2, 3 and so on. A closed guard stays closed.
 
-    *Tamper-evident.* Entries form a hash chain (`thresholdout.ledger.digest_chain`), and `verify` finds an entry
-    that was changed, removed, inserted or moved. By itself it cannot detect a chain that was rewritten from the changed
-    entry on, or a ledger that was replaced by an earlier copy. A `checkpoint` that is stored elsewhere and passed
-    to `verify` detects these, too. The state is not in the chain, since a digest would reveal it. Restoring a ledger
-    to an earlier state lets its budget be spent twice. Besides backups, this happens when a virtual machine resumes from a snapshot, a server
-    is recovered to a point in time, or an asynchronous replica takes over without the last commits.
+    *Tamper-evident.* Entries form a hash chain (`thresholdout.ledger.digest_chain`), and `verify` finds an entry that
+    was changed, removed, inserted or moved. By itself it cannot detect a chain that was rewritten from the changed
+    entry on, or a ledger that was replaced by an earlier copy. A `checkpoint` that is stored elsewhere and passed to
+    `verify` detects these, too. The state is not in the chain, since a digest would reveal it. Restoring a ledger to
+    an earlier state lets its budget be spent twice. Besides backups, this happens when a virtual machine resumes from
+    a snapshot, a server is recovered to a point in time, or an asynchronous replica takes over without the last
+    commits.
 
     *Confidential.* The state and the documents are secret. Only `state` and `document` return them; no message, log or
     ``repr`` shows them. A guard's name says nothing about its records. A ledger in a database finds a guard by a digest
     of its records that is keyed with a secret of the ledger.
 
-    *One budget.* A ledger allows only one guard per data set, regardless of who creates it and of its name. A second guard
-    would grant the same error budget again.
+    *One budget.* A ledger allows only one guard per data set, regardless of who creates it and of its name. A second
+    guard would grant the same error budget again.
 
     *One place.* A ledger cannot be copied or pickled, since both copies would spend the same budget.
 
