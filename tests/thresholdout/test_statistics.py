@@ -136,7 +136,7 @@ def matchings(free: tuple[int, ...]) -> Iterator[frozenset[tuple[int, int]]]:
         (statistics.roc_auc(), [0, 1], [0.1, math.nan], "finite"),
         (statistics.roc_auc(), [0, 1], [0.1, 0.2, 0.3], "shape"),
         (statistics.roc_auc(), [0.0, math.nan], [0.1, 0.2], "missing"),
-        (statistics.roc_auc_ovr(), [0, 1, 2], [0, 1, 2], "one column for each"),
+        (statistics.roc_auc_ovr(), [0, 1, 2], [0, 1, 2], "a column for each"),
         (statistics.balanced_accuracy(), [1, 1], [1, 1], "one class"),
         (statistics.balanced_accuracy(), [0, 1], [1], "shape"),
         (statistics.f1(positive=1), [0, 0], [0, 0], "no records of the class 1, or predicted so"),
@@ -150,7 +150,7 @@ def matchings(free: tuple[int, ...]) -> Iterator[frozenset[tuple[int, int]]]:
         (statistics.r2(4.0), [0.0, math.inf], [1.0, 1.0], "missing or infinite"),
         (statistics.r2(4.0), ["a", "b"], [1.0, 1.0], "one number for each record"),
         (statistics.median_absolute_error(1.0), [0.0, 1.0], [1.0, math.nan], "finite"),
-        (statistics.median_absolute_error(1.0), [], [], "number, for each record"),
+        (statistics.median_absolute_error(1.0), [], [], "number for each record"),
         (statistics.sliced("accuracy", (0, 1)), [0, 1], [0, 1], "no features"),
     ],
 )
@@ -299,7 +299,7 @@ def test_the_positive_class_is_named_wherever_scikit_learn_wants_it_named(name: 
         assert made().value(y, said) == pytest.approx(theirs(y, said, **beta))
         assert "of the class 1, or True" in made().target
     else:
-        with pytest.raises(InputError, match=r"positive=.*; got .*none is said to be the positive class"):
+        with pytest.raises(InputError, match=r"got .*none is said to be the positive class\. Pass positive="):
             made().value(y, said)
     for label in classes:
         plain = label.item()
@@ -431,7 +431,7 @@ def test_dependent_records_have_ratios_and_no_truths_given_labels() -> None:
     assert low <= 0.9 <= high
     assert high - low < 0.9
     for name in ("roc_auc", "balanced_accuracy", statistics.r2(4.0)):
-        with pytest.raises(InputError, match=r"truth is given the labels.*independent"):
+        with pytest.raises(InputError, match=r"estimand is given the labels.*independent"):
             guard.score(model, name, cv="training")
     assert len(guard.history) == 1
 
@@ -559,7 +559,7 @@ def test_the_matchings_constant_of_the_worst_labelling_is_no_smaller_than_that_o
 def test_a_metric_that_is_called_accuracy_and_has_other_values_is_no_count_of_wins() -> None:
     """It fails, on the training part for nothing: exact counts are of records that are right or wrong."""
     half = metrics.Metric("accuracy", "predict", lambda y, said, classes: 0.5 * (y == said), (0.0, 1.0), True)
-    with pytest.raises(InputError, match="records that are right or wrong"):
+    with pytest.raises(InputError, match="a metric with values 0 and 1"):
         guarded(np.arange(2 * N) % 2).score(
             Given(np.arange(2 * N) % 2), statistics.sliced(half, lambda X: X[:, 0] % 3 == 0, "thirds"), cv="training"
         )

@@ -54,9 +54,11 @@ if TYPE_CHECKING:
 __all__ = ["ColumnQueries", "labels_are_zero_or_one", "metric_expression"]
 
 _SERVED: Final = (
-    "'accuracy', 'zero_one_loss', 'brier_score' and 'log_loss' of probabilities and labels that are 0 or 1, "
-    "metrics.squared_error(clip=...), metrics.absolute_error(clip=...); others are computed where the frame is made, "
-    "as a column of values, which ask(nw.col(name), bounds=...) takes"
+    "'accuracy', 'zero_one_loss', 'brier_score' or 'log_loss' (of labels that are 0 or 1), "
+    "metrics.squared_error(clip=...) or metrics.absolute_error(clip=...)"
+)
+_OTHERS: Final = (
+    "Compute others where the frame is made, as a column of values, and query it by ask(nw.col(name), bounds=...)."
 )
 
 
@@ -76,7 +78,7 @@ def metric_expression(metric: Metric, prediction: str, label: str) -> nw.Expr:
         if _is(metric, known):
             found: nw.Expr = expression(told, true, metric.bounds)
             return found
-    raise InputError("metric", f"{metric.name!r} of columns that are not in memory", _SERVED)
+    raise InputError("metric", f"{metric.name!r} of columns that are not in memory", _SERVED, _OTHERS)
 
 
 def labels_are_zero_or_one(metric: Metric, part: LazyPart, label: str) -> bool:
@@ -106,7 +108,9 @@ def _log_loss(told: nw.Expr, true: nw.Expr, bounds: tuple[float, float]) -> nw.E
     import narwhals as nw
 
     if bounds[1] > _LARGEST_LOSS:
-        raise InputError("clip", f"{bounds[1]:g} nats", f"at most {_LARGEST_LOSS:g}, of which floats hold exp(-clip)")
+        raise InputError(
+            "clip", f"{bounds[1]:g} nats", f"at most {_LARGEST_LOSS:g}", "Floats represent exp(-clip) up to it."
+        )
     y, p = true.cast(nw.Float64), told.cast(nw.Float64)
     of_zero = nw.when(y == 0.0).then(1.0 - p).otherwise(nw.lit(0.0))
     of_truth = nw.when(y == 1.0).then(p).otherwise(of_zero)
@@ -196,7 +200,7 @@ class ColumnQueries:
         if callable(train):
             self.records.apply(train)
         if holdout is None and as_real(train) is not None:
-            raise InputError("holdout_values", "nothing", f"{_VALUES}, beside a number for the training part")
+            raise InputError("holdout_values", "nothing", _VALUES, "The training part has a number.")
         for values, name_of in ((train, "train_values"), (holdout, "holdout_values")):
             if hasattr(values, "__len__") and not isinstance(values, str):
                 self.records.ordered(values, name_of)
@@ -238,7 +242,7 @@ class ColumnQueries:
             mean, known = self.mechanism.trained(found, None, limits, "train_values", binary)
             wanted = Wanted(train, limits, missing, argument="train_values")
             if binary and not found.ends:
-                raise InputError("binary", "True for values between the ends of the range", "False, or nothing")
+                raise InputError("binary", "True for values between the ends of the range", "False or None")
             # engines differ in the last digits of logarithms, and their queries are the same
             told = round(found.mean.mean(), 6) if compiled.logarithm else found.mean.total, found.n
         known = self._grouped(known, wanted, found)
@@ -329,7 +333,7 @@ class ColumnQueries:
         """Return the training part; refuse a query without one."""
         part = self.records.train_part
         if part is None:
-            raise InputError("train", "no training part in this guard", "Thresholdout(holdout, train=train)")
+            raise InputError("train", "nothing", "Thresholdout(holdout, train=train)")
         return part
 
     forget_applied = staticmethod(lambda: None)  # columns are not fitted
@@ -346,7 +350,7 @@ class ColumnQueries:
             raise InputTypeError(argument, f"a {type(model).__name__}, beside lazy frames", _COLUMN)
         if self.records.label is None:
             raise InputError(
-                "label", "nothing", "Thresholdout((holdout, 'y'), train=(train, 'y')), the column of labels"
+                "label", "nothing", "the column of labels as Thresholdout((holdout, 'y'), train=(train, 'y'))"
             )
         self.records.part.compiled(model, argument)
         return model
@@ -357,7 +361,9 @@ class ColumnQueries:
             self.mechanism.shares_error_budget("a logarithm that an engine computes")
         label, train = self.label, self.records.train_part
         if train is not None and not labels_are_zero_or_one(metric, train, label):
-            raise InputError("metric", f"{metric.name!r} of labels {label!r} that are not 0 and 1", "labels 0 and 1")
+            raise InputError(
+                "metric", f"{metric.name!r} of labels {label!r} that are not 0 and 1", "a metric of these labels"
+            )
         return metric_expression(metric, column, label)
 
     def score(
@@ -373,8 +379,8 @@ class ColumnQueries:
         chosen = self.checked(metric, sample_weight)[0]
         column = self._column(estimator)
         if cv is not None:
-            expected = "nothing; training predictions that are out-of-fold, or train_values= a number"
-            raise InputError("cv", "a way to cross-validate a column of predictions", expected)
+            advice = "Pass a column with out-of-fold training predictions, or a number as train_values=."
+            raise InputError("cv", "a way to cross-validate a column of predictions", "None for lazy frames", advice)
         if given is not None and as_real(given) is None:
             seen = f"a {type(given).__name__}"
             raise InputTypeError("train_values", seen, "the score of the training part, a number")
@@ -395,8 +401,8 @@ class ColumnQueries:
         if isinstance(chosen, Statistic):
             check_statistic(self.mechanism, chosen, self.declared)
         if sample_weight is not None:
-            expected = "ask(expression, bounds=...) of weighted values"
-            raise InputError("sample_weight", "weights beside lazy frames", expected)
+            advice = "Query weighted values by ask(expression, bounds=...)."
+            raise InputError("sample_weight", "weights", "None for lazy frames", advice)
         self.parameters.check_direction(chosen.name, chosen.greater_is_better)
         return chosen, None
 
@@ -478,14 +484,16 @@ class ColumnQueries:
         """Return the query about two columns of predictions."""
         for argument, value in (("cv", cv), ("train_values", train_values)):
             if value is not None:
-                raise InputError(argument, "given beside lazy frames", "columns of predictions of the training part")
+                raise InputError(
+                    argument, "a value", "None for lazy frames", "The columns have the training predictions."
+                )
         first, second = (self.values_of(metric, self._column(one, name)) for one, name in ((b, "b"), (a, "a")))
         frames, most = self.records, metric.bounds[1] - metric.bounds[0]
         trained = self.trained_joint(first, second, metric, "b")
         if about == "win_rate":
             if not trained.right_or_wrong:
                 raise InputError(
-                    "about", f"'win_rate' by {metric.name}, of which values are neither 0 nor 1", "'accuracy'"
+                    "about", f"'win_rate' by {metric.name}", "'difference' by metrics of values beside 0 and 1"
                 )
             paired_counts = _paired_counts(trained, metric)
             known = Known(difference=True, paired_counts=paired_counts)
@@ -514,7 +522,9 @@ class ColumnQueries:
                 return self.engine.read(found.among(known.part.records), known.part.records, query, "b")
             if about == "win_rate":
                 if not found.right_or_wrong:
-                    raise InputError("b", "values that are neither 0 nor 1", "a metric that is right or wrong")
+                    raise InputError(
+                        "b", "values that are neither 0 nor 1", "a column with values of 0 or 1 under the metric"
+                    )
                 return self.engine.paired_counts(_paired_counts(found, metric), known)
             return self.engine.read(found, self.records.n, query, "b")
 
@@ -526,7 +536,12 @@ def _check_no_logarithm(compiled: Compiled, argument: str) -> None:
     """Refuse a logarithm inside an expression, whose error has no bound."""
     if compiled.logarithm:
         seen = f"{compiled.text}, whose last digits differ between engines"
-        raise InputError(argument, seen, "score(column, metrics.log_loss(clip=...)), or a column of values")
+        raise InputError(
+            argument,
+            seen,
+            "an expression without logarithms",
+            "Use score(column, metrics.log_loss(clip=...)), or ask a column of values.",
+        )
 
 
 def _is_share(compiled: Compiled, limits: tuple[float, float]) -> bool:

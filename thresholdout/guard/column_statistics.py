@@ -201,14 +201,14 @@ def _wanted_slice(queries: ColumnQueries, column: str, share: SliceMean) -> list
 
     metric, where = share.metric, share.where
     if not isinstance(where, tuple):
-        expected = "a column and its value, such as ('weekend', True), of lazy frames"
+        expected = "a column and its value, such as ('weekend', True), for lazy frames"
         raise InputTypeError("where", "a function of the features", expected)
     inside, values = nw.col(where[0]) == nw.lit(_plain(where[1])), queries.values_of(metric, column)
     part = queries.records.part
     part.compiled(inside, "where")
     if part.compiled(values, "estimator").logarithm:
         seen = f"{metric.name!r} on a slice of a lazy frame"
-        raise InputError("metric", seen, "another metric; or ask about a column of losses")
+        raise InputError("metric", seen, "another metric", "A column of losses can be queried by ask().")
     if share.weight is not None:
         right = values if metric.greater_is_better else ~values
         return [Wanted(inside, argument="where"), Wanted(inside & right, argument="estimator")]
@@ -404,9 +404,11 @@ def classes_of(statistic: Statistic, train: LazyPart, label: str) -> NDArray[Any
     found = distinct_values(train, label, _MOST + 1)
     if len(found) > _MOST:
         seen = f"more than {_MOST} classes in the column {label!r}"
-        raise InputError("label", seen, f"at most {_MOST} classes, of which three numbers each are counted in one pass")
+        raise InputError("label", seen, f"a column of at most {_MOST} classes")
     if any(value is None or value != value for value in found):
-        raise InputError("label", f"labels {label!r} that are missing in the training part", "a class for each record")
+        raise InputError(
+            "label", f"labels {label!r} that are missing in the training part", "a column with a class for each record"
+        )
     return np.unique(np.array(found))
 
 

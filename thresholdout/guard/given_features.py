@@ -89,7 +89,7 @@ class Said:
         b, a = self.output, other.output
         if b.shape != a.shape or b.shape[:1] != (n,):
             seen = f"outputs of shapes {b.shape} and {a.shape}"
-            raise InputError("b", seen, f"a model whose output for {n} records has the shape of a's")
+            raise InputError("b", seen, f"a model with the output shape of a for {n} records")
         unlike = b != a
         if b.dtype.kind != a.dtype.kind and {b.dtype.kind, a.dtype.kind} <= set("iuf"):
             # Integers from 2**53 on can be equal as floats and still differ from each other beside the labels.

@@ -35,13 +35,16 @@ if TYPE_CHECKING:
 __all__ = ["LazyRecords", "declared_parts"]
 
 _ASK: Final = (
-    "ask(expression), score(the name of a column of predictions) or compare(two of them); or frames in memory, which "
-    "collect() makes"
+    "Use ask(expression), score(the name of a column of predictions) or compare(two of them), or load the frames by "
+    "collect()."
 )
 _MODELS: Final = (
-    "None for independent records, groups= the name of a column, TimeOrder of a column, or a model without places: "
-    "graphs.Independent(n), graphs.models.law_free.GroupSizes(sizes)"
+    "Pass None for independent records, groups= the name of a column, a TimeOrder of a column, graphs.Independent(n) "
+    "or graphs.models.law_free.GroupSizes(sizes)."
 )
+
+
+_TYPES: Final = "a part with the holdout's types"
 
 
 def declared_parts(
@@ -67,12 +70,12 @@ def _read_parts(holdout: object, train: object | None, allow_duplicates: bool) -
     lazy = is_lazy(own)
     if train is not None and is_lazy(other) != lazy:
         seen = f"a {type(other).__name__} beside a holdout that is a {type(own).__name__}"
-        raise InputTypeError("train", seen, "two lazy frames (.lazy() makes one), or two parts in memory")
+        raise InputTypeError("train", seen, "a part of the holdout's kind", "Convert a frame by .lazy() or .collect().")
     if not lazy:
         return Records(own, other, allow_duplicates), label, None if train is None else train_label
     if train_label != label:
         seen = f"{train_label!r} as the column of labels, beside {label!r} in the holdout"
-        raise InputError("train", seen, "the same column in both parts: (frame, 'label')")
+        raise InputError("train", seen, "(frame, 'label') with the column of labels of the holdout")
     return LazyRecords(own, other, allow_duplicates, label), None, None
 
 
@@ -80,7 +83,7 @@ def _split(argument: str, part: object) -> tuple[Any, Any]:
     """Return the records and groups of one part; for lazy frames the name of the label column."""
     first = part[0] if isinstance(part, tuple) and part else part
     if isinstance(first, (str, Path)):
-        expected = "the records: a lazy frame, such as polars.scan_parquet(path), or a data frame or arrays in memory"
+        expected = "a lazy frame, such as polars.scan_parquet(path), or a data frame or arrays in memory"
         raise InputTypeError(argument, f"the text or path {str(first)!r}", expected)
     if is_lazy(part):
         return part, None
@@ -89,11 +92,13 @@ def _split(argument: str, part: object) -> tuple[Any, Any]:
             return part[0], part[1]
         seen = f"a {type(part).__name__} with a lazy frame"
         raise InputTypeError(
-            argument, seen, "one lazy frame with all columns, and the name of the column of labels: (frame, 'label')"
+            argument, seen, "(frame, 'label'), a lazy frame with all columns and the name of its column of labels"
         )
     if isinstance(part, tuple) and len(part) == 2 and isinstance(part[1], str):
         seen = f"the text {part[1]!r} beside records in memory"
-        raise InputTypeError(argument, seen, "(X, y) with the labels themselves; (frame, 'label') is for lazy frames")
+        raise InputTypeError(
+            argument, seen, "(X, y) with the labels themselves", "(frame, 'label') is for lazy frames."
+        )
     if not isinstance(part, tuple) or len(part) < 3:
         return part, None
     if len(part) > 3:
@@ -137,16 +142,23 @@ class LazyRecords(Records):
         check_meaning(dependence)
         if isinstance(dependence, TimeOrder):
             if groups is not None:
-                raise InputError("dependence", "a TimeOrder beside groups", "one of them")
+                raise InputError("dependence", "a TimeOrder beside groups", "None beside groups=")
             return Declared(self._in_order(dependence), ordered=True)
         if groups is not None:
             if dependence is not None:
                 seen = "a model beside groups"
-                raise InputError("dependence", seen, "one of them: it says how all records depend on each other")
+                raise InputError(
+                    "dependence", seen, "None beside groups=", "It states how all records depend on each other."
+                )
             return Declared(self._in_groups(groups))
         model = check_dependence(dependence, self.n)
         if not _without_places(model):
-            raise InputError("dependence", f"{model.describe()}, in which each record has its place", _MODELS)
+            raise InputError(
+                "dependence",
+                f"{model.describe()}, in which each record has its place",
+                "a model in which records have no place",
+                _MODELS,
+            )
         return Declared(model)
 
     def warn_of_mistakes(self, declared: object, model: DependenceModel) -> None:
@@ -155,8 +167,8 @@ class LazyRecords(Records):
     def check_mechanism(self, mechanism: Mechanism[Any, Any]) -> None:
         """Refuse a mechanism that needs single values: parts of the records, or coins in place of values."""
         if not mechanism.from_totals:
-            expected = "mechanism='claims'; or frames in memory"
-            raise InputError("mechanism", f"{mechanism.name!r} for lazy frames, which needs single values", expected)
+            advice = "Other mechanisms need single values, so load the frames."
+            raise InputError("mechanism", repr(mechanism.name), "'claims' for lazy frames", advice)
 
     def _in_groups(self, groups: object) -> DependenceModel:
         from graphs.models.law_free import GroupSizes
@@ -170,7 +182,7 @@ class LazyRecords(Records):
             both = shared_groups(self.train_part, self.part, groups)
             if both:
                 seen = f"{both} groups of {groups!r} in both parts"
-                raise OverlapError("groups", seen, "parts without common groups: split the data by groups")
+                raise OverlapError("groups", seen, "a column without common groups", "Split the data by groups.")
             self._train_groups = sum(group_sizes(self.train_part, groups).values())
         model = GroupSizes(group_sizes(self.part, groups))
         if model.effective_records() != model.n:
@@ -191,15 +203,17 @@ class LazyRecords(Records):
         _check_name("by", column, part)
         kind = part.compiled(column, "by").kind
         if kind not in ("integer", "real", "time"):
-            raise InputTypeError("by", f"column {column!r} of type {part.schema[column]}", "numbers or times")
+            raise InputTypeError(
+                "by", f"column {column!r} of type {part.schema[column]}", "a column of numbers or times"
+            )
         try:
             found = np.asarray(part.frame.select(column).collect()[column].to_numpy())
         except Exception as error:
             raise EngineFailed(part.name, f"{type(error).__name__} while its times were read") from error
         lost = int(np.count_nonzero(found != found))  # neither is what is no number or no time itself
         if lost or found.dtype.kind not in "iufM":
-            seen = f"{lost or 'some'} records of the {part.name} part without a {column!r}"
-            raise InputError("by", seen, "a time for each record")
+            seen = f"{lost or 'some'} records of the {part.name} part without a value of {column!r}"
+            raise InputError("by", seen, "a column with a time for each record")
         return np.sort(found)
 
     def known_groups(self, train: Wanted | None, found: Totals | None) -> Grouped | None:
@@ -249,14 +263,14 @@ class LazyRecords(Records):
 
     def check_development(self) -> None:
         """Refuse a development part: no model is fitted here, so the training part is one."""
-        seen = "a development part of lazy frames, where nothing is fitted again"
-        raise InputError("development", seen, "the open records as train=, in place of those that fitted the models")
+        advice = "No model is fitted again here. Pass the open records as train=."
+        raise InputError("development", "a development part", "None for lazy frames", advice)
 
     @property
     def train(self) -> Part:
         """The training part, as the given frame."""
         if self.train_part is None:
-            raise InputError("train", "no training part in this guard", "Thresholdout(holdout, train=train)")
+            raise InputError("train", "nothing", "Thresholdout(holdout, train=train)")
         return (self.train_part.frame.to_native(),)
 
     @property
@@ -295,11 +309,13 @@ class LazyRecords(Records):
             _check_join(part, more, on)
         if more.n < self.n:
             seen = f"{more.n} rows, for {self.n} records of the holdout"
-            expected = "a row for each record of both parts; those without one would count as wrong"
-            raise InputError("predictions", seen, expected)
+            advice = "Records without a row would count as wrong."
+            raise InputError("predictions", seen, "a frame with a row for each record of both parts", advice)
         content = part_identity(more)  # reads all that is in it, and counts no names
         if largest_multiplicity(more, on) > 1:
-            raise InputError("predictions", f"values of {on!r} that occur more than once", "one row for a record")
+            raise InputError(
+                "predictions", f"values of {on!r} that occur more than once", "a frame with one row for each record"
+            )
         joined = [_joined(part, more, on) for part in self._parts()]
         self.part = joined[0]
         if self.train_part is not None:
@@ -323,19 +339,19 @@ class LazyRecords(Records):
 
     def labelled(self) -> NoReturn:
         """Refuse a computation on records in memory."""
-        raise InputError("holdout", "a lazy frame, of which no model can be asked", _ASK)
+        raise InputError("holdout", "a lazy frame", "records in memory for this call", _ASK)
 
     def apply(self, query: object) -> NoReturn:
         """Refuse a function of records in memory."""
-        raise InputTypeError("train_values", "a function of records that are not in memory", _ASK)
+        raise InputTypeError("train_values", "a function", "an expression for a lazy frame", _ASK)
 
     def ordered(self, values: object, argument: str) -> NoReturn:
         """Refuse values of records that have no order."""
-        raise InputTypeError(argument, "values for records that are in no order", _ASK)
+        raise InputTypeError(argument, "values for records without an order", "an expression for a lazy frame", _ASK)
 
     def origin(self, hashes: object, records: object = None) -> NoReturn:
         """Refuse to return the origin of rows."""
-        raise InputError("X", "rows for a guard whose records are not in memory", _ASK)
+        raise InputError("X", "rows", "None for a guard of lazy frames", _ASK)
 
 
 def _without_places(model: DependenceModel) -> bool:
@@ -350,18 +366,18 @@ def _check_columns(train: LazyPart, holdout: LazyPart) -> None:
     if set(train.columns) != set(holdout.columns):
         less, more = (sorted(set(one.columns) - set(other.columns)) for one, other in _both_ways(train, holdout))
         seen = f"{f'columns {less} beside' if less else 'no columns'} {more or ''}".strip()
-        raise InputError("train", f"{seen} of the holdout", "the same columns in both parts")
+        raise InputError("train", f"{seen} of the holdout", "a part with the columns of the holdout")
     for name in holdout.columns:
         one, other = train.schema[name], holdout.schema[name]
         if _family(one) != _family(other):
-            raise InputError("train", f"column {name!r} of type {one}, beside {other} in the holdout", "the same type")
+            raise InputError("train", f"column {name!r} of type {one}, beside {other} in the holdout", _TYPES)
 
 
 def _check_types(train: Any, holdout: Any, name: str) -> None:
     """Refuse groups of types that engines cannot join."""
     if train != holdout and not (train.is_integer() and holdout.is_integer()):
         seen = f"column {name!r} of type {train}, beside {holdout} in the holdout"
-        raise InputError("groups", seen, "one type in both parts; cast one of them")
+        raise InputError("groups", seen, "a column of one type in both parts", "Cast one of the two columns.")
 
 
 def _both_ways(train: LazyPart, holdout: LazyPart) -> list[tuple[LazyPart, LazyPart]]:
@@ -389,7 +405,7 @@ def _check_name(argument: str, name: object, part: LazyPart) -> None:
         raise InputTypeError(argument, f"a {type(name).__name__}", "the name of a column")
     if name not in part.schema:
         seen = f"no column {name!r} in the {part.name} part"
-        raise InputError(argument, seen, f"one of {', '.join(map(repr, part.columns[:20]))}")
+        raise InputError(argument, seen, f"a column, one of {', '.join(map(repr, part.columns[:20]))}")
 
 
 def _check_join(part: LazyPart, more: LazyPart, on: str) -> None:
@@ -399,19 +415,21 @@ def _check_join(part: LazyPart, more: LazyPart, on: str) -> None:
     kinds = {one.compiled(on, "on").kind for one in (more, part)}
     if type_of != other and kinds != {"integer"}:
         seen = f"column {on!r} of type {type_of}, beside {other} in the {part.name} part"
-        raise InputError("on", seen, "one type, or integers in both; cast one where its frame is made")
+        raise InputError("on", seen, "a column of one type in both frames", "Cast one where its frame is made.")
     if more.frame.implementation is not part.frame.implementation:
         seen = f"a frame of {more.frame.implementation}, beside parts of {part.frame.implementation}"
-        raise InputTypeError("predictions", seen, "a lazy frame of the same engine")
+        raise InputTypeError("predictions", seen, "a lazy frame of the parts' engine")
     again = sorted((set(more.columns) & set(part.columns)) - {on})
     if again:
-        raise InputError("predictions", f"columns {again}, which the parts have", "other names")
+        raise InputError("predictions", f"columns {again}, which the parts have", "a frame of columns with other names")
     if len(more.columns) < 2:
-        raise InputError("predictions", f"no column beside {on!r}", "at least one column of predictions")
+        raise InputError("predictions", f"no column beside {on!r}", "a frame with at least one column of predictions")
 
 
 def _joined(part: LazyPart, more: LazyPart, on: str) -> LazyPart:
     joined = LazyPart(part.frame.join(more.frame, on=on, how="left"), part.name)
     if joined.n != part.n:
-        raise InputError("predictions", f"{joined.n} records after the join of {part.n}", "one row for each record")
+        raise InputError(
+            "predictions", f"{joined.n} records after the join of {part.n}", "a frame with one row for each record"
+        )
     return joined

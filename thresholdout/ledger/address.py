@@ -14,9 +14,9 @@ __all__ = ["connect"]
 
 _EXPECTED = "a file, or an address like sqlite:///guard.db or postgresql://user@host/database"
 _WANTED = (
-    "a key, to encrypt the secrets with before they leave: make one with `thresholdout ledger new-key guard.key`, or "
+    "It encrypts the secrets before they leave. Make one with `thresholdout ledger new-key guard.key`, or "
     "make_key_file('guard.key'), and set THRESHOLDOUT_KEY_FILE=guard.key, or call "
-    "open_ledger(address, key_file='guard.key')"
+    "open_ledger(address, key_file='guard.key')."
 )
 _POSTGRES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
@@ -25,10 +25,10 @@ def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float, 
     """Open the database of a ledger, or create it."""
     path = os.fspath(where)
     if not isinstance(path, str):
-        raise InputTypeError("ledger", f"a {type(path).__name__}", "a path that is a string")
+        raise InputTypeError("ledger", f"a {type(path).__name__}", "a path as a string")
     if path.startswith(_POSTGRES):
         if not encrypted:
-            raise InputError("key", "none, for a ledger on a server, which writes what it is told into logs", _WANTED)
+            raise InputError("key", "none, for a ledger on a server, which logs its input", "a key", _WANTED)
         from thresholdout.ledger.postgres import PostgresServer
 
         _, _, rest = path.partition("://")

@@ -51,12 +51,12 @@ def open_ledger(
     """
     if (key is not None or key_file is not None) and (where is None or isinstance(where, Ledger)):
         seen = "a key beside " + ("no file" if where is None else "a Ledger that is open")
-        raise InputError("key", seen, "a key for the ledger of a file or an address")
+        raise InputError("key", seen, "None without the file or address of a ledger")
     if isinstance(where, Ledger):
         return where
     if where is None:
         if must_exist:
-            raise InputError("ledger", None, "the file of a ledger that exists")
+            raise InputError("ledger", None, "the file of an existing ledger")
         return MemoryLedger()
     if not isinstance(where, str | os.PathLike):
         raise InputTypeError("ledger", f"a {type(where).__name__}", "a path, a Ledger, or None for one in memory")

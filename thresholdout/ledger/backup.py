@@ -31,10 +31,10 @@ def back_up(source: str | os.PathLike[str], file: str | os.PathLike[str]) -> dic
     """
     target = Path(file)
     if "://" in os.fspath(source) and not os.fspath(source).startswith("sqlite:"):
-        expected = "a file of SQLite; on a server, pg_dump copies the schema thresholdout at one moment"
-        raise InputError("ledger", "a ledger on a server", expected)
+        advice = "On a server, pg_dump copies the schema thresholdout at one moment."
+        raise InputError("ledger", "a ledger on a server", "a SQLite file", advice)
     if os.path.lexists(target):
-        raise InputError("file", f"{target}, which is there", "the name of a new file")
+        raise InputError("file", f"{target}, which exists", "the name of a new file")
     with SQLLedger(source, must_exist=True) as ledger:
         location = Path(ledger.location)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
@@ -47,7 +47,7 @@ def back_up(source: str | os.PathLike[str], file: str | os.PathLike[str]) -> dic
         try:
             os.link(draft, target)  # unlike a rename, it never replaces a file
         except FileExistsError:
-            raise InputError("file", f"{target}, which is there", "the name of a new file") from None
+            raise InputError("file", f"{target}, which exists", "the name of a new file") from None
     except OSError as error:
         raise LedgerUnusable(str(target), f"it can't be written: {error.strerror}") from None
     finally:

@@ -61,14 +61,14 @@ class Key:
         A variable that is set but empty is refused: most likely a secret is missing, and plain text would be stored.
         """
         if key is not None and key_file is not None:
-            raise InputError("key", "a key beside a key_file", "one of the two")
+            raise InputError("key", "a key beside a key_file", "None beside key_file=")
         if key is not None:
             return cls(key, "key")
         if key_file is not None:
             return cls(_read(key_file, "key_file"), "key_file")
         text, path = os.environ.get(KEY_VARIABLE), os.environ.get(KEY_FILE_VARIABLE)
         if text is not None and path is not None:
-            raise InputError(KEY_VARIABLE, f"set beside {KEY_FILE_VARIABLE}", "one of the two")
+            raise InputError(KEY_VARIABLE, "a value", f"unset beside {KEY_FILE_VARIABLE}")
         if text is not None:
             return cls(text, KEY_VARIABLE, given=False)
         if path is not None:
@@ -174,7 +174,7 @@ def make_key_file(path: str | os.PathLike[str]) -> None:
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except OSError as error:
-        raise InputError("key file", f"{os.fspath(path)}: {error.strerror}", "the name of a new file") from None
+        raise InputError("key file", f"{os.fspath(path)} ({error.strerror})", "the name of a new file") from None
     with open(descriptor, "w") as file:
         file.write(f"{new_key()}\n")
         file.flush()
@@ -189,15 +189,15 @@ def _read(path: str | os.PathLike[str], argument: str) -> str:
         with open(path, "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
-                raise InputError(argument, f"{path}: no regular file", "a file made by `thresholdout ledger new-key`")
+                raise InputError(argument, f"{path}, no regular file", "a file made by `thresholdout ledger new-key`")
             if os.name == "posix" and found.st_mode & _OTHERS:
                 mode = stat.S_IMODE(found.st_mode)
-                expected = f"a file that only its owner can read; run: chmod 600 {path}"
-                raise InputError(argument, f"{path}: others can use it (mode {mode:04o})", expected)
+                seen = f"{path}, which others can use (mode {mode:04o})"
+                raise InputError(argument, seen, "readable by its owner alone", f"Run `chmod 600 {path}`.")
             raw = file.read(4 * _BYTES)  # longer than any key
     except OSError as error:
         raise InputError(
-            argument, f"{path}: {error.strerror}", "a file made by `thresholdout ledger new-key`"
+            argument, f"{path} ({error.strerror})", "a file made by `thresholdout ledger new-key`"
         ) from None
     return raw.decode("latin-1")  # accepts all bytes, so that a wrong file is refused without being shown
 

@@ -389,7 +389,7 @@ class Ledger(Refusals, ABC):
             check_since(since)
             return self._count_of(guard, client, since)
         if since is not None:
-            raise InputError("since", f"{since!r} without a client", "whose entries are counted from a time on")
+            raise InputError("since", repr(since), "None without client=")
         return self._extent(guard)[1]
 
     @abstractmethod

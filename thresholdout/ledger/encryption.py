@@ -238,7 +238,7 @@ def encrypt(
     found = Key.find(key, key_file)
     if found is None:
         raise InputError(
-            "key", "none", "a key; make one with `thresholdout ledger new-key FILE` and give it as key_file="
+            "key", "none", "a key", "Make one with `thresholdout ledger new-key FILE` and pass it as key_file=FILE."
         )
     with _database(where, found) as database:
         setting = _kept(database)
@@ -306,7 +306,11 @@ def rotate_key(
     >>> folder.cleanup()
     """
     if (new_key is None) == (new_key_file is None):
-        raise InputError("new_key", "none" if new_key is None else "a key beside a new_key_file", "one of the two")
+        raise InputError(
+            "new_key",
+            "none" if new_key is None else "a key beside a new_key_file",
+            "a key, or None beside new_key_file=",
+        )
     new, old = Key.find(new_key, new_key_file), Key.find(key, key_file)
     with _database(where, old) as database:
         setting = _kept(database)

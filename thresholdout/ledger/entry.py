@@ -93,16 +93,22 @@ def check_entry(entry: Entry) -> None:
     if not isfinite(sum(numbers)):
         for value in numbers:  # the sum of finite numbers may overflow
             if not isfinite(value):
-                raise InputError("entry", f"a value is {value}", "finite numbers")
+                raise InputError("entry", f"the value {value}", "an entry of finite numbers")
     for count in (entry.remaining, entry.list):
         if count is not None and not 0 <= count <= LARGEST_COUNT:
-            raise InputError("entry", "a count that is negative or too large", f"0 to {LARGEST_COUNT}, or None")
+            raise InputError(
+                "entry",
+                "a count that is negative or too large",
+                f"an entry with counts of 0 to {LARGEST_COUNT}, or None",
+            )
     if entry.low > entry.high:
-        raise InputError("entry", f"an interval from {entry.low} to {entry.high}", "its lower end first")
+        raise InputError("entry", f"an interval from {entry.low} to {entry.high}", "an entry with low <= high")
     if entry.time is not None and not isfinite(entry.time):
-        raise InputError("entry", f"a time of {entry.time}", "POSIX seconds, or None")
+        raise InputError("entry", f"a time of {entry.time}", "an entry with a time in POSIX seconds, or None")
     if entry.log_error_budget is not None and not entry.log_error_budget <= 0.0:
-        raise InputError("entry", f"a risk whose logarithm is {entry.log_error_budget}", "at most 0, or None")
+        raise InputError(
+            "entry", f"a log_error_budget of {entry.log_error_budget}", "an entry with one of at most 0, or None"
+        )
     check_short_texts(source=entry.source, candidate=entry.candidate, client=entry.client)
 
 
@@ -112,17 +118,24 @@ def check_history(entries: Iterable[Entry]) -> Iterator[Entry]:
     together: int | None = None
     for number, entry in enumerate(entries, 1):
         if entry.query != number:
-            raise InputError("entries", f"entry {entry.query} as number {number}", "all entries from 1 on, in order")
+            raise InputError(
+                "entries", f"entry {entry.query} as number {number}", "all entries from number 1 on, in order"
+            )
         if entry.key in keys:
-            raise InputError("entries", f"entry {number} has the key of an earlier one", "a key for each")
+            raise InputError(
+                "entries", f"an entry {number} with the key of an earlier one", "entries with different keys"
+            )
         keys.add(entry.key)
         if entry.list not in (None, number, together):
-            seen = f"entry {number} belongs to list {entry.list}"
-            raise InputError("entries", seen, "the number of the list's first query, and no other entry between")
+            seen = f"an entry {number} of list {entry.list}"
+            raise InputError("entries", seen, "lists without gaps, with the number of their first query", _LISTS)
         together = entry.list
         check_query(entry.key, entry.train, entry.name)
         check_entry(entry)
         yield entry
+
+
+_LISTS: Final = "No other entry may be between two of a list."
 
 
 def check_since(since: float | None) -> None:
@@ -157,7 +170,7 @@ def check_short_texts(**texts: str) -> None:
     """Refuse a text that is too long for an entry; see `check_texts`."""
     for argument, text in texts.items():
         if isinstance(text, str) and len(text) > LONGEST_TEXT:
-            raise InputError(argument, f"a text of {len(text):,} characters", f"one of at most {LONGEST_TEXT:,}")
+            raise InputError(argument, f"a text of {len(text):,} characters", f"a text of at most {LONGEST_TEXT:,}")
         if text != "":
             _check_text(argument, text)
 
@@ -169,11 +182,11 @@ def check_queries(asked: Iterable[Asked]) -> None:
     for count, query in enumerate(asked, 1):  # noqa: B007 - counted for the check below
         check_query(query.key, query.train, query.name, query.client, query.quota, query.since)
         if query.key in keys:
-            raise InputError("asked", f"two queries with the key {query.key!r}", "a key for each")
+            raise InputError("asked", f"two queries with the key {query.key!r}", "queries with different keys")
         if query.key is not None:
             keys.add(query.key)
     if not count:
-        raise InputError("asked", "no queries", "at least one")
+        raise InputError("asked", "no queries", "at least one query")
 
 
 def check_query(
@@ -193,7 +206,7 @@ def check_query(
         check_short_texts(key=key)
         check_short_texts(key=scoped_key(key, client) or key)
         if not key:
-            raise InputError("key", "an empty string", "a text of your own, or None for a new key")
+            raise InputError("key", "an empty string", "a text, or None for a new key")
     if not isinstance(train, float | int):
         raise InputTypeError("train", f"a {type(train).__name__}", "a number")
     if not isfinite(train):
@@ -209,15 +222,15 @@ def check_repeat(stored: Entry, train: float) -> None:
     if not stored.key.startswith(MADE) and not isclose(stored.train, train, rel_tol=1e-9, abs_tol=1e-9):
         raise InputError(
             "key",
-            f"{stored.key!r} was asked with train value {stored.train!r}, now {train!r}",
-            "a key names one query; use another key, or None",
+            f"{stored.key!r}, which was asked with train value {stored.train!r}, now {train!r}",
+            "a new key, or None, for another query",
         )
 
 
 def check_key(stored: Entry, key: str) -> None:
     """Refuse a key with the digest of another one, in databases that find keys by digests."""
     if stored.key != key:
-        raise InputError("key", f"{key!r}, which has the MD5 digest of {stored.key!r}", "another key")
+        raise InputError("key", f"{key!r}, with the MD5 digest of {stored.key!r}", "another key")
 
 
 def parameters_text(parameters: Mapping[str, JSON]) -> str:
@@ -226,11 +239,13 @@ def parameters_text(parameters: Mapping[str, JSON]) -> str:
         text = json.dumps(dict(parameters), allow_nan=False)
         same = bool(json.loads(text) == dict(parameters))
     except (TypeError, ValueError) as error:
-        raise InputTypeError("parameters", str(error), "values that JSON can hold") from None
+        raise InputTypeError("parameters", f"other values ({error})", "values of JSON") from None
     except RecursionError:
-        raise InputError("parameters", "values within values without end", "values that JSON can hold") from None
+        raise InputError("parameters", "values that are nested without end", "values of JSON") from None
     if not same:
-        raise InputTypeError("parameters", "they change when written as JSON", "names that are strings, and lists")
+        raise InputTypeError(
+            "parameters", "values that JSON changes", "values with strings as names, and lists in place of tuples"
+        )
     return text
 
 
@@ -241,7 +256,7 @@ def read_parameters(text: str) -> dict[str, JSON]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise InputError("parameters", "a text of another form", "a JSON object")
+        raise InputError("parameters", "another text", "the text of a JSON object")
     return found
 
 
@@ -258,7 +273,7 @@ def check_document(name: str, text: str) -> None:
     """Refuse a document that no ledger can add to a guard; see `Ledger.put_document`."""
     check_texts(name=name, text=text)
     if name == CONTENT:
-        raise InputError("name", repr(name), "another name; a guard is created with this document, or never has it")
+        raise InputError("name", repr(name), "another name", "A guard is created with this document, or never has it.")
 
 
 def _check_text(argument: str, text: object) -> None:
@@ -266,7 +281,9 @@ def _check_text(argument: str, text: object) -> None:
     if not isinstance(text, str):
         raise InputTypeError(argument, f"a {type(text).__name__}", "a string")
     if "\0" in text:
-        raise InputError(argument, "text with a NUL character", "text without, since not every database takes it")
+        raise InputError(
+            argument, "text with a NUL character", "text without NUL", "Not every database stores that character."
+        )
     if not text.isascii():
         _check_encodable(argument, text)
 

@@ -555,7 +555,7 @@ class PostgresServer(Database):
             raise InputError(
                 "ledger",
                 "an address that can't be read (and is not shown: it may hold a password)",
-                "one such as postgresql://user@host:5432/database, with special characters as %40",
+                "like postgresql://user@host:5432/database, with special characters as %40",
             )
         location = "postgresql://"
         if "user" in given:

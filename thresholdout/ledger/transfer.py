@@ -224,10 +224,12 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
     >>> folder.cleanup()
     """
     if isinstance(target, MemoryLedger):
-        raise InputError("target", "a ledger in memory", "one in a database, since the guard lives nowhere else then")
+        raise InputError(
+            "target", "a ledger in memory", "a ledger in a database", "The guard exists only there afterwards."
+        )
     if source.encrypted and not target.encrypted:
         raise InputError(
-            "target", "a ledger in plain text for secrets that are encrypted", "one that is opened with a key"
+            "target", "a ledger in plain text for encrypted secrets", "a ledger that was opened with a key"
         )
     identity = target.identity()
     if source.identity() == identity:

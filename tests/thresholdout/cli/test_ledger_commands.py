@@ -189,7 +189,7 @@ def test_encryption_and_changing_the_key(asked: Path, monkeypatch: pytest.Monkey
     run("ledger", "new-key", "b.key")
     assert "secrets in plain text" in run("guard", "status", "guard.db").output
     assert LABELS.encode() in contents(asked)
-    assert "make one with `thresholdout ledger new-key FILE`" in run("ledger", "encrypt", "guard.db", code=4).output
+    assert "Make one with `thresholdout ledger new-key FILE`" in run("ledger", "encrypt", "guard.db", code=4).output
     monkeypatch.setenv(KEY_FILE_VARIABLE, "a.key")
     output = run("guard", "score", "guard.db", "right.csv").output
     assert "note: ledger guard.db keeps its secrets in plain text" in output
@@ -228,7 +228,7 @@ def test_everything_on_a_server(folder: Path, server: Server, monkeypatch: pytes
         "2",
     )
     refused = run("guard", "create", where, *parts, code=4).output
-    assert "make one with `thresholdout ledger new-key guard.key`" in refused
+    assert "Make one with `thresholdout ledger new-key guard.key`" in refused
     assert "set THRESHOLDOUT_KEY_FILE=guard.key" in refused
     run("ledger", "new-key", "guard.key")
     monkeypatch.setenv(KEY_FILE_VARIABLE, "guard.key")

@@ -210,7 +210,7 @@ def test_what_is_missing_is_of_no_class(engine: Engine, table: pd.DataFrame) -> 
     ("metric", "message"),
     [
         ("roc_auc_ovr", "'roc_auc_ovr' of columns that are not in memory"),
-        (roc_auc_ovr(), "others need single values"),
+        (roc_auc_ovr(), "Others need single values"),
         (cohen_kappa(), "'cohen_kappa' of columns that are not in memory"),
         (bounded_difference("own", lambda y, said: 0.5, difference=1.0), "'own' of columns"),
         (precision("bee"), "values of one type"),

@@ -264,7 +264,7 @@ def test_groups_are_those_of_a_column(engine: Engine, table: pd.DataFrame) -> No
     assert guard.parameters.n_train == N / 5  # type: ignore[attr-defined]
     with pytest.raises(OverlapError, match="groups of 'g' in both parts"):
         lazy_guard(engine, table.assign(g=np.arange(2 * N) % 7), groups="g")
-    with pytest.raises(InputError, match="without a 'g'"):
+    with pytest.raises(InputError, match="without a value of 'g'"):
         lazy_guard(engine, table.assign(g=table.g.where(table.g > 3)), groups="g")
     same = lazy_guard(engine, table, dependence=GroupSizes({5: N // 5}))
     assert same.dependence.fingerprint() == guard.dependence.fingerprint()
@@ -314,8 +314,8 @@ def test_parts_that_share_records_are_refused(engine: Engine, table: pd.DataFram
         ({"groups": "g", "dependence": Independent(N)}, "a model beside groups"),
         ({"dependence": MarkovChain([[0.9, 0.1], [0.2, 0.8]], N)}, "in which each record has its place"),
         ({"dependence": Independent(3)}, "dependence must be .*; got a model of 3 records"),
-        ({"mechanism": "ladder"}, "'ladder' for lazy frames"),
-        ({"mechanism": "leaderboard"}, "'leaderboard' for lazy frames"),
+        ({"mechanism": "ladder"}, "'claims' for lazy frames; got 'ladder'"),
+        ({"mechanism": "leaderboard"}, "'claims' for lazy frames; got 'leaderboard'"),
     ],
 )
 def test_what_needs_places_or_single_values_is_refused(
@@ -333,7 +333,7 @@ def test_what_needs_places_or_single_values_is_refused(
         (
             lambda top, rest: ((top, 3), (rest, 3)),
             InputTypeError,
-            r"one lazy frame with all columns, and the name of the column of labels: \(frame, 'label'",
+            r"\(frame, 'label'\), a lazy frame with all columns and the name of its column of labels",
         ),
         (
             lambda top, rest: ((top, "y"), rest),
@@ -376,7 +376,10 @@ def test_labels_are_the_name_of_one_column(
         (lambda guard: guard.score("good", cv=5), "cv must be .*; got a way"),
         (lambda guard: guard.score("good", train_values=np.ones(N)), "train_values must be .*; got an ndarray"),
         (lambda guard: guard.score("good", sample_weight=(1, 1)), "sample_weight"),
-        (lambda guard: guard.compare("good", "bad", train_values=(1, 1)), "train_values must be .*; got given"),
+        (
+            lambda guard: guard.compare("good", "bad", train_values=(1, 1)),
+            "train_values must be None for lazy frames; got a value",
+        ),
         (lambda guard: guard.compare("good", "bad", about="win_rate"), "got 'win_rate'.*sampling='iid'"),
         (lambda guard: guard.gate(Column("good")), "candidate must be .*; got a Column, beside lazy frames"),
         (

@@ -208,7 +208,7 @@ class LedgerContract(ThreadsContract, ListsContract, ClientsContract, DocumentsC
     def test_repeated_key_with_another_train_value_is_refused(self, ledger: Ledger) -> None:
         mechanism = Mechanism()
         first, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", mechanism)
-        with pytest.raises(InputError, match=r"'a' was asked with train value 0\.5, now 0\.25"):
+        with pytest.raises(InputError, match=r"'a', which was asked with train value 0\.5, now 0\.25"):
             ledger.ask(GUARD, "a", 0.25, "accuracy", mechanism)
         assert ledger.entries(GUARD) == [first]
         assert_consistent(ledger)

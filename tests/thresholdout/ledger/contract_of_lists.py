@@ -92,7 +92,7 @@ class ListsContract:
         again = ledger.ask_all(GUARD, asked, compute)
         assert again == [(entry, True) for entry, _ in answers]
         assert (places, ledger.state(GUARD)) == ([(0, 2)], state)
-        with pytest.raises(InputError, match="'c' was asked with train value"):
+        with pytest.raises(InputError, match="'c', which was asked with train value"):
             ledger.ask_all(GUARD, [Asked("new", 0.5, ""), Asked("c", 0.25, "")], compute)
         assert ledger.find(GUARD, "new") is None
         assert_consistent(ledger)
@@ -120,7 +120,7 @@ class ListsContract:
         cases: list[tuple[ComputeAll, type[BaseException], str]] = [
             (fails, failing, "on purpose"),
             (short, LedgerError, "answered 2 of 3 queries"),
-            (wrong, InputError, "a value is nan"),
+            (wrong, InputError, "the value nan"),
             (numbered, LedgerError, "numbered query 3 as 7"),
         ]
         for compute, error, words in cases:

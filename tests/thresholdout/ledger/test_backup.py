@@ -125,7 +125,7 @@ def test_the_command(leaderboard: Path, tmp_path: Path) -> None:
     said = run("ledger", "backup", str(leaderboard), str(tmp_path / "copy.db")).output
     with SQLLedger(leaderboard) as ledger:
         assert f"3 entries, unchanged\ncheckpoint {ledger.checkpoint(GUARD)}" in said
-    assert "which is there" in run("ledger", "backup", str(leaderboard), str(tmp_path / "copy.db"), code=4).output
+    assert "which exists" in run("ledger", "backup", str(leaderboard), str(tmp_path / "copy.db"), code=4).output
 
 
 @pytest.mark.slow

@@ -244,7 +244,7 @@ def test_the_longest_texts_go_through_a_file(tmp_path: Path) -> None:
         guard = Thresholdout(np.arange(900.0), queries=10, mechanism=Claims(holdout_answers=2), ledger=ledger)
         guard.ask(0.5, np.ones(900), name=long, key=long)
         for wrong in ({"name": long + "x"}, {"key": long + "x"}):
-            with pytest.raises(InputError, match="one of at most 10,000"):
+            with pytest.raises(InputError, match="a text of at most 10,000"):
                 guard.ask(0.5, np.ones(900), **wrong)  # type: ignore[arg-type]
         identity = ledger.guards()[0]
         export_history(ledger, identity, tmp_path / "history.jsonl")

@@ -85,7 +85,7 @@ def test_a_server_gets_nothing_without_a_key(server: Server, tmp_path: Path, mon
     where = server.emptied_database()
     for use in (open_ledger, SQLLedger):
         with pytest.raises(
-            InputError, match=r"key must be .*; got none, for a ledger on a server, which writes"
+            InputError, match=r"key must be .*; got none, for a ledger on a server, which logs its input"
         ) as caught:
             use(where)
         for words in (

@@ -222,7 +222,7 @@ def test_a_guard_moves_from_memory(target: Ledger) -> None:
 def test_what_is_encrypted_does_not_move_into_plain_text(tmp_path: Path) -> None:
     with SQLLedger(tmp_path / "a.db", key=new_key()) as old, SQLLedger(tmp_path / "b.db") as new:
         fill(old)
-        with pytest.raises(InputError, match="a ledger in plain text for secrets that are encrypted"):
+        with pytest.raises(InputError, match="a ledger in plain text for encrypted secrets"):
             move(old, new, GUARD)
         assert old.closed(GUARD) is None
         assert new.guards() == []

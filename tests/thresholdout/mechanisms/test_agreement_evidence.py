@@ -116,7 +116,7 @@ def test_values_are_scikit_learns() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="'linear' or 'quadratic'"):
         cohen_kappa("cubic")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="chance can disagree"):
+    with pytest.raises(InputError, match="labels and predictions of two classes"):
         cohen_kappa().value([1, 1], [1, 1])
     with pytest.raises(InputError, match="the class 2"):
         cohen_kappa("linear").parts(None)[0].estimate(Judged(np.array([0, 1, 2]), np.array([0, 1, 1]), np.arange(2)))
@@ -296,5 +296,5 @@ def test_answers_contain_the_truth_and_cost_labels_once() -> None:
         assert answer.interval[0] <= truth <= answer.interval[1]
         assert answer.half_width < 0.16
     guard = Thresholdout((ALL[:N], y[:N]), train=(ALL[N:], y[N:]), dependence=MovingWindow(N, 1))
-    with pytest.raises(InputError, match=r"truth is given the labels.*independent"):
+    with pytest.raises(InputError, match=r"estimand is given the labels.*independent"):
         guard.score(model, "cohen_kappa", cv="training")

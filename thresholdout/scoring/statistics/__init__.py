@@ -70,7 +70,7 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
         return statistic
     if not isinstance(statistic, str):
         raise InputTypeError(
-            "statistic", f"a {type(statistic).__name__}", "a name, or a thresholdout.scoring.statistics.Statistic"
+            "statistic", f"a {type(statistic).__name__}", "a name or a thresholdout.scoring.statistics.Statistic"
         )
     found = BY_NAME[statistic]() if statistic in BY_NAME else None
     if isinstance(found, Statistic):

@@ -227,7 +227,7 @@ class _Agreement(StatisticPart):
             strange = np.setdiff1d(classes, known)
             if strange.size:
                 raise InputError(
-                    "y", f"the class {shown(strange[0])}", "classes of the training part and the estimator"
+                    "y", f"the class {shown(strange[0])}", "labels of classes of the training part and the estimator"
                 )
             classes = known
         ranks = np.arange(classes.size) / max(1, classes.size - 1)
@@ -240,5 +240,5 @@ def _position(observed: NDArray[np.float64], chance: NDArray[np.float64]) -> tup
     """Return (1 + kappa)/2, and the mean disagreement by chance."""
     mean = float(np.mean(chance))
     if not mean > 0.0:
-        raise InputError("y", "labels and predictions of one class", "two classes, so that chance can disagree")
+        raise InputError("y", "labels and predictions of one class", "labels and predictions of two classes")
     return min(1.0, max(0.0, 1.0 - 0.5 * float(np.mean(observed)) / mean)), mean

@@ -214,7 +214,7 @@ def _mean(of: Weighted, away: float | None = None) -> float:
 
 def _check_classes(positive: int, negative: int) -> None:
     if not positive or not negative:
-        raise InputError("y", "labels of one class", "records of both classes")
+        raise InputError("y", "labels of one class", "labels of both classes")
 
 
 def _largest(model: DependenceModel) -> int:

@@ -44,7 +44,7 @@ def roc_auc() -> Statistic:
     0.75
     >>> roc_auc().value(["no", "no"], [0.3, 0.5])
     Traceback (most recent call last):
-    thresholdout.errors.InputError: y must be records of two classes; got labels of one class, 'no'.
+    thresholdout.errors.InputError: y must be labels of two classes; got labels of one class, 'no'.
     """
 
     def parts(labels: NDArray[Any] | None) -> tuple[Area, ...]:
@@ -128,15 +128,17 @@ def _against(label: Any, other: Any | None) -> Area:
     def chosen(judged: Judged) -> _Chosen:
         if judged.classes is None or judged.output.shape != (judged.y.size, len(judged.classes)):
             seen = f"scores of shape {judged.output.shape}"
-            raise InputError("estimator", seen, "probabilities, one column for each of its classes_")
+            raise InputError("estimator", seen, "a model whose probabilities have a column for each of its classes_")
         column = np.flatnonzero(judged.classes == label)
         if not column.size:
             raise InputError(
-                "estimator", "no probability for a class of the labels", "an estimator that knows them all"
+                "estimator", "a model without a class of the labels", "a model with all classes of the labels"
             )
         of_label = judged.output[:, column[0]].astype(np.float64)
         if not np.isfinite(of_label).all():
-            raise InputError("estimator", "probabilities that are missing or infinite", "finite numbers")
+            raise InputError(
+                "estimator", "probabilities that are missing or infinite", "a model with finite probabilities"
+            )
         positive = judged.y == label
         return of_label, positive, ~positive if other is None else judged.y == other
 
@@ -145,5 +147,5 @@ def _against(label: Any, other: Any | None) -> Area:
 
 def _classes(labels: NDArray[Any] | None) -> NDArray[Any]:
     if labels is None or labels.size < 2:
-        raise InputError("y", "labels of one class", "records of several classes")
+        raise InputError("y", "labels of one class", "labels of several classes")
     return labels

@@ -145,4 +145,4 @@ class ClassMean(Ratio):
 
 def _check_class(label: Any, records: float) -> None:
     if not records:
-        raise InputError("y", f"no records of the class {shown(label)}", "records of all classes")
+        raise InputError("y", f"no records of the class {shown(label)}", "labels of all classes")

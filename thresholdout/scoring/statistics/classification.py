@@ -268,7 +268,7 @@ def balanced_accuracy() -> Statistic:
             of_class = judged.y == label
             count = int(np.count_nonzero(of_class))
             if not count:
-                raise InputError("y", f"no records of the class {shown(label)}", "records of all classes")
+                raise InputError("y", f"no records of the class {shown(label)}", "labels of all classes")
             weights[of_class] = judged.y.size / (count * labels.size)
         return weights * (predictions(judged.output, judged.y) == judged.y), weights
 
@@ -293,10 +293,10 @@ def _averaged(
 ) -> Statistic:
     if average not in ("binary", "macro"):
         micro = "" if name == "jaccard" else "; 'micro' is the metric 'accuracy' for single labels"
-        raise InputError("average", f"average={average!r}", f"'binary' or 'macro'{micro}")
+        raise InputError("average", repr(average), f"'binary' or 'macro'{micro}")
     if average == "macro":
         if positive is not None:
-            raise InputError("positive", shown(positive), "no positive class beside average='macro'")
+            raise InputError("positive", shown(positive), "None beside average='macro'")
 
         def parts(labels: NDArray[Any] | None) -> tuple[ClassRatio, ...]:
             return tuple(_ratio(terms, label, missing, weight) for label in _several(labels))
@@ -340,7 +340,8 @@ def _positive(labels: NDArray[Any] | None, positive: Any | None) -> Any:
     other, label = binary_labels(labels)
     if isinstance(label, str) or isinstance(other, str) or label != 1 or other not in (0, -1):
         seen = f"labels {shown(other)} and {shown(label)}, of which none is said to be the positive class"
-        raise InputError("y", seen, f"positive={shown(label)} or positive={shown(other)}, as in {_AN_EXAMPLE}")
+        advice = f"Pass positive={shown(label)} or positive={shown(other)}, as in {_AN_EXAMPLE}."
+        raise InputError("y", seen, "labels with a positive class, such as 0 and 1", advice)
     return label
 
 
@@ -350,7 +351,7 @@ def _named(positive: Any | None) -> str:
 
 def _several(labels: NDArray[Any] | None) -> NDArray[Any]:
     if labels is None or labels.size < 2:
-        raise InputError("y", "labels of one class", "records of two classes")
+        raise InputError("y", "labels of one class", "labels of two classes")
     return labels
 
 

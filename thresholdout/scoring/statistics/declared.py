@@ -68,7 +68,7 @@ def bounded_difference(
     0.75
     """
     if not isinstance(name, str) or not name:
-        raise InputTypeError("name", repr(name), "a text")
+        raise InputTypeError("name", repr(name), "a string")
     if not callable(function):
         raise InputTypeError("function", f"a {type(function).__name__}", "a function of labels and output")
     lower, upper = check_bounds(bounds)
@@ -77,7 +77,9 @@ def bounded_difference(
     def unit_value(judged: Judged) -> float:
         found = float(function(judged.y, judged.output))
         if not np.isfinite(found):
-            raise InputError("function", "a value that is not finite", f"a number in [{lower:g}, {upper:g}]")
+            raise InputError(
+                "function", "a value that is not finite", f"a function with values in [{lower:g}, {upper:g}]"
+            )
         return min(1.0, max(0.0, (found - lower) / (upper - lower)))
 
     return Statistic(

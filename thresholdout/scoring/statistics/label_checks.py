@@ -20,9 +20,11 @@ def binary_labels(labels: NDArray[Any] | None) -> tuple[Any, Any]:
     if labels is None or not labels.size:
         raise InputError("y", "no classes", "labels of two classes")
     if labels.size > 2:
-        raise InputError("y", f"labels of {labels.size} classes", "two classes, or positive= for one of them")
+        raise InputError(
+            "y", f"labels of {labels.size} classes", "labels of two classes", "Or pass positive= for one of them."
+        )
     if labels.size < 2:
-        raise InputError("y", f"labels of one class, {shown(labels[0])}", "records of two classes")
+        raise InputError("y", f"labels of one class, {shown(labels[0])}", "labels of two classes")
     return labels[0], labels[1]
 
 
@@ -34,18 +36,22 @@ def shown(label: Any) -> str:
 def scores(output: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     """Return one finite score for each record; of two probabilities, that of the second class."""
     if output.shape != y.shape and output.shape != (y.size, 2):
-        expected = f"one for each of {y.size} records, or probabilities of two classes"
+        expected = f"a model with {y.size} scores, one for each record, or probabilities of two classes"
         raise InputError("estimator", f"scores of shape {output.shape}", expected)
     found: NDArray[np.float64] = (output[:, 1] if output.ndim == 2 else output).astype(np.float64)
     if not np.isfinite(found).all():
-        raise InputError("estimator", "scores that are missing or infinite", "finite numbers")
+        raise InputError("estimator", "scores that are missing or infinite", "a model with finite scores")
     return found
 
 
 def predictions(output: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """Check that there is one prediction per record."""
     if output.shape != y.shape:
-        raise InputError("estimator", f"predictions of shape {output.shape}", f"shape {y.shape}, as the labels")
+        raise InputError(
+            "estimator",
+            f"predictions of shape {output.shape}",
+            f"a model with predictions of shape {y.shape}, as the labels",
+        )
     return output
 
 
@@ -53,16 +59,16 @@ def residuals(output: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     """Return label - prediction for each record; all finite."""
     errors: NDArray[np.float64] = _numbers(y) - predictions(output, y).astype(np.float64)
     if not np.isfinite(errors).all():
-        raise InputError("estimator", "predictions that are not finite", "finite numbers")
+        raise InputError("estimator", "predictions that are not finite", "a model with finite predictions")
     return errors
 
 
 def _numbers(y: NDArray[Any]) -> NDArray[np.float64]:
     if y.ndim != 1 or not y.size or y.dtype.kind not in "buif":
-        raise InputError("y", f"labels of type {y.dtype} and shape {y.shape}", "one number for each record")
+        raise InputError("y", f"labels of type {y.dtype} and shape {y.shape}", "labels with one number for each record")
     numbers: NDArray[np.float64] = y.astype(np.float64)
     if not np.isfinite(numbers).all():
-        raise InputError("y", "labels that are missing or infinite", "finite numbers")
+        raise InputError("y", "labels that are missing or infinite", "labels with finite numbers")
     return numbers
 
 

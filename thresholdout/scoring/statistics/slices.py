@@ -96,7 +96,7 @@ def sliced(metric: str | Metric, where: Where, name: str = "") -> Statistic:
     if not callable(where) and not (isinstance(where, tuple) and len(where) == 2):
         raise InputTypeError("where", f"a {type(where).__name__}", "a function of the features, or (column, value)")
     if callable(where) and not name:
-        raise InputError("name", "no name of a slice that is a function", "a name, which the history shows")
+        raise InputError("name", "nothing", "a name, which the history shows")
     called = name or "{} = {!r}".format(*cast("tuple[Any, Any]", where))
     weight = 1.0 if inside.name in ("accuracy", "zero_one_loss") or inside.name.startswith("top_") else None
 
@@ -120,12 +120,18 @@ def sliced(metric: str | Metric, where: Where, name: str = "") -> Statistic:
 
 def _mask(where: Where, X: Any, n: int) -> NDArray[np.bool_]:
     if X is None:
-        raise InputError("X", "no features", "records with features: guard.score(model, sliced(...))")
+        raise InputError(
+            "X", "no features", "features of the records", "Use the slice as guard.score(model, sliced(...))."
+        )
     if callable(where):
         mask = np.asarray(where(X))
     else:
         column, value = where
         mask = np.asarray((X[column] if hasattr(X, "columns") else X[:, column]) == value)
     if mask.shape != (n,) or mask.dtype != np.bool_:
-        raise InputError("where", f"{mask.dtype} of shape {mask.shape}", f"one boolean for each of {n} records")
+        raise InputError(
+            "where",
+            f"values of {mask.dtype} in shape {mask.shape}",
+            f"a function with one boolean for each of {n} records",
+        )
     return mask

@@ -164,9 +164,11 @@ class Statistic:
             expected = (
                 "'precision', 'recall', 'f1', 'jaccard' (of a class, or macro), fbeta(...), 'matthews_corrcoef', "
                 "'balanced_accuracy', 'roc_auc', r2(clip=...), root_mean_squared_error(clip=...), or a mean over "
-                "records; others need single values"
+                "records"
             )
-            raise InputError("metric", f"{self.name!r} of columns that are not in memory", expected)
+            raise InputError(
+                "metric", f"{self.name!r} of columns that are not in memory", expected, "Others need single values."
+            )
         return found
 
     @property
@@ -205,8 +207,8 @@ class Statistic:
         for part in parts:
             needed = part.refusal(model)
             if needed is not None and sizes is None:
-                seen = f"{self.name!r}, whose truth is given the labels, of {model.describe()}"
-                raise InputError("metric", seen, f"{needed}; or a metric that is a mean over records")
+                seen = f"{self.name!r}, whose estimand is given the labels, of {model.describe()}"
+                raise InputError("metric", seen, "a mean over records for this dependence", f"It needs {needed}.")
         made = []
         for part, estimate in zip(parts, found.parts, strict=True):
             if sizes is None:
@@ -261,9 +263,10 @@ class Statistic:
             if hasattr(estimator, response):
                 return response
         methods = " or ".join(self.responses)
-        expected = f"a fitted model with {methods}; a list of models is for score_all, values of records for ask"
+        expected = f"a fitted model with {methods}"
+        advice = "A list of models is for score_all, values of records for ask."
         check_booster(estimator, classes=True)
-        raise InputTypeError("estimator", f"{type(estimator).__name__} without {methods}", expected)
+        raise InputTypeError("estimator", f"a {type(estimator).__name__} without {methods}", expected, advice)
 
 
 def _independent(model: DependenceModel) -> bool:
@@ -278,12 +281,12 @@ def _independent(model: DependenceModel) -> bool:
 def _column(y: Any) -> NDArray[Any]:
     labels = np.asarray(y)
     if labels.ndim != 1 or not labels.size:
-        raise InputError("y", f"labels of shape {labels.shape}", "one label, or number, for each record")
+        raise InputError("y", f"labels of shape {labels.shape}", "labels with one class or number for each record")
     return labels
 
 
 def _labels(y: NDArray[Any], classes: Any | None) -> NDArray[Any]:
     """Return the classes of labels, with those of an estimator."""
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise InputError("y", "labels that are missing or infinite", "a class for each record")
+        raise InputError("y", "labels that are missing or infinite", "labels with a class for each record")
     return np.unique(y) if classes is None else np.union1d(y, np.asarray(classes))

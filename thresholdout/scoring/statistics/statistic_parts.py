@@ -255,14 +255,14 @@ class Ratio(StatisticPart):
     def _terms(self, judged: Judged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         a, b = (np.asarray(terms, dtype=np.float64) for terms in self.terms(judged))
         if self.weight is not None and not np.isin(a, (0.0, self.weight)).all():
-            raise InputError("metric", "values between 0 and 1", "records that are right or wrong")
+            raise InputError("metric", "values between 0 and 1", "a metric with values 0 and 1")
         self.check_counted(float(b.sum()))
         return a, b
 
     def check_counted(self, number: float) -> None:
         """Refuse a ratio without a record that counts."""
         if not number > 0.0:
-            raise InputError("y", f"no {self.missing}", "at least one, so that the ratio exists")
+            raise InputError("y", f"no {self.missing}", "labels for which the ratio exists")
 
 
 @dataclass(frozen=True)
