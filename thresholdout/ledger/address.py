@@ -14,7 +14,7 @@ __all__ = ["connect"]
 
 _EXPECTED = "a file, or an address like sqlite:///guard.db or postgresql://user@host/database"
 _WANTED = (
-    "It encrypts the secrets before they leave. Make one with `thresholdout ledger new-key guard.key`, or "
+    "A key encrypts the secrets before they leave. Make one with `thresholdout ledger new-key guard.key`, or "
     "make_key_file('guard.key'), and set THRESHOLDOUT_KEY_FILE=guard.key, or call "
     "open_ledger(address, key_file='guard.key')."
 )

@@ -47,7 +47,10 @@ def test_answers_are_those_of_arrays(engine: Engine, table: pd.DataFrame, by: st
 def test_times_that_cannot_be_used_are_refused(table: pd.DataFrame) -> None:
     order = TimeOrder("day", window=2)
     for spoiled, message in (
-        (table.assign(day=table.day.where(table.day != 1005)), "3 records of the holdout part without a value of 'day'"),
+        (
+            table.assign(day=table.day.where(table.day != 1005)),
+            "3 records of the holdout part without a value of 'day'",
+        ),
         (table.assign(day=table.day.astype(str)), "by must be .*; got column 'day' of type String"),
         (table.assign(day=np.arange(2 * N) % N), "training records between those of the holdout"),
     ):
