@@ -86,26 +86,37 @@ _HELD = 10.0
 
 
 class Client:
-    """Client of a service's holdouts, for the owner of an API token.
+    """Query the holdouts of an evaluation service over HTTP, with retries that are never charged twice.
 
-    A call that fails in transit, or finds the service busy or stopped, is repeated with growing pauses, and no sooner
-    than
-    the service asks for. That is safe: the Idempotency-Key of a submission is made from its content, so a second
-    request,
-    or the same program after a crash, finds the first one's answer and is charged nothing.
+    An evaluation service keeps the labels of a holdout and scores the predictions that teams submit. This client
+    lists the holdouts, submits predictions, and reads submissions and leaderboards on behalf of the owner of an API
+    token. It can be used as a context manager, which closes the connections at the end.
+
+    A call that fails in transit, or finds the service busy or stopping, is repeated after growing pauses, and no
+    sooner than the service requests. Repetition is safe: by default, the Idempotency-Key of a submission is made
+    from its content. A second request, or the same program after a crash, receives the answer to the first and is
+    charged nothing.
 
     Parameters
     ----------
     url : str
         Address of the service, such as ``http://127.0.0.1:8000``.
     token : str, optional
-        The API token; without one, public leaderboards are visible.
+        API token that identifies the team. If None, only public holdouts and their leaderboards are visible.
     patience : float or RetryPolicy, default 60
-        Seconds for which a call is repeated.
+        Number of seconds for which a failed call is repeated. A `RetryPolicy` also sets the length of the pauses.
     timeout : float, default 30
-        Seconds without a response after which an attempt has failed.
+        Number of seconds without a response after which an attempt counts as failed. The 10 seconds for which the
+        service may hold a request are added.
     transport : httpx.BaseTransport, optional
-        Transport of the requests.
+        Transport of the requests, such as a mock in tests. If None, the default transport of httpx is used.
+
+    Raises
+    ------
+    InputError
+        If `url` does not begin with ``http://`` or ``https://``, or `token` is not an API token.
+    ThresholdoutError
+        If the library httpx is not installed.
 
     Examples
     --------
@@ -147,25 +158,39 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the service. The client cannot be used afterwards."""
         self._http.close()
 
     def holdouts(self) -> list[Holdout]:
-        """Return the holdouts that this API token may see."""
+        """Return the holdouts that this API token may see.
+
+        Returns
+        -------
+        list of Holdout
+            One object for each holdout, with its `name`, `metric`, `phase` and remaining budget.
+
+        Raises
+        ------
+        TokenRefused
+            If the API token is unknown or was revoked.
+        ServiceUnavailable
+            If the service could not be reached before the retry policy ended.
+        """
         return [holdout_of(one) for one in _listed(self._get("/v1/holdouts"), "holdouts")]
 
     def status(self, holdout: str) -> Holdout:
-        """Return one holdout with its guarantee and its remaining budget.
+        """Return the description of one holdout, with its guarantee and its remaining budget.
 
         Parameters
         ----------
         holdout : str
-            Its name.
+            Name of the holdout, as listed by `holdouts`.
 
         Returns
         -------
         Holdout
-            The holdout.
+            Description of the holdout. `promise` states the guarantee of the intervals in words, and `remaining` is
+            the number of queries left.
 
         Raises
         ------
@@ -184,32 +209,40 @@ class Client:
         wait: float = 60.0,
         key: str | None = None,
     ) -> Submission:
-        """Submit predictions, and wait for the answer.
+        """Submit predictions for a holdout, and wait for their score.
+
+        The service scores the predictions on its secret labels and charges the team for one submission. To compare
+        predictions with the team's champion instead, use `compare`.
 
         Parameters
         ----------
         holdout : str
-            Its name.
+            Name of the holdout, as listed by `holdouts`.
         predictions : DataFrame, path or Table
-            The id column, and ``prediction`` or ``p_<class>``, for every record of the holdout.
+            Table with the column of ids and either a column ``prediction`` or one column ``p_<class>`` for each
+            class. It must cover every record of the holdout.
         expected : float, optional
-            The anticipated score, such as a cross-validated one.
+            Score that the team anticipates, such as a cross-validated score.
         title : str, default ""
-            The team's name of the submission.
+            Name that the team gives to the submission.
         wait : float, default 60
-            Seconds to wait for the answer; a submission that is still running after them is returned.
+            Number of seconds to wait for the answer. A submission that is still running afterwards is returned as it
+            is, and `submission` reads it later.
         key : str, optional
-            The Idempotency-Key; by default it is made from the content.
+            Idempotency-Key of the request. If None, it is made from the content, so the same predictions with the
+            same options are charged once.
 
         Returns
         -------
         Submission
-            The submission with its answer.
+            The submission. If its `state` is ``"answered"``, `value` holds the score and `low` and `high` its
+            interval, as far as the holdout's feedback shows them.
 
         Raises
         ------
         ServiceError
-            A refusal of the service, by kind; refused submissions are not charged.
+            If the service refuses the submission. The subclass tells the kind of refusal. Refused submissions are not
+            charged.
         """
         return self._ask("submissions", holdout, predictions, expected, title, wait, key)
 
@@ -223,71 +256,108 @@ class Client:
         wait: float = 60.0,
         key: str | None = None,
     ) -> Submission:
-        """Compare predictions with the team's champion, which better ones replace.
+        """Compare predictions with the team's champion, and wait for the verdict.
 
-        The parameters are those of `submit`; `expected` is the anticipated difference. The same predictions are the
-        same
-        request, also after the champion has changed: they get their first verdict. A new `key` makes a new query.
+        The champion is the submission of the team that later ones are compared with. Predictions with the verdict
+        ``"better"`` replace it. The first predictions of a team become its champion free of charge. The same
+        predictions make the same request even after the champion has changed, and receive their first verdict again.
+        Pass a new `key` to repeat the comparison as a new query.
+
+        Parameters
+        ----------
+        holdout : str
+            Name of the holdout, as listed by `holdouts`.
+        predictions : DataFrame, path or Table
+            Table with the column of ids and either a column ``prediction`` or one column ``p_<class>`` for each
+            class. It must cover every record of the holdout.
+        expected : float, optional
+            Difference from the champion's score that the team anticipates.
+        title : str, default ""
+            Name that the team gives to the submission.
+        wait : float, default 60
+            Number of seconds to wait for the verdict. A comparison that is still running afterwards is returned as
+            it is.
+        key : str, optional
+            Idempotency-Key of the request. If None, it is made from the content.
 
         Returns
         -------
         Submission
-            The submission with its verdict.
+            The comparison, whose `verdict` is ``"better"``, ``"worse"``, ``"not settled"`` or, without a champion,
+            ``"first"``.
 
         Raises
         ------
         ServiceError
-            A refusal of the service, by kind; refused submissions are not charged.
+            If the service refuses the comparison. The subclass tells the kind of refusal. Refused comparisons are not
+            charged.
         """
         return self._ask("comparisons", holdout, predictions, expected, title, wait, key)
 
     def submission(self, holdout: str, id: str) -> Submission:
         """Return one submission in its present state.
 
+        Use it to read the answer of a submission that was still running when `submit` or `compare` returned.
+
         Parameters
         ----------
-        holdout, id : str
-            Its holdout and its id.
+        holdout : str
+            Name of the holdout.
+        id : str
+            Identifier of the submission, its attribute `id`.
 
         Returns
         -------
         Submission
-            The submission.
+            The submission. Its property `done` is True once the service has decided.
+
+        Raises
+        ------
+        NothingThere
+            If there is no such submission, or this API token may not see it.
         """
         return submission_of(self._get(f"{_address(holdout)}/submissions/{quote(id, safe='')}"))
 
     def history(self, holdout: str, *, after: int = 0, count: int = 100) -> list[Submission]:
         """Return the team's own submissions, the oldest first.
 
+        Long histories are read in pages: pass the `number` of the last submission of one page as `after` of the next.
+
         Parameters
         ----------
         holdout : str
-            Its name.
+            Name of the holdout.
         after : int, default 0
-            `number` of the last known submission.
+            Number of the last submission that is already known. Only later submissions are returned.
         count : int, default 100
-            At most so many.
+            Maximum number of submissions to return.
 
         Returns
         -------
         list of Submission
-            The submissions.
+            The submissions, an empty list if there are no further ones.
         """
         page = self._get(f"{_address(holdout)}/submissions", {"after": str(after), "count": str(count)})
         return [submission_of(one) for one in _listed(page, "submissions")]
 
     def leaderboard(self, holdout: str) -> Leaderboard:
-        """Return the leaderboard, as far as it is certified.
+        """Return the leaderboard of a holdout, as far as its ranks are certified.
 
         Parameters
         ----------
         holdout : str
-            Its name.
+            Name of the holdout.
 
         Returns
         -------
         Leaderboard
-            Teams whose intervals overlap are tied.
+            The leaderboard. Each of its `rows` has a `team`, its possible ranks `first` to `last`, and the interval
+            `low` to `high` of its best submission. Teams whose intervals overlap are tied.
+
+        Raises
+        ------
+        NothingThere
+            If there is no such holdout, or this API token may not see it.
         """
         return leaderboard_of(self._get(f"{_address(holdout)}/leaderboard"))
 

@@ -31,20 +31,24 @@ __all__ = [
 
 
 class ServiceError(ThresholdoutError):
-    """A service refused a request, or could not be reached.
+    """Raised when an evaluation service refuses a request or cannot be reached.
+
+    This is the base class of all errors that a `Client` receives from a service. The subclasses tell the kind of
+    refusal: `TokenRefused`, `NothingThere`, `BadRequest`, `Conflict`, `LimitReached` and `ServiceUnavailable`. All
+    parameters are also attributes.
 
     Parameters
     ----------
     code : str
-        The service's code, such as ``"quota"``; empty where the service did not answer.
+        Code of the refusal, such as ``"quota"``. It is empty if the service itself did not answer.
     text : str
-        The message.
+        Message of the service in words.
     status : int, default 0
-        Status of HTTP; 0 without a response.
+        HTTP status of the response, or 0 without a response.
     details : mapping, optional
-        Positions, columns and limits.
+        Facts about the refusal, such as the row and the column of a bad value, or the limit that was reached.
     retry_after : float, optional
-        Seconds after which the service would accept the same request.
+        Number of seconds after which the service would accept the same request. None if it did not say.
 
     Examples
     --------
@@ -74,7 +78,9 @@ class ServiceError(ThresholdoutError):
 
 
 class TokenRefused(ServiceError):
-    """The API token is missing, unknown, revoked, or for something else.
+    """Raised when the API token is missing, unknown, revoked, or does not allow the request.
+
+    The request is not charged. Ask the administrator of the service for a token of the right role.
 
     Examples
     --------
@@ -84,7 +90,9 @@ class TokenRefused(ServiceError):
 
 
 class NothingThere(ServiceError):
-    """No such holdout or submission, or none that this API token may see.
+    """Raised when a holdout or submission does not exist, or this API token may not see it.
+
+    The service does not reveal which of the two is the case.
 
     Examples
     --------
@@ -94,7 +102,9 @@ class NothingThere(ServiceError):
 
 
 class BadRequest(ServiceError):
-    """The table or an option cannot be used; free of charge.
+    """Raised when the table of predictions or an option cannot be used.
+
+    The request is not charged. `details` names the position of the fault, such as its row and column.
 
     Examples
     --------
@@ -104,7 +114,9 @@ class BadRequest(ServiceError):
 
 
 class Conflict(ServiceError):
-    """The service is in another state: a closed holdout, a used key, no champion.
+    """Raised when the state of the service does not allow the request.
+
+    Examples are a closed holdout, an Idempotency-Key that was used for other content, or a missing champion.
 
     Examples
     --------
@@ -114,7 +126,9 @@ class Conflict(ServiceError):
 
 
 class LimitReached(ServiceError):
-    """A quota, an allowance, a rate or the holdout itself: no answer, and no charge.
+    """Raised when a quota, an allowance, a rate limit or the budget of the holdout is used up.
+
+    The request is neither answered nor charged. `retry_after` says when the same request would be accepted, if ever.
 
     Examples
     --------
@@ -124,9 +138,9 @@ class LimitReached(ServiceError):
 
 
 class ServiceUnavailable(ServiceError):
-    """The service was not reached, was busy, or stopped, until the retry policy ended.
+    """Raised when the service could not be reached, was busy or was stopping until the retry policy ended.
 
-    Nothing is lost: the same call again has the same Idempotency-Key, and is charged once.
+    Nothing is lost: the same call again has the same Idempotency-Key, and is charged only once.
 
     Examples
     --------
