@@ -18,31 +18,39 @@ def open_ledger(
     key: str | None = None,
     key_file: str | os.PathLike[str] | None = None,
 ) -> Ledger:
-    """Open a ledger, or create one.
+    """Open a ledger, the storage of guards and their answers, or create a new one.
+
+    A guard answers queries about a holdout and tracks an error budget. Its ledger stores this budget and all
+    answers, so that a restarted program cannot spend the budget twice. Use a file on one machine, a PostgreSQL
+    server for several machines, and memory for simulations and tests.
 
     Parameters
     ----------
     where : str, path, Ledger or None
-        A file, or an address such as ``"sqlite:///guard.db"`` or ``"postgresql://user@host/database"``; None for a new
-        ledger in memory. A ledger is returned as it is.
-    must_exist : bool, default=False
-        Refuse to create a new file.
-    key, key_file : optional
-        Key of an encrypted ledger, or a file with the key; see `SQLLedger`. The default is the environment's.
+        Place of the ledger: a file, or an address such as ``"sqlite:///guard.db"`` or
+        ``"postgresql://user@host/database"``. None makes a new ledger in memory. A ledger is returned as it is.
+    must_exist : bool, default False
+        Whether a missing file is an error. If False, it is created.
+    key : str, optional
+        Key of an encrypted ledger, as made by `new_key`. A new ledger with a key is encrypted.
+    key_file : str or path, optional
+        File with the key, as made by `make_key_file`. If neither is given, the environment variables
+        ``THRESHOLDOUT_KEY`` and ``THRESHOLDOUT_KEY_FILE`` are used.
 
     Returns
     -------
     Ledger
-        A `MemoryLedger`, a `SQLLedger`, or the given one.
+        A `MemoryLedger`, a `SQLLedger`, or the given ledger.
 
     Raises
     ------
     InputError
-        If the address is that of another kind of database.
+        If the address belongs to an unsupported kind of database.
     LedgerEncrypted, LedgerMismatch
-        If it is encrypted and the key is missing or a different one; or if a key is given and it is not encrypted.
+        If the ledger is encrypted and the key is missing or a different one, or if a key is given and the ledger is
+        not encrypted.
     LedgerUnusable
-        If the file is no ledger, cannot be read and written, or is missing and must exist.
+        If the file is not a ledger, cannot be read and written, or is missing although it must exist.
 
     Examples
     --------

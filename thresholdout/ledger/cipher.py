@@ -138,7 +138,15 @@ def is_encrypted(text: str) -> bool:
 
 
 def new_key() -> str:
-    """Return a new key as text: 32 bytes of the operating system's entropy, 44 characters.
+    """Generate a new key for an encrypted ledger.
+
+    Pass it as `key` to `open_ledger` or `encrypt`, and keep it in a safe place: without it, the ledger cannot be
+    opened.
+
+    Returns
+    -------
+    str
+        Key of 32 bytes of the operating system's entropy, as text of 44 characters.
 
     Examples
     --------
@@ -149,12 +157,14 @@ def new_key() -> str:
 
 
 def make_key_file(path: str | os.PathLike[str]) -> None:
-    """Write a new key to a new file that only its owner can read.
+    """Write a new key for an encrypted ledger to a new file that only its owner can read.
+
+    Pass the file as `key_file` to `open_ledger` or `encrypt`.
 
     Parameters
     ----------
     path : str or path
-        The file. It must not exist: replacing another key would lose everything that it encrypted.
+        The new file. It must not exist, because replacing a key would lose everything that it encrypted.
 
     Raises
     ------

@@ -189,36 +189,42 @@ def secret_of(database: Database, encryption: Encryption) -> str:
 def encrypt(
     where: str | os.PathLike[str], *, key: str | None = None, key_file: str | os.PathLike[str] | None = None
 ) -> str:
-    """Encrypt the secrets of a ledger that has them in plain text, and leave no plain text behind.
+    """Encrypt the secrets of a ledger that stores them in plain text, and remove the plain text.
+
+    The secrets are the states and documents of guards, such as the noisy threshold and the labels of a holdout. Use
+    `rotate_key` for a ledger that is already encrypted with another key.
 
     Parameters
     ----------
     where : str or path
-        The ledger; it must exist.
-    key, key_file
-        The key, as for `open_ledger`; the environment's by default.
+        File or address of the ledger, which must exist.
+    key : str, optional
+        Key to encrypt with, as made by `new_key`.
+    key_file : str or path, optional
+        File with the key, as made by `make_key_file`. If neither is given, the environment variables
+        ``THRESHOLDOUT_KEY`` and ``THRESHOLDOUT_KEY_FILE`` are used.
 
     Returns
     -------
     str
-        The ledger's location, for messages.
+        Location of the ledger, for messages.
 
     Raises
     ------
     InputError
         If there is no key.
     LedgerEncrypted
-        If the ledger is encrypted with another key.
+        If the ledger is already encrypted with another key.
     LedgerUnusable
-        If it cannot be used, or another process keeps its log from being emptied. The secrets are encrypted then, but
-        the plain text remains in the log until this is called again.
+        If the ledger cannot be used, or another process keeps its log from being emptied. In the second case the
+        secrets are encrypted, but the plain text remains in the log until this function is called again.
 
     Notes
     -----
-    All secrets are encrypted in one transaction. Then the tables are rewritten, so that no page of the file and no part
-    of its log holds the plain text. Copies, backups, a server's archived log, and the file's former places on a disk
-    are out of reach. On an encrypted ledger, only the second part is done. Whoever has the ledger open meanwhile is
-    refused from then on, and has to open it again with the key.
+    All secrets are encrypted in one transaction. Then the tables are rewritten, so that no page of the file and no
+    part of its log holds the plain text. Copies, backups, a server's archived log, and the file's former places on a
+    disk are out of reach. On an encrypted ledger, only the second step is done. A process that has the ledger open
+    meanwhile is refused from then on, and has to open it again with the key.
 
     Examples
     --------
@@ -260,21 +266,26 @@ def rotate_key(
     key: str | None = None,
     key_file: str | os.PathLike[str] | None = None,
 ) -> str:
-    """Encrypt a ledger's secrets with another key.
+    """Replace the key of an encrypted ledger, and encrypt its secrets with the new key.
 
     Parameters
     ----------
     where : str or path
-        The ledger; it must exist.
-    new_key, new_key_file
-        The new key; one of the two.
-    key, key_file
-        The present key, as for `open_ledger`; the environment's by default.
+        File or address of the ledger, which must exist.
+    new_key : str, optional
+        New key, as made by `new_key`. Pass either `new_key` or `new_key_file`.
+    new_key_file : str or path, optional
+        File with the new key.
+    key : str, optional
+        Present key.
+    key_file : str or path, optional
+        File with the present key. If neither is given, the environment variables ``THRESHOLDOUT_KEY`` and
+        ``THRESHOLDOUT_KEY_FILE`` are used.
 
     Returns
     -------
     str
-        The ledger's location, for messages.
+        Location of the ledger, for messages.
 
     Raises
     ------
@@ -283,12 +294,12 @@ def rotate_key(
     LedgerMismatch
         If the ledger is not encrypted.
     LedgerEncrypted
-        If the present key is another one.
+        If the present key is a different one.
 
     Notes
     -----
-    As in `encrypt`, all is done in one transaction, and nothing that was encrypted with the old key remains in the
-    file. After an interruption, call it again in the same way.
+    All secrets are encrypted in one transaction, and nothing that was encrypted with the old key remains in the file.
+    After an interruption, repeat the same call.
 
     Examples
     --------

@@ -24,28 +24,31 @@ _IMPORTED: Final = "it is an imported history, which has no budget of its own; a
 
 
 def export_history(ledger: Ledger, guard: str, file: str | os.PathLike[str]) -> ExportedHistory:
-    """Write a guard's history to a file of JSON lines; nothing in it is secret.
+    """Write the history of a guard to a file of JSON lines that contains no secrets.
+
+    The history has the guard's parameters and all its answers. Give the file to an auditor, who checks it with
+    `verify_export` without access to the ledger, or store it in another ledger with `import_history`.
 
     Parameters
     ----------
     ledger : Ledger
-        The guard's ledger.
+        Ledger that stores the guard.
     guard : str
-        The guard's name in it, one of ``ledger.guards()``.
+        Name of the guard in the ledger, one of ``ledger.guards()``.
     file : str or path
         The new file. An existing file is replaced once the new one is complete.
 
     Returns
     -------
     ExportedHistory
-        The file's header: guard, parameters, checkpoint and count.
+        Header of the file, with the attributes `guard`, `parameters`, `checkpoint` and `count`.
 
     Raises
     ------
     LedgerMismatch
-        If there is no such guard.
+        If the ledger has no such guard.
     LedgerDamaged
-        If the history is not the one that was written; no file is made.
+        If the history in the ledger was changed since it was written. No file is made then.
     LedgerUnusable
         If the ledger cannot be read, or the file cannot be written.
 
@@ -71,27 +74,30 @@ def export_history(ledger: Ledger, guard: str, file: str | os.PathLike[str]) -> 
 
 
 def verify_export(file: str | os.PathLike[str], checkpoint: str | None = None) -> ExportedHistory:
-    """Verify an exported history without a ledger.
+    """Verify a file written by `export_history`, without access to the ledger.
+
+    The entries of a history are chained by digests, so a changed line is found. The digest of the last entry, the
+    checkpoint, represents the whole history.
 
     Parameters
     ----------
     file : str or path
-        The file.
+        File with the exported history.
     checkpoint : str, optional
-        A checkpoint that was kept elsewhere and must be in the history. Without it, the file is known to be consistent,
-        but anyone could have rewritten it.
+        Checkpoint that was kept in another place and must occur in the history. If None, the file is only known to be
+        consistent, and anyone could have rewritten all of it.
 
     Returns
     -------
     ExportedHistory
-        The verified header.
+        The verified header, with the attributes `guard`, `parameters`, `checkpoint` and `count`.
 
     Raises
     ------
     LedgerDamaged
         If a line was changed, removed, inserted or moved, or the checkpoint is not in the history.
     LedgerUnusable
-        If the file cannot be read, or is no exported history.
+        If the file cannot be read, or is not an exported history.
 
     Examples
     --------
@@ -122,30 +128,32 @@ def verify_export(file: str | os.PathLike[str], checkpoint: str | None = None) -
 
 
 def import_history(ledger: Ledger, file: str | os.PathLike[str]) -> str:
-    """Put an exported history into a ledger, to be read and verified there.
+    """Import an exported history into a ledger, where it can be read and verified.
 
-    The guard has no state and no secrets there, so it is closed from the start and answers nothing.
+    An export contains neither the state nor the secrets of the guard. The imported guard is therefore closed from the
+    start and answers no queries. To continue a guard in another ledger, use `move`.
 
     Parameters
     ----------
     ledger : Ledger
-        The ledger to import into.
+        Ledger that receives the history.
     file : str or path
-        The exported history, which is verified while it is read.
+        File written by `export_history`. It is verified while it is read.
 
     Returns
     -------
     str
-        The guard's name in the ledger.
+        Name of the guard in the ledger.
 
     Raises
     ------
     LedgerDamaged
-        If the file was changed; nothing is stored.
+        If the file was changed. Nothing is stored then.
     LedgerMismatch
-        If the ledger has this guard already.
+        If the ledger already has this guard.
     LedgerUnusable
-        If the file cannot be read or is no exported history, or the ledger cannot be written; nothing is stored.
+        If the file cannot be read or is not an exported history, or the ledger cannot be written. Nothing is stored
+        then.
 
     Examples
     --------

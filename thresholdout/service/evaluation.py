@@ -54,16 +54,20 @@ _MOST_ROWS: Final = 1000
 
 
 class EvaluationService(Access):
-    """Holdouts, teams, submissions and leaderboards in one database; made by `open`.
+    """Score the predictions of teams on secret labels, with holdouts, API tokens and leaderboards in one database.
+
+    The service keeps the labels of each holdout and answers submissions with certified intervals. Each call acts for
+    a holder of an API token, who is an administrator, a team or a visitor. Make it with `open`, not with the
+    constructor.
 
     Attributes
     ----------
     ledger : SQLLedger
-        The ledger with the answers and all other state.
+        Ledger that stores the answers and all other state.
     limits : Limits
-        Limits of requests.
+        Limits of tables, tokens and concurrent work.
     sessions : Sessions
-        Sign-ins of people who use the pages.
+        Sign-ins of people who use the service's pages.
 
     Examples
     --------
@@ -118,34 +122,35 @@ class EvaluationService(Access):
         accept_rollback: str | None = None,
         answering: bool = True,
     ) -> Self:
-        """Open the service in a database, or make one.
+        """Open the service in a database, or create a new one.
 
         Parameters
         ----------
         database : str or Path
-            A file, or the address of a PostgreSQL server; see `SQLLedger`.
+            A file, or the address of a PostgreSQL server, as for `SQLLedger`.
         key_file : str or Path, optional
-            The file with the ledger's key. A server always has one.
+            File with the key of an encrypted ledger. A ledger on a server always needs a key.
         limits : Limits, optional
-            Limits of requests; ``Limits()`` by default.
+            Limits of requests. If None, ``Limits()``.
         receipts : bool, default False
             Whether each answer comes with a signed receipt, which needs the library ``cryptography``.
         witness : Witness, optional
-            Keeps each checkpoint. A witness that knows more answers than the ledger refuses it here.
+            Independent store that keeps each checkpoint. The ledger is refused if the witness knows more answers.
         accept_rollback : str, optional
-            The reason for which a ledger is accepted nevertheless; every leaderboard shows it.
+            Reason for accepting such a ledger nevertheless. Every leaderboard shows it.
         answering : bool, default True
-            Whether submissions are answered. Administration of tokens and holdouts needs no witness.
+            Whether submissions are answered. If False, only tokens and holdouts can be administered, without a
+            witness.
 
         Returns
         -------
         EvaluationService
-            The open service; `close` ends it.
+            The open service. Call `close` at the end.
 
         Raises
         ------
         ThresholdoutError
-            As `open_ledger`; or the witness does not confirm that this is the newest copy.
+            If `open_ledger` refuses the database, or the witness does not confirm that the ledger is the newest copy.
         """
         ledger = cast("SQLLedger", open_ledger(database, key_file=key_file))
         try:
@@ -187,42 +192,47 @@ class EvaluationService(Access):
         prior_queries: int | None = None,
         allow_duplicates: bool = False,
     ) -> Holdout:
-        """Make a holdout from labelled tables; the same tables under the same name again change nothing.
+        """Create a holdout from labelled tables. The same tables under the same name again change nothing.
 
         Parameters
         ----------
         by : Principal
-            An administrator.
+            Administrator who makes the call.
         name : str
             Name in addresses: lower-case letters, digits and hyphens.
         train, holdout, label, id, groups, order, window, transition, graph
-            As for `PredictionGuard.create`; the holdout has at least 20 records.
+            Tables, names of their columns, and dependence between records, as for `PredictionGuard.create`. The
+            holdout needs at least 20 records.
         title : str, default ""
-            Displayed name.
+            Name that the pages show.
         metric : str, default "accuracy"
             Metric that scores submissions.
         feedback : {"interval", "verdict", "best"}, default "interval"
-            The answer that a submission gets.
+            Kind of answer: an interval for each submission, the verdict of a comparison with the team's champion, or
+            only the best score of all.
         phase : {"open", "blind", "closed"}, default "open"
-            Whether submissions are accepted and their answers shown.
+            An open holdout accepts submissions and shows answers, a blind one accepts them and hides the answers
+            until it is closed, and a closed one accepts none.
         public : bool, default False
             Whether visitors without a token see the leaderboard.
-        quota, quota_days : optional
-            Submissions of each team in so many days, or in all.
+        quota : int, optional
+            Maximum number of submissions of each team. If None, there is no quota.
+        quota_days : float, optional
+            Number of days that the quota is counted over. If None, it is counted over all time.
         confidence, prior_queries, allow_duplicates
-            As for `PredictionGuard.create`.
+            Confidence level, number of earlier queries to the holdout, and whether equal rows are allowed, as for
+            `PredictionGuard.create`.
 
         Returns
         -------
         Holdout
-            The holdout as it is shown.
+            Description of the holdout.
 
         Raises
         ------
         ServiceRefused
-            "bad_table" with its error, "bad_name", "bad_request", or "name_taken": another holdout has this name, or
-            another
-            holdout has these records already, whose budget would be spent twice.
+            With the code "bad_table", "bad_name", "bad_request" or "name_taken". The last one means that another
+            holdout has this name, or already has these records, whose budget would be spent twice.
         """
         check_name("name", name)
         chosen, settings = checked_settings(title, metric, public, feedback, quota, quota_days)
@@ -264,21 +274,20 @@ class EvaluationService(Access):
 
     @checked
     def holdouts(self, by: Principal) -> list[Holdout]:
-        """Return the visible holdouts, the oldest first."""
+        """Return the holdouts that the caller may see, the oldest first."""
         return [self._shown(found) for found in self._holdouts.all() if may_see(by, found)]
 
     @checked
     def holdout(self, by: Principal, name: str) -> Holdout:
-        """Return a holdout."""
+        """Return the description of one holdout, by its name."""
         return self._shown(self._find(by, name))
 
     @checked
     def set_phase(self, by: Principal, name: str, phase: Phase) -> Holdout:
-        """Begin another phase of a holdout.
+        """Change whether a holdout accepts submissions and shows answers.
 
-        A blind phase ends by closing. A closed holdout may be opened again. A blind phase after an open one hides the
-        answers
-        from then on.
+        The phases are "open", "blind" and "closed". A blind phase can only end by closing. A closed holdout may be
+        opened again. A blind phase after an open one hides the answers from then on.
         """
         found = self._find(by, name)
         if check_phase(phase) == "open" and found.phase == "blind":
@@ -355,24 +364,25 @@ class EvaluationService(Access):
         title: str = "",
         wait: float | None = None,
     ) -> Submission:
-        """Score predictions, once for each content and team.
+        """Score predictions of a team, and charge each content once.
 
         Parameters
         ----------
         by : Principal
-            A team.
+            Team that submits.
         name : str
-            The holdout.
+            Name of the holdout.
         predictions : DataFrame
-            As for `PredictionGuard.ask`; checked before anything is charged.
+            Table of predictions, as for `PredictionGuard.ask`. It is checked before anything is charged.
         idempotency_key : str
-            Key of this request: the same key with the same content gets the same answer and charges nothing.
+            Key of this request. The same key with the same content gets the same answer and charges nothing.
         expected : float, optional
-            The team's anticipated score.
+            Score that the team anticipates.
         title : str, default ""
-            The team's name of the submission.
+            Name that the team gives to the submission.
         wait : float, optional
-            Seconds after which the submission is returned as "running" and goes on; ``None`` waits for the answer.
+            Number of seconds after which a running submission is returned as "running" and continues. If None, the
+            call waits for the answer.
 
         Returns
         -------
@@ -382,7 +392,8 @@ class EvaluationService(Access):
         Raises
         ------
         ServiceRefused
-            "bad_table", "key_used", "closed", "quota", "allowance", "exhausted", "rate", "busy", "stopping", ...
+            With the code of the refusal, such as "bad_table", "key_used", "closed", "quota", "allowance",
+            "exhausted", "rate", "busy" or "stopping".
         """
         found = self._find_to_answer(by, name)
         kind: Kind = "comparison" if found.settings.feedback == "verdict" else "score"
@@ -517,7 +528,7 @@ class EvaluationService(Access):
         return readiness(self.ledger, self._holdouts, self._damaged, self._proofs.status, writes)
 
     def close(self) -> None:
-        """Accept nothing further, finish running submissions, and close the database."""
+        """Stop accepting requests, finish running submissions, and close the database."""
         self._desk.close()
         self._proofs.close()
         self.ledger.close()

@@ -65,14 +65,17 @@ _FIXED_FEATURES = ("independent", "groups")
 
 
 class PredictionGuard(DecidesAboutPredictions):
-    """A guard that holds the labels; made by `create`, opened again by `open`.
+    """Score tables of predictions on secret labels that a guard stores in its ledger.
+
+    A guard (`Thresholdout`) answers queries about a holdout and tracks an error budget. This one also keeps the
+    labels, so clients send predictions and never see labels. Make it with `create`, and open it again with `open`.
 
     Attributes
     ----------
     guard : Thresholdout
-        The guard itself.
+        The guard that answers the queries.
     queries : int or None
-        The declared number of queries; ``None`` for any number.
+        Declared number of queries, or None for any number.
 
     Examples
     --------
@@ -221,26 +224,26 @@ class PredictionGuard(DecidesAboutPredictions):
 
     @classmethod
     def open(cls, path: str | Path | Ledger, guard: str | None = None) -> PredictionGuard:
-        """Open a guard in its file, or in an open ledger.
+        """Open an existing guard from its file or from an open ledger.
 
         Parameters
         ----------
         path : str, Path or Ledger
-            The ledger; a server may hold many guards.
+            Place of the ledger: a file, the address of a server, or an open ledger. A server may hold many guards.
         guard : str, optional
-            First characters of its `identity`, when there are several with labels.
+            First characters of the guard's `identity`. Needed if the ledger has several guards with labels.
 
         Returns
         -------
         PredictionGuard
-            The guard.
+            The guard, with its remaining budget.
 
         Raises
         ------
         LedgerUnusable
-            When the file is missing, is no ledger, or holds no labels.
+            If the file is missing, is not a ledger, or holds no labels.
         InputError
-            When there are several such guards, or none.
+            If there are several such guards, or none.
         """
         ledger = open_ledger(path, must_exist=True)
         identity = chosen_guard(ledger, guard)
@@ -370,18 +373,18 @@ class PredictionGuard(DecidesAboutPredictions):
 
         Parameters
         ----------
-        metric : str or Metric, default="accuracy"
-            The metric whose submissions count.
+        metric : str or Metric, default "accuracy"
+            Metric whose submissions count.
 
         Returns
         -------
         list of Standing
-            The standings, the best first.
+            One object for each client, the best first. Its possible ranks are `first` to `last`.
 
         Raises
         ------
         InputError
-            When the mechanism reports only the best score of all.
+            If the mechanism reports only the best score of all clients.
 
         Examples
         --------
