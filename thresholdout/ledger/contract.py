@@ -148,12 +148,17 @@ class Ledger(Refusals, ABC):
 
     @abstractmethod
     def known(self, content: str) -> str | None:
-        """Return the name of the guard for some records, or None if there is none.
+        """Return the name of the guard that is stored for some records.
 
         Parameters
         ----------
         content : str
-            Text of the document `CONTENT`. Secret.
+            Text that identifies the records, the guard's document `CONTENT`. Secret.
+
+        Returns
+        -------
+        str or None
+            Name of the guard, or None if the ledger has no guard for these records.
         """
 
     def ask(
@@ -264,7 +269,22 @@ class Ledger(Refusals, ABC):
 
     @abstractmethod
     def find(self, guard: str, key: str, client: str = "") -> Entry | None:
-        """Return the stored answer to a client's query with this key, or None."""
+        """Return the stored answer to a query of a client.
+
+        Parameters
+        ----------
+        guard : str
+            Name of the guard.
+        key : str
+            Key of the query, as passed to `ask`.
+        client : str, default ""
+            Client that asked the query. Each client has its own keys.
+
+        Returns
+        -------
+        Entry or None
+            The stored entry, or None if the client asked no query with this key.
+        """
 
     @abstractmethod
     def state(self, guard: str, client: str = "") -> str:
@@ -304,9 +324,19 @@ class Ledger(Refusals, ABC):
 
     @abstractmethod
     def checkpoint(self, guard: str) -> str:
-        """Return the digest of a guard's last entry, to be kept in another place and passed to `verify`.
+        """Return the digest of a guard's last entry, which represents the whole history.
 
-        It contains no more than the history, and represents all of it: 64 hexadecimal digits.
+        Keep it in another place and pass it to `verify` later. It contains no more information than the history.
+
+        Parameters
+        ----------
+        guard : str
+            Name of the guard.
+
+        Returns
+        -------
+        str
+            Digest of 64 hexadecimal digits.
         """
 
     def verify(self, guard: str, checkpoint: str | None = None, progress: Callable[[int], object] | None = None) -> int:
@@ -374,16 +404,21 @@ class Ledger(Refusals, ABC):
         return asked
 
     def count(self, guard: str, client: str | None = None, since: float | None = None) -> int:
-        """Return the number of a guard's entries, or of a client's.
+        """Return the number of entries of a guard, or of one of its clients.
 
         Parameters
         ----------
         guard : str
-            The guard's name.
+            Name of the guard.
         client : str, optional
-            Only this client's entries; None for all.
+            Client whose entries count. If None, the entries of all clients count.
         since : float, optional
-            Time from which on a client's entries count, in POSIX seconds; None for all.
+            Time in POSIX seconds from which on a client's entries count. If None, all of them count.
+
+        Returns
+        -------
+        int
+            Number of entries.
         """
         if client is not None:
             check_since(since)

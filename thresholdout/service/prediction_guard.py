@@ -259,7 +259,7 @@ class PredictionGuard(DecidesAboutPredictions):
 
     @property
     def nbytes(self) -> int:
-        """Approximate memory of the open guard."""
+        """Approximate number of bytes of memory that the open guard uses."""
         return self._records.nbytes
 
     @property
