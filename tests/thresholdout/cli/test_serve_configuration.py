@@ -109,7 +109,7 @@ def test_a_wrong_setting_is_named_before_anything_is_made(
 
 def test_a_token_is_not_lost_where_a_holdout_cannot_be_made(served: list[Serving]) -> None:
     said = run("serve", *written(CONFIGURATION.replace('label = "y"', 'label = "z"')), code=4).output
-    assert "train must be a column" in said
+    assert "train must be a table with a column" in said
     assert "token" not in said
     assert not Path("etc/kept/leaderboard.db.admin-token").exists()
     assert "API token of the first administrator" in run("serve", *written()).output

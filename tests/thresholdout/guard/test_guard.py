@@ -461,7 +461,7 @@ def test_errors_about_holdout_values_computed_here_show_nothing() -> None:
 
 @for_each("bounds", [(1e16, 1e16 + 2), (1.7e18, 1.7e18 + 1000), (1e15, 1e15 + 1)])
 def test_ranges_that_floats_do_not_resolve_are_refused(bounds: tuple[float, float]) -> None:
-    with pytest.raises(InputError, match="subtract an offset"):
+    with pytest.raises(InputError, match="Subtract an offset"):
         make().ask(bounds[0], np.full(N, bounds[0]), bounds=bounds)
 
 
