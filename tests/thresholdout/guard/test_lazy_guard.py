@@ -462,7 +462,7 @@ def test_both_parts_are_lazy_or_none_is(table: pd.DataFrame) -> None:
         Thresholdout(table[:N], train=table[N:]).join(of_polars(table), on="id")
     with pytest.raises(InputTypeError, match="the text 'good'"):
         Thresholdout((table[:N], table.y[:N]), train=(table[N:], table.y[N:])).score("good")
-    with pytest.raises(InputError, match="the same columns"):
+    with pytest.raises(InputError, match="with the columns of the holdout"):
         Thresholdout(of_polars(table[:N]), train=of_polars(table[N:].drop(columns="p")))
     with pytest.raises(InputError, match="'good' of type"):
         Thresholdout(of_polars(table[:N]), train=of_polars(table[N:].assign(good="a")))
