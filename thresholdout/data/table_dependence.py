@@ -78,8 +78,8 @@ def _check_order(train: pd.DataFrame, holdout: pd.DataFrame, order: str, given: 
 
     if not given:
         advice = (
-            "A window is the number of rows beyond which rows are independent. A transition table must be known from "
-            f"another source than the training labels: {_TABLE}. Groups can replace the order."
+            "Pass window=, the number of rows beyond which rows are independent, or transition=, a table that is known "
+            f"from another source than the training labels: {_TABLE}. Groups can replace the order."
         )
         raise InputError("order", "an order alone", "given with a window or a transition table", advice)
     if given[0] in ("groups", "graph"):
