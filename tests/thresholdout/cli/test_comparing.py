@@ -53,7 +53,7 @@ def test_errors_have_codes_of_their_own(guard: Path) -> None:
     pd.read_csv("new.csv")[:-1].to_csv("short.csv", index=False)
     for which, tables in (("a", ("new.csv", "short.csv")), ("b", ("short.csv", "new.csv"))):
         said = run("guard", "compare", "guard.db", *tables, code=4).output
-        assert said.startswith(f"Error: predictions of {which} must be a table with one row for each of the 3000 records")
+        assert said.startswith(f"Error: predictions of {which} must be a table with one row for each of the 3000")
         assert "got a table with 1 records missing" in said
     assert "no queries yet" in run("guard", "history", "guard.db").output
     run("guard", "create", "once.db", *TABLES, "--queries", "1")
