@@ -65,6 +65,7 @@ def render(report: GuardReport) -> str:
             mechanism=words.mechanism(report),
             parameters=words.parameters(report),
             queries=_queries(report.history),
+            left=bool(report.history["remaining"].notna().any()),
         )
     )
 

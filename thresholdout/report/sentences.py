@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from graphs.numerics.rounding import shown_above
+from thresholdout.mechanisms.claims.gate_states import PROVED
 
 if TYPE_CHECKING:
     from thresholdout.report.contents import GuardReport
@@ -33,17 +34,31 @@ def summary(report: GuardReport) -> str:
     if counted:
         parts.append(counted)
     if report.candidates:
-        word = "approximately accepted" if report.parameters.approximation else "certified"
-        parts.append(
-            f"{report.candidates:,} candidates were proposed, and {report.certified:,} are {word} to be better than "
-            f"the one {word} before; nothing is {word} about those called a step."
-        )
+        parts.extend(_candidates(report))
     if report.failures:
         parts.append(f"{report.failures:,} failed on the holdout, and are charged.")
     parts.append(_worth(report))
     if report.closed is not None:
         parts.append(f"The guard is closed: {report.closed}.")
     return " ".join(parts)
+
+
+def _candidates(report: GuardReport) -> list[str]:
+    """Return the sentences about candidates of gates, with the name of the last one that is certified."""
+    word = "approximately accepted" if report.parameters.approximation else "certified"
+    some = "candidate was" if report.candidates == 1 else "candidates were"
+    are = "is" if report.certified == 1 else "are"
+    parts = [
+        f"{report.candidates:,} {some} proposed, and {report.certified:,} {are} {word} to be better than the champion "
+        "before."
+    ]
+    kept = report.history[report.history["source"].isin(PROVED)]
+    name = str(kept["candidate"].iloc[-1]) if len(kept) else ""
+    if name:
+        parts.append(f"The last one of these is {name}.")
+    if (report.history["source"] == "step").any():
+        parts.append(f"Nothing is {word} about those called a step.")
+    return parts
 
 
 def _left(report: GuardReport) -> str:
