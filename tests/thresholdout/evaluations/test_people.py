@@ -69,7 +69,7 @@ class TestFixture:
             check=False,
         )
         assert "1 failed, 1 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
-        assert "none.csv is not there" in done.stdout
+        assert "none.csv does not exist" in done.stdout
 
 
 class TestJudges:
