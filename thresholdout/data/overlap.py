@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
     from graphs.numerics.arguments import IntArray
 
-__all__ = ["check_disjoint", "check_groups"]
+__all__ = ["check_disjoint", "check_groups", "refuse_copies"]
 
 Rounding: TypeAlias = "tuple[Precision | Sequence[Precision], ...]"
 """Precision of each piece, or of each of its columns."""
@@ -58,7 +58,7 @@ def check_disjoint(train: Part, holdout: Part, keys: NDArray[np.uint64] | None =
     exact = record_keys(train), record_keys(holdout) if keys is None else keys
     shared = int(_among(exact[1], exact[0]).sum())
     if shared:
-        _refuse(shared, exact[1].size, "")
+        refuse_copies(shared, exact[1].size)
     first: _Fit | None = None
     second: _Fit | None = None
     for precision, name in _STORED:
@@ -66,7 +66,7 @@ def check_disjoint(train: Part, holdout: Part, keys: NDArray[np.uint64] | None =
         shared = _copies(train, exact[0], holdout, exact[1], _roundings(first, second, precision))[0]
         shared = max(shared, _copies(holdout, exact[1], train, exact[0], _roundings(second, first, precision))[1])
         if shared:
-            _refuse(shared, exact[1].size, f", rounded to {name} precision")
+            refuse_copies(shared, exact[1].size, f", rounded to {name} precision")
 
 
 def check_groups(
@@ -109,7 +109,8 @@ def check_groups(
 _BOTH: Final = "Pass (X, y, groups) in both parts."
 
 
-def _refuse(shared: int, size: int, how: str) -> None:
+def refuse_copies(shared: int, size: int, how: str = "") -> None:
+    """Refuse a training part with records of the holdout."""
     raise OverlapError(
         "train",
         f"{shared} of {size} holdout records{how}",

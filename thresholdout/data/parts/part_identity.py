@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.data.identity import RecordSums
+from thresholdout.data.overlap import refuse_copies
 from thresholdout.data.parts.engines import collected
 from thresholdout.data.row_hashes import hash_blocks
-from thresholdout.errors import EngineFailed, InputError, OverlapError
+from thresholdout.errors import EngineFailed, InputError
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -82,13 +83,7 @@ def check_parts_disjoint(train: LazyPart, holdout: LazyPart) -> None:
         return
     found = _shared(train, holdout, types, both)
     if found:
-        raise OverlapError(
-            "train",
-            f"{found} of {holdout.n} holdout records",
-            "a part without records of the holdout",
-            "Drop these records from one part or, if equal rows are different records here, pass "
-            "allow_duplicates=True.",
-        )
+        refuse_copies(found, holdout.n)
 
 
 def _check_engines(train: LazyPart, holdout: LazyPart) -> None:
