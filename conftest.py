@@ -1,6 +1,7 @@
 """The documents' examples are tests; those of a page build on each other, so one worker has to run the whole file."""
 
 import gc
+import signal
 from contextlib import suppress
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from importlib import import_module
@@ -17,6 +18,10 @@ settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("repeatable")
+
+# A shell starts a command in its background with Ctrl-C ignored, and the processes of tests would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Examples that take more than about a second; those of a page build on each other, so all of them are slow.
 SLOW_EXAMPLES = frozenset(

@@ -543,7 +543,6 @@ def test_an_interrupted_query_leaves_no_stray_answer() -> None:
     there = shared(guard)
 
     def ask() -> tuple[bool, str]:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         interrupting = functools.partial(interrupt, os.getpid())
         stopped = isinstance(caught_in(lambda: there.ask(interrupting, name="slow", key="slow")), KeyboardInterrupt)
         return stopped, there.ask(0.5, np.ones(897), name="next").name
