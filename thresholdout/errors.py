@@ -260,7 +260,8 @@ class LikelyMistakeWarning(UserWarning):
 
     A column of the training part looks like patients or dates and no dependence is declared; training labels are
     correlated beyond the declared dependence; a declared class has no training records; or an answer, a comparison or a
-    gate's verdict is far from its cross-validated training value. Only public values decide.
+    gate's verdict is far from its cross-validated training value. Only public values decide. Of evaluation sets: a
+    margin has an unusual size, or many rows of a table share few items.
 
     Examples
     --------

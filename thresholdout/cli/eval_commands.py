@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["evaluation"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_POINTS = click.FloatRange(0.0, 100.0, min_open=True, max_open=True)
 
 
 class _SetCommand(Command):
@@ -106,7 +107,7 @@ def evaluation() -> None:
 @_reading
 @click.option("--by", help="Field that divides items into slices, such as metadata.tag.")
 @click.option(
-    "--margin", type=float, default=2.0, show_default=True, help="Points of drop that are accepted as not worse."
+    "--margin", type=_POINTS, default=2.0, show_default=True, help="Points of drop that are accepted as not worse."
 )
 @click.option("--any-laws", is_flag=True, help="Use bets on cluster totals, which hold for any laws.")
 @click.option("--allow-unclear", is_flag=True, help="End with 0 where the outcome is unclear.")
@@ -241,7 +242,7 @@ def guard_group() -> None:
     show_default=True,
     help="Say 'worse' or nothing; or 'not worse by the margin' or nothing.",
 )
-@click.option("--margin", type=float, default=2.0, show_default=True, help="Points, for proofs.")
+@click.option("--margin", type=_POINTS, default=2.0, show_default=True, help="Points, for proofs.")
 @click.option(
     "--dev",
     type=click.FloatRange(0.0, 1.0, max_open=True),

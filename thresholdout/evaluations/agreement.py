@@ -83,7 +83,8 @@ def agreement(first: Scores, second: Scores, *, allow_missing: float = 1.0) -> A
     >>> agreement(read(frame, "a"), read(frame, "b")).share
     1.0
     """
-    pairs = pair(replace(first, judge=""), replace(second, metric=first.metric, judge=""), allow_missing)
+    ours, theirs = (replace(run, name=f"judge {run.metric}", metric=first.metric, judge="") for run in (first, second))
+    pairs = pair(ours, theirs, allow_missing)
     same = np.abs(pairs.differences) <= _SAME
     count, n = int(np.count_nonzero(same)), same.size
     low, high = binomial_lower(count, n, _TAIL), binomial_upper(count, n, _TAIL)

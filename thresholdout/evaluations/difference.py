@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
 
-from thresholdout.errors import InputError
+from thresholdout.errors import InputError, LikelyMistakeWarning, outside
 from thresholdout.evaluations.pairing import Pairs, pair
 from thresholdout.evaluations.scores import Scores, samples_each
 
-__all__ = ["Difference", "Ranking", "Slice", "diff", "rank"]
+__all__ = ["Difference", "Ranking", "Slice", "check_margin", "diff", "rank"]
 
 SCHEMA: Final = "thresholdout.eval.diff/1"
 _POWER: Final = 0.8  # of the test against the smallest drop; the usual choice in the planning of trials
 _IDENTICAL: Final = "identical files"
+_USUAL_MARGINS: Final = (0.001, 0.2)  # beyond them points and fractions were probably confused
 _UNSEEN: Final = 3.0  # rule of three: 0 differing items among n are compatible with a share of 3/n
 
 Verdict = Literal["worse", "not worse", "unclear"]
@@ -236,7 +238,8 @@ def diff(
     >>> diff(read(frame), read(frame)).verdict
     'not worse'
     """
-    _check(margin, level)
+    check_margin(margin)
+    _check_level(level)
     pairs = pair(base, candidate, allow_missing)
     slices = _slices(pairs, level, any_laws) if pairs.tags is not None else ()
     return _difference(pairs, base, candidate, margin, level, any_laws, slices)
@@ -258,7 +261,7 @@ def rank(
     base : Scores
         Baseline run, as returned by `read`.
     candidates : sequence of Scores
-        Runs to compare with the baseline, of the same evaluation set and metric.
+        Runs to compare with the baseline, of the same evaluation set and metric. Runs with equal names are numbered.
     margin : float, default=0.02
         Non-inferiority margin: the largest drop that is still reported as "not worse", as a fraction of the range of
         scores.
@@ -288,11 +291,15 @@ def rank(
     >>> from thresholdout.evaluations import read
     >>> frame = pd.DataFrame({"id": range(200), "score": [1, 0] * 100})
     >>> rank(read(frame), [read(frame)]).ranks
-    (('the frame', 1, 2), ('the frame', 1, 2))
+    (('the base', 1, 2), ('candidate 1', 1, 2))
     """
-    _check(margin, level)
+    check_margin(margin)
+    _check_level(level)
     if not candidates:
         raise InputError("candidates", "an empty sequence", "at least one run")
+    if len({run.name for run in (base, *candidates)}) <= len(candidates):
+        base = replace(base, name="the base")
+        candidates = [replace(run, name=f"candidate {k}") for k, run in enumerate(candidates, 1)]
     each = level / len(candidates)
     differences = [
         _difference(pair(base, candidate, allow_missing), base, candidate, margin, each, any_laws)
@@ -318,9 +325,21 @@ def _whole(number: float) -> float:
     return int(number) if number.is_integer() else number
 
 
-def _check(margin: float, level: float) -> None:
+def check_margin(margin: float) -> None:
+    """Refuse a margin that is no share of the range, and warn about one that looks like another unit."""
     if not 0.0 < margin < 1.0:
         raise InputError("margin", margin, "between 0 and 1", "Pass 0.02 for a margin of two points.")
+    low, high = _USUAL_MARGINS
+    if not low <= margin <= high:
+        warnings.warn(
+            f"The margin is {100.0 * margin:g} points, which is {margin:g} of the range of scores. For two points pass "
+            "0.02 in Python and 2 on the command line.",
+            LikelyMistakeWarning,
+            stacklevel=outside(),
+        )
+
+
+def _check_level(level: float) -> None:
     if not 0.0 < level <= 0.25:
         raise InputError("level", level, "a probability above 0 and at most 0.25")
 

@@ -98,7 +98,7 @@ def as_junit(found: Difference | Ranking, allow_unclear: bool = False) -> str:
 
 def _verdict(found: Difference) -> str:
     if found.verdict == "not worse":
-        return f"not worse by {points(found.margin, signed=False)} points"
+        return f"not worse by {100.0 * found.margin:g} points"
     return found.verdict
 
 
@@ -115,7 +115,8 @@ def _details(found: Difference) -> list[str]:
         if found.smallest_drop is None
         else f"smallest drop that this set shows with power .8: {points(found.smallest_drop, signed=False)} points"
     )
-    details = [f"test: {found.test}, level {found.level:g}", "the interval is a normal 95 % interval", drop]
+    tested = f"test: {found.test}, level {found.level:g}, margin {100.0 * found.margin:g} points"
+    details = [tested, "the interval is a normal 95 % interval", drop]
     if found.assumption:
         details.append(found.assumption)
     if any(found.errors):

@@ -15,7 +15,7 @@ import numpy as np
 
 from thresholdout.errors import EvaluationSetUsed, InputError, LedgerMismatch
 from thresholdout.evaluations.account import Account, Promise
-from thresholdout.evaluations.difference import smallest_drop
+from thresholdout.evaluations.difference import check_margin, smallest_drop
 from thresholdout.evaluations.pairing import Pairs, pair
 from thresholdout.evaluations.scores import Scores, shown
 from thresholdout.evaluations.set_parts import as_kept, from_kept, hidden_items, part, split
@@ -532,7 +532,6 @@ def _check_plan(
         ("checks", checks, lambda: 1 <= checks <= 100_000, "from 1 to 100,000"),
         ("surprises", surprises, lambda: 1 <= surprises <= checks, "from 1 to the number of checks"),
         ("mode", mode, lambda: mode in ("alarm", "proof"), "'alarm' or 'proof'"),
-        ("margin", margin, lambda: 0.0 < margin < 1.0, "between 0 and 1"),
         ("dev", dev, lambda: 0.0 <= dev < 1.0, "at least 0 and below 1"),
         ("promise", promise, lambda: promise in ("year", "each"), "'year' or 'each'"),
         ("expect", expect, lambda: expect in (None, "claim", "nothing"), "'claim' or 'nothing'"),
@@ -540,6 +539,7 @@ def _check_plan(
     for name, seen, holds, wanted in tests:
         if not holds():
             raise InputError(name, repr(seen), wanted)
+    check_margin(margin)
     if expect == "claim" and mode == "alarm":
         raise InputError("expect", "'claim'", "'nothing' for alarms", "An alarm is never the expected outcome.")
 

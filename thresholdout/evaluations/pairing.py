@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ BETS: Final = "bets on cluster totals"
 FLIPS: Final = "sign flips of cluster totals (exact where nothing changed)"
 SIGNS: Final = "sign test"
 TRINOMIAL: Final = "exact trinomial"
+_MOST_MISSING: Final = 10.0  # percent; with more missing scores, their worst values decide "not worse"
 ASSUMED: Final = "scores are taken for 0/1, since all of them are; the level doubles for a metric with others"
 
 
@@ -141,6 +142,8 @@ def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0, binary: bo
             raise InputTypeError(argument, seen, "the scores of a run", "Read them with thresholdout.evaluations.read.")
     if not 0.0 <= allow_missing <= 100.0:
         raise InputError("allow_missing", allow_missing, "from 0 to 100 percent")
+    if base.name == candidate.name:
+        base, candidate = replace(base, name="the base"), replace(candidate, name="the candidate")
     if base.metric != candidate.metric:
         raise InputError(
             "metric",
@@ -165,7 +168,12 @@ def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0, binary: bo
     every = len(first) + len(second) - len(both)
     used = [(i, j) for i, j in both if not (math.isnan(base.values[i]) or math.isnan(candidate.values[j]))]
     _check_contents(base, candidate, used)
-    _check_missing(base, candidate, every - len(used), every, allow_missing)
+    _check_errors(base, candidate, allow_missing)
+    if 100.0 * (every - len(used)) > allow_missing * every:
+        lost = f"{every - len(used)} of {every} items have no score in both runs"
+        sizes = f"({base.name} has {len(base)} items, {candidate.name} {len(candidate)})"
+        advice = _missing_advice(base, candidate, first, second, 100.0 * (every - len(used)) / every)
+        raise EvaluationFileError(candidate.name, f"{lost} {sizes}; {advice}")
     left, right = np.array([i for i, _ in used]), np.array([j for _, j in used])
     names = tuple(base.items[i] for i, _ in used)
     differences = candidate.values[right] - base.values[left]
@@ -211,7 +219,7 @@ def _check_contents(base: Scores, candidate: Scores, used: list[tuple[int, int]]
         )
 
 
-def _check_missing(base: Scores, candidate: Scores, unused: int, every: int, allow_missing: float) -> None:
+def _check_errors(base: Scores, candidate: Scores, allow_missing: float) -> None:
     for scores in (base, candidate):
         total = scores.errors + int(scores.samples.sum())
         if 100.0 * scores.errors > allow_missing * total:
@@ -220,16 +228,34 @@ def _check_missing(base: Scores, candidate: Scores, unused: int, every: int, all
             where = f", at items {shown(lost)}" if scores is candidate else ""
             raise EvaluationFileError(
                 scores.name,
-                f"{scores.errors} of {total} samples have no score{where}; run them again, or pass "
-                f"allow_missing={math.ceil(100.0 * scores.errors / total)}",
+                f"{scores.errors} of {total} samples have no score{where}; run them again"
+                f"{_allowing(100.0 * scores.errors / total)}",
             )
-    if 100.0 * unused > allow_missing * every:
-        raise EvaluationFileError(
-            candidate.name,
-            f"{unused} of {every} items have no score in both runs ({base.name} has {len(base)} items, "
-            f"{candidate.name} {len(candidate)}); run the missing ones, or pass "
-            f"allow_missing={math.ceil(100.0 * unused / every)}",
-        )
+
+
+def _missing_advice(base: Scores, candidate: Scores, first: list[str], second: list[str], percent: float) -> str:
+    """Return the probable mistake where items of one run are not in the other, with an example from each side."""
+    lost, added = _alone(base, first, second), _alone(candidate, second, first)
+    if base.known_as is not None:  # a guarded set, whose items a message does not name
+        lost = []
+    if not added:
+        return f"run the missing ones{f', such as {lost[0]!r}' if lost else ''}{_allowing(percent)}"
+    ours = f"{base.name} alone has {lost[0]!r}, " if lost else ""
+    return (
+        f"{ours}{candidate.name} alone has {added[0]!r}; pass runs of the same items, or name the field that tells "
+        f"items apart by item={_allowing(percent)}"
+    )
+
+
+def _alone(run: Scores, own: list[str], others: list[str]) -> list[str]:
+    """Return the items of a run whose keys another run lacks."""
+    known = set(others)
+    return [item for item, key in zip(run.items, own, strict=True) if key not in known]
+
+
+def _allowing(percent: float) -> str:
+    """Return the advice to allow this percentage, where the verdict still means something."""
+    return f", or pass allow_missing={math.ceil(percent)}" if percent <= _MOST_MISSING else ""
 
 
 def _groups(

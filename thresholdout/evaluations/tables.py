@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from thresholdout.errors import EvaluationFileError, InputError
+from thresholdout.errors import EvaluationFileError, InputError, LikelyMistakeWarning, outside
 from thresholdout.evaluations.scores import Row, Scores, choose, collect, fingerprint, lookup
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ __all__ = ["csv_rows", "frame_rows", "parquet_rows", "read_mlflow_split", "read_
 _SCORE_COLUMNS: Final = ("/score", "/value")  # of MLflow's two evaluations
 _ITEM_COLUMNS: Final = ("item", "item_id", "id")
 _ERROR: Final = "error"
+_MANY: Final = 10  # rows of an item, beyond the usual numbers of repeats or seeds
 _NO_ERROR: Final = {"", "0", "false", "no", "none", "null", "nan"}
 
 
@@ -112,7 +114,24 @@ def read_table(rows: Iterable[Mapping[str, Any]], where: str, fields: Fields) ->
             )
 
     name = next((metric.removesuffix(end) for end in _SCORE_COLUMNS if metric.endswith(end)), metric)
-    return collect(found(), where, name, fields.scale)
+    scores = collect(found(), where, name, fields.scale)
+    if sample is None:
+        _warn_of_few_items(scores, item)
+    return scores
+
+
+def _warn_of_few_items(scores: Scores, item: str) -> None:
+    """Warn if a column seems to hold a property of items, such as their subject, instead of their names."""
+    counts = scores.samples + scores.missing
+    rows, most = int(counts.sum()), int(counts.max())
+    if rows > _MANY * len(scores) or (rows > 2 * len(scores) and int(counts.min()) < most):
+        warnings.warn(
+            f"{scores.name}: its {rows:,} rows have only {len(scores):,} values of {item!r}, and up to {most:,} rows "
+            "count as samples of one item. If they are other items, name the column that tells items apart by item=. "
+            "If they are repeats, name the column that numbers them by sample=.",
+            LikelyMistakeWarning,
+            stacklevel=outside(),
+        )
 
 
 def _named(row: Mapping[str, Any], path: str) -> Any:

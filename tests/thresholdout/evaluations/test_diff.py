@@ -18,7 +18,7 @@ from scipy import stats
 
 from tests.cases import for_each
 from thresholdout.cli import main
-from thresholdout.errors import EvaluationFileError, InputError
+from thresholdout.errors import EvaluationFileError, InputError, LikelyMistakeWarning
 from thresholdout.evaluations import Scores, diff, formats, rank, read
 from thresholdout.evaluations.pairing import Pairs, pair
 from thresholdout.limits.sign_flips import log_flip_tail
@@ -211,13 +211,32 @@ class TestSlicesAndRanks:
 
 class TestRefusals:
     def test_nothing_in_common(self) -> None:
-        with pytest.raises(EvaluationFileError, match="none of its items is in the frame"):
+        with pytest.raises(EvaluationFileError, match="the candidate: none of its items is in the base"):
             diff(run([1.0] * 5), run([1.0] * 5, start=10))
 
     def test_a_table_that_lost_rows(self) -> None:
-        with pytest.raises(EvaluationFileError, match=r"66 of 100 items .* pass allow_missing=66"):
+        with pytest.raises(EvaluationFileError) as failed:
             diff(run([1.0] * 100), run([1.0] * 34))
+        assert str(failed.value) == (
+            "the candidate: 66 of 100 items have no score in both runs (the base has 100 items, the candidate 34); "
+            "run the missing ones, such as '34'"
+        )
+        with pytest.raises(EvaluationFileError, match=r"run the missing ones, such as '92', or pass allow_missing=8$"):
+            diff(run([1.0] * 100), run([1.0] * 92))
         assert diff(run([1.0] * 100), run([1.0] * 34), allow_missing=66).items == 34
+
+    def test_runs_of_different_items(self) -> None:
+        """93 of 100 is no percentage to allow; an item of each run shows the mistake."""
+        with pytest.raises(EvaluationFileError) as failed:
+            diff(run([1.0] * 60), replace(run([1.0] * 47, start=53), name="pr.csv"))
+        assert str(failed.value) == (
+            "pr.csv: 93 of 100 items have no score in both runs (the frame has 60 items, pr.csv 47); the frame alone "
+            "has '0', pr.csv alone has '60'; pass runs of the same items, or name the field that tells items apart by "
+            "item="
+        )
+        guarded = replace(run([1.0] * 60), known_as=tuple(map(str, range(60))))
+        with pytest.raises(EvaluationFileError, match=r"candidate 47\); the candidate alone has '60'; pass"):
+            diff(guarded, run([1.0] * 47, start=53))
 
     def test_errors_are_missing_and_refused(self) -> None:
         base, candidate = run([1.0] * 100), run([1.0] * 97 + [math.nan] * 3)
@@ -283,10 +302,23 @@ class TestRefusals:
         with pytest.raises(InputError, match="margin"):
             diff(run([1.0]), run([1.0]), margin=margin)
 
+    @for_each(("margin", "said"), [(0.0002, "0.02 points, which is 0.0002"), (0.5, "50 points, which is 0.5")])
+    def test_a_margin_in_another_unit_is_likely_a_mistake(self, margin: float, said: str) -> None:
+        with pytest.warns(LikelyMistakeWarning, match=f"The margin is {said} of the range of scores. For two points"):
+            diff(run([1.0]), run([1.0]), margin=margin)
+        with pytest.warns(LikelyMistakeWarning, match=said):
+            rank(run([1.0]), [run([1.0])], margin=margin)
+
+    def test_runs_with_equal_names_are_numbered(self) -> None:
+        one = run([1.0] * 5)
+        assert [name for name, _, _ in rank(one, [one, one]).ranks] == ["the base", "candidate 1", "candidate 2"]
+        named = [replace(one, name=name) for name in "abc"]
+        assert [name for name, _, _ in rank(named[0], named[1:]).ranks] == ["a", "b", "c"]
+
 
 class TestCommandLine:
     @staticmethod
-    def command(*arguments: str | Path) -> Result:
+    def command(*arguments: str | float | Path) -> Result:
         return CliRunner().invoke(main, ["eval", "diff", *map(str, arguments)])
 
     def test_one_line(self) -> None:
@@ -345,6 +377,20 @@ class TestCommandLine:
         assert done.output.count("\n") == 1
         assert "1 of 12 samples have no score, at items '3'" in done.output
         assert "pass --allow-missing 9" in done.output, "the command line names its option"
+
+    def test_the_unit_of_a_margin(self, tmp_path: Path) -> None:
+        for name in ("base", "candidate"):
+            pd.DataFrame({"id": range(300), "score": [1] * 300}).to_csv(tmp_path / f"{name}.csv", index=False)
+        pair = tmp_path / "base.csv", tmp_path / "candidate.csv"
+        done = self.command(*pair, "--margin", 0.02)
+        assert done.stderr == (
+            "note: The margin is 0.02 points, which is 0.0002 of the range of scores. For two points pass 0.02 in "
+            "Python and 2 on the command line.\n"
+        )
+        assert "level 0.05, margin 0.02 points\n" in done.stdout
+        done = self.command(*pair, "--margin", 1.5, "--any-laws")
+        assert (done.stderr, ": not worse by 1.5 points\n" in done.stdout) == ("", True)
+        assert self.command(*pair, "--margin", 200).exit_code == 2
 
     def test_words(self) -> None:
         """None of the words of holdouts stands in what the commands print."""

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cases import for_each
 from tests.thresholdout.evaluations.tool_logs import FAILING, question, right
-from thresholdout.errors import EvaluationFileError, InputError
+from thresholdout.errors import EvaluationFileError, InputError, LikelyMistakeWarning
 from thresholdout.evaluations import Scores, read
 from thresholdout.evaluations.scores import fingerprint
 
@@ -295,6 +295,21 @@ class TestTables:
         scores = read(self.FRAME if form == "frame" else path, "right", item="prompt", cluster="passage")
         same(scores, expected(1))
         assert scores.clusters == PASSAGES
+
+    def test_a_property_of_items_in_place_of_their_names_is_likely_a_mistake(self) -> None:
+        frame = pd.DataFrame({"subject": list("abcde") * 100, "right": [1, 0] * 250, "seed": range(500)})
+        with pytest.warns(LikelyMistakeWarning) as said:
+            read(frame, "right", item="subject")
+        assert str(said[0].message) == (
+            "the frame: its 500 rows have only 5 values of 'subject', and up to 100 rows count as samples of one item. "
+            "If they are other items, name the column that tells items apart by item=. If they are repeats, name the "
+            "column that numbers them by sample=."
+        )
+        uneven = pd.DataFrame({"id": [0, 1, 1, 1, 2, 2, 2], "score": 1})
+        with pytest.warns(LikelyMistakeWarning, match="7 rows have only 3 values of 'id', and up to 3 rows"):
+            read(uneven)
+        assert len(read(frame, "right", item="subject", sample="seed")) == 5
+        assert len(read(pd.concat([uneven.drop_duplicates()] * 10))) == 3
 
     def test_an_empty_cell_is_missing_and_nan_is_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "scores.csv"
