@@ -47,10 +47,8 @@ class RetryPolicy:
     Notes
     -----
     No pause begins that would end more than `seconds` after the first attempt. The first pause lasts at most `first`
-    seconds,
-    and each further one twice as long as the one before, up to `longest`. Half of each is random, so that clients that
-    failed
-    together do not return together. `pause` and `clock` replace the system's time.
+    seconds, and each further one twice as long as the one before, up to `longest`. Half of each is random, so that
+    clients that failed together do not return together. `pause` and `clock` replace the system's time.
     """
 
     seconds: float = 60.0

@@ -1,7 +1,6 @@
 """The evaluation protocol of program optimisers, on the user's machine: ``POST evaluate {candidate}``.
 
-A candidate is a program. The user's command makes its predictions here, the client submits these, and the service
-never
+A candidate is a program. The user's command makes its predictions here, the client submits these, and the service never
 sees the program.
 """
 
@@ -29,8 +28,7 @@ class EvaluateServer(LocalServer):
     Notes
     -----
     With `development` the command predicts open records too. Their score is returned; a candidate is submitted only if
-    it
-    would be the best, and the holdout then accepts or corrects its score.
+    it would be the best, and the holdout then accepts or corrects its score.
     """
 
     def __init__(

@@ -67,11 +67,9 @@ class Asked(Protocol):
 def score_of(holdout: Asked, submission: Told) -> float | None:
     """Return a score of which more is better; ``None`` while nothing is shown.
 
-    An interval has the score of its certified end, by which leaderboards rank: the value inside follows the
-    anticipated
+    An interval has the score of its certified end, by which leaderboards rank: the value inside follows the anticipated
     score, and a false one could raise it. A loss has its negative. A verdict has the number of the submission if it
-    became
-    the champion, so that each champion has more than those before, and 0 otherwise.
+    became the champion, so that each champion has more than those before, and 0 otherwise.
     """
     if submission.state != "answered":
         return None

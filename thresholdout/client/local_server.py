@@ -1,7 +1,6 @@
 """A server of candidate programs on this machine: ``POST evaluate {candidate}`` and ``GET status``.
 
-A client of it can run programs here. So it listens on this machine by default, and its address has a secret part,
-which
+A client of it can run programs here. So it listens on this machine by default, and its address has a secret part, which
 other users and pages in a browser do not know.
 """
 

@@ -19,10 +19,8 @@ class Holdout:
     Notes
     -----
     `feedback` is ``"interval"``, ``"verdict"`` or ``"best"``; `phase` is ``"open"``, ``"blind"`` or ``"closed"``.
-    `estimand`
-    and `promise` are the target and the guarantee of the intervals in words. `information_released` is in nats. `rows`
-    counts
-    the records of both parts: a table with more than about twice as many rows is refused unread.
+    `estimand` and `promise` are the target and the guarantee of the intervals in words. `information_released` is in
+    nats. `rows` counts the records of both parts: a table with more than about twice as many rows is refused unread.
     """
 
     name: str
@@ -57,13 +55,11 @@ class Submission:
 
     Notes
     -----
-    `state` is ``"answered"``; ``"hidden"`` until a blind phase ends; ``"running"`` or ``"interrupted"``, which the
-    same call
-    finishes at no second charge; or ``"refused"``, with the code in `refusal`. `value`, `low` and `high` are ``None``
-    where
-    they are hidden. `verdict` is ``"better"``, ``"worse"``, ``"not settled"``, or ``"first"`` without a champion.
-    `repeated`:
-    the answer was stored before, and this call charged nothing. `number` counts the team's submissions from 1.
+    `state` is ``"answered"``; ``"hidden"`` until a blind phase ends; ``"running"`` or ``"interrupted"``, which the same
+    call finishes at no second charge; or ``"refused"``, with the code in `refusal`. `value`, `low` and `high` are
+    ``None`` where they are hidden. `verdict` is ``"better"``, ``"worse"``, ``"not settled"``, or ``"first"`` without a
+    champion. `repeated`: the answer was stored before, and this call charged nothing. `number` counts the team's
+    submissions from 1.
     """
 
     id: str

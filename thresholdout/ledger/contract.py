@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from time import time
 from types import TracebackType
-from typing import Final, NoReturn, Self, TypeAlias
+from typing import Self, TypeAlias
 
-from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged, LedgerError, SharingError
-from thresholdout.ledger.digest_chain import first_digest, next_digest
+from thresholdout.errors import InputError
+from thresholdout.ledger.digest_chain import Extent, verify_chain
 from thresholdout.ledger.entry import (
     JSON,
     Asked,
     Entry,
     Refusals,
-    check_entry,
     check_queries,
     check_query,
     check_since,
-    check_texts,
     scoped_key,
 )
 
-__all__ = ["Compute", "ComputeAll", "Extent", "Ledger"]
+__all__ = ["Compute", "ComputeAll", "Ledger"]
 
 Compute: TypeAlias = Callable[[str], tuple[str, Entry]]
 """Maps a guard's state to its next state and the entry that led there."""
@@ -32,19 +29,15 @@ ComputeAll: TypeAlias = Callable[[str, tuple[int, ...]], tuple[str, Sequence[Ent
 """Maps a guard's state, and the positions of the queries that were not asked before, to its next state and the entries
 that led there, one for each of these queries in order."""
 
-Extent: TypeAlias = "tuple[str, int, str, int]"
-"""A guard's parameters as text, the noted number and digest of its last entry, and the number of entries found."""
-
-_CHUNK: Final = 5000
-"""Entries of a history that are read at once, which bounds the memory."""
-
 
 class Ledger(Refusals, ABC):
     """Persistent storage for guards: their parameters, their states and all their answers.
 
-    Make a ledger with `open_ledger`, or pass the path of a file to a guard as ``ledger=``. The methods below are for
-    those who write a ledger of their own, or read histories. Since a budget must not be spent twice, every ledger
-    provides the following guarantees, which ``tests/thresholdout/ledger/contract.py`` checks:
+    A guard (`Thresholdout`) answers queries about a holdout and keeps its remaining error budget, noise and answers in
+    a ledger. Make a ledger with `open_ledger`, or pass the path of a file to a guard as ``ledger=``. Most users call
+    `guards`, `entries`, `checkpoint`, `verify` and `close_guard` only; the other methods are for guards, and for those
+    who write a ledger of their own. Since a budget must not be spent twice, every ledger provides the following
+    guarantees, which ``tests/thresholdout/ledger/contract.py`` checks:
 
     *Serial.* Queries to one guard happen one after another, from any number of threads (and, in a database, of
     processes and machines). Each starts from the state that the one before it left.
@@ -90,7 +83,7 @@ class Ledger(Refusals, ABC):
     Attributes
     ----------
     location : str
-        The ledger's place, for messages.
+        File or address of the ledger, without its password, for messages. ``"memory"`` for a ledger in memory.
 
     Examples
     --------
@@ -103,7 +96,7 @@ class Ledger(Refusals, ABC):
 
     @property
     def encrypted(self) -> bool:
-        """Whether the stored secrets are encrypted."""
+        """Whether the secrets in the ledger (states and documents) are encrypted."""
         return False
 
     @abstractmethod
@@ -114,36 +107,34 @@ class Ledger(Refusals, ABC):
         state: str,
         documents: Mapping[str, str] | None = None,
     ) -> str:
-        """Store a new guard unless it exists.
+        """Store a new guard, or return the guard that already exists for the same records.
+
+        An existing guard with the same parameters keeps its state and its documents, since the first state would be a
+        fresh budget.
 
         Parameters
         ----------
         guard : str
-            Name of the new guard, which must say nothing about its data, such as a `fresh_key`.
+            Name of the new guard. It must reveal nothing about the data; use a random name.
         parameters : mapping of str to JSON values
-            The guard's parameters. Not secret.
+            Parameters of the guard. They are not secret.
         state : str
-            The state before the first query. Secret.
+            State of the guard before the first query. It is secret.
         documents : mapping of str to str, optional
-            Texts that are stored with the guard. Secret. The document `CONTENT` identifies the guard's records, and
-            each content has one guard only.
+            Secret texts to store with the guard, by name. The document `CONTENT` identifies the guard's records, and
+            each content has one guard only. If None, no texts are stored.
 
         Returns
         -------
         str
-            The guard's name: the given one, or that of the guard for the same records.
+            Name of the guard: `guard`, or the name of the existing guard for the same records.
 
         Raises
         ------
         LedgerMismatch
             If the guard exists with other parameters.
         LedgerUnusable
-            If the store cannot be written; nothing was stored.
-
-        Notes
-        -----
-        A guard that exists with the same parameters keeps its state and its documents, since the first state would be a
-        fresh budget.
+            If the store cannot be written. Nothing is stored then.
         """
 
     @abstractmethod
@@ -173,54 +164,58 @@ class Ledger(Refusals, ABC):
         quota: int | None = None,
         since: float | None = None,
     ) -> tuple[Entry, bool]:
-        """Answer a query once, and store the answer before it is returned.
+        """Answer one query, and store the answer before it is returned.
+
+        Guards call this method. The answer is computed from the guard's present state by `compute`, in one transaction
+        with the new state.
 
         Parameters
         ----------
         guard : str
-            The guard's name.
+            Name of the guard.
         key : str or None
-            The query's identity; None makes a new one.
+            Identity of the query among those of this client. A key that was used before returns the stored answer. If
+            None, the query gets a new key.
         train : float
-            Mean on the training part; for a repeated key it must agree to nine digits.
+            Mean on the training part. For a repeated key it must agree with the stored one to nine digits.
         name : str
             Name of the query in the history.
         compute : callable
-            Maps the present state, with the row of this client, to the next state and the entry to store, whose
-            ``query`` is one more than that of the guard's last entry. It is not called for a repeated key, and called
-            again only if its result was not stored and nobody has seen it. Its ``key``, ``train``, ``name`` and
-            ``client`` are replaced by the given ones, its ``list`` by None, and its ``time`` by the clock's. It must
-            not use the ledger, and may run in another thread that asks.
-        client : str, default=""
-            Who asks; each client has its own keys.
+            Maps the present state, with the row of this client, to the next state and the entry to store. The
+            ``query`` of the entry is one more than that of the guard's last entry. It is not called for a repeated key,
+            and called again only if its result was not stored and nobody has seen it. Its ``key``, ``train``, ``name``
+            and ``client`` are replaced by the given ones, its ``list`` by None, and its ``time`` by the time of the
+            clock. It must not use the ledger, and may run in another thread that asks.
+        client : str, default ""
+            Client that asks the query. Each client has its own keys.
         quota : int, optional
-            Maximum number of this client's entries, with this one, counted in the transaction that stores it. A
-            repeated key does not count.
+            Maximum number of entries of this client, including this one, counted in the transaction that stores it. A
+            repeated key does not count. If None, there is no quota.
         since : float, optional
-            Time from which on entries count for the quota, in POSIX seconds, such as the beginning of a week; all count
-            by default. An entry without a time is older than any.
+            Time in POSIX seconds from which on entries count for the quota, such as the beginning of a week. An entry
+            without a time is older than any. If None, all entries count.
 
         Returns
         -------
         entry : Entry
             The stored entry.
         repeated : bool
-            Whether it was stored before, so that this query charged nothing.
+            Whether the entry was stored before, so that this query cost nothing.
 
         Raises
         ------
         BudgetExhausted
-            If the client's quota is used; nothing is computed or stored then.
+            If the client has used its quota. Nothing is computed or stored then.
         InputError
             If the key was used with another train value, or a value cannot be stored.
         LedgerMismatch
             If the ledger has no such guard.
         LedgerClosed
-            If the guard was closed, whatever the key; `find` still returns its answers.
+            If the guard was closed, also for a known key. `find` still returns its answers.
         LedgerUnusable
-            If the store cannot be read or written; nothing was answered.
+            If the store cannot be read or written. Nothing was answered then.
         Exception
-            If `compute` raises it; nothing is stored then.
+            If `compute` raises it. Nothing is stored then.
         """
         check_query(key, train, name, client, quota, since)
 
@@ -237,24 +232,25 @@ class Ledger(Refusals, ABC):
         Parameters
         ----------
         guard : str
-            The guard's name.
+            Name of the guard.
         asked : sequence of Asked
             The queries, at least one, each with a key of its own.
         compute : callable
-            As for `ask`, for the queries that were not asked before: it gets their positions and returns an entry for
-            each. Their ``list`` is the number of the first of them. It is not called if all keys are known.
+            Maps the present state, and the positions of the queries that were not asked before, to the next state and
+            an entry for each of these queries. The ``list`` of these entries is the number of the first of them. It is
+            not called if all keys are known. Otherwise the rules of `ask` hold.
 
         Returns
         -------
         list of tuple
-            For each query the result of `ask`: the entry, and whether it was stored before.
+            For each query a pair as `ask` returns it: the entry, and whether it was stored before.
 
         Raises
         ------
         InputError
-            If there is no query, two have the same key, or one is refused as in `ask`.
+            If there is no query, two queries have the same key, or `ask` would refuse one of them.
         LedgerMismatch, LedgerClosed, LedgerUnusable, Exception
-            As in `ask`; nothing is stored then.
+            If the guard is missing or closed, the store cannot be used, or `compute` fails. Nothing is stored then.
         """
         asked = tuple(asked)
         check_queries(asked)
@@ -288,39 +284,80 @@ class Ledger(Refusals, ABC):
 
     @abstractmethod
     def state(self, guard: str, client: str = "") -> str:
-        """Return a guard's present state, with the row of one client. Secret: it reveals the noisy threshold."""
-
-    @abstractmethod
-    def clients(self, guard: str) -> dict[str, str]:
-        """Return the rows of all clients in a guard's state, by `thresholdout.data.client_states.client_key`."""
-
-    @abstractmethod
-    def parameters(self, guard: str) -> dict[str, JSON]:
-        """Return a guard's parameters."""
-
-    @abstractmethod
-    def entries(self, guard: str, start: int = 1, count: int | None = None, client: str | None = None) -> list[Entry]:
-        """Return a guard's history, in the order of its queries.
+        """Return the present state of a guard, with the row of one client.
 
         Parameters
         ----------
         guard : str
-            The guard's name.
-        start : int, default=1
+            Name of the guard.
+        client : str, default ""
+            Client whose row is included. If empty, no row is.
+
+        Returns
+        -------
+        str
+            The state, in the format of the guard's mechanism. It is secret, since it reveals the noisy threshold.
+        """
+
+    @abstractmethod
+    def clients(self, guard: str) -> dict[str, str]:
+        """Return the rows of all clients in the state of a guard.
+
+        Parameters
+        ----------
+        guard : str
+            Name of the guard.
+
+        Returns
+        -------
+        dict of str to str
+            Row of each client, by `thresholdout.data.client_states.client_key`, a digest of the client's name.
+        """
+
+    @abstractmethod
+    def parameters(self, guard: str) -> dict[str, JSON]:
+        """Return the parameters that a guard was created with.
+
+        Parameters
+        ----------
+        guard : str
+            Name of the guard.
+
+        Returns
+        -------
+        dict of str to JSON values
+            The parameters.
+        """
+
+    @abstractmethod
+    def entries(self, guard: str, start: int = 1, count: int | None = None, client: str | None = None) -> list[Entry]:
+        """Return the history of a guard, in the order of its queries.
+
+        Parameters
+        ----------
+        guard : str
+            Name of the guard.
+        start : int, default 1
             Number of the first entry.
         count : int, optional
-            Maximum number of entries; None for all that follow. Read a long history in slices.
+            Maximum number of entries. If None, all that follow are returned. Read a long history in slices.
         client : str, optional
-            Only this client's entries; None for all. The next slice starts after the last entry of this one.
+            Client whose entries are returned. The next slice starts after the last entry of this one. If None, the
+            entries of all clients are returned.
+
+        Returns
+        -------
+        list of Entry
+            The entries, with the attributes `query` (the number), `name`, `value`, `low`, `high` and `client`.
         """
 
     @abstractmethod
     def guards(self) -> list[str]:
-        """Return the guards' names, in the order of their creation."""
+        """Return a list of the names of all guards in the ledger, in the order of their creation."""
 
     @abstractmethod
     def identity(self) -> str:
-        """Return the identity of this ledger under every address: 32 hexadecimal digits."""
+        """Return the identity of this ledger, 32 hexadecimal digits, which is the same under every address of it."""
 
     @abstractmethod
     def checkpoint(self, guard: str) -> str:
@@ -340,68 +377,33 @@ class Ledger(Refusals, ABC):
         """
 
     def verify(self, guard: str, checkpoint: str | None = None, progress: Callable[[int], object] | None = None) -> int:
-        """Verify that a guard's history is the one that was written.
+        """Verify that the history of a guard is the one that was written.
 
         Parameters
         ----------
         guard : str
-            The guard's name.
+            Name of the guard.
         checkpoint : str, optional
-            A checkpoint that was kept in another place; it must be in the history, which may have continued since.
+            A `checkpoint` of this guard that was kept in another place. It must occur in the history, which may have
+            continued since. If None, the history is only known to be consistent.
         progress : callable, optional
-            Called with the number of verified entries, from time to time.
+            Function that is called from time to time with the number of entries verified so far.
 
         Returns
         -------
         int
-            The number of entries. Entries of queries that are asked meanwhile do not count.
+            Number of verified entries. Entries of queries that are asked meanwhile do not count.
 
         Raises
         ------
         InputError
-            If the checkpoint is none.
+            If `checkpoint` has not the form of a checkpoint.
         LedgerDamaged
             If an entry was changed, removed, inserted or moved, or the kept checkpoint is not in the history.
         LedgerMismatch
             If the ledger has no such guard.
         """
-        if checkpoint is not None:
-            check_texts(checkpoint=checkpoint)
-            if len(checkpoint) != 64 or not set(checkpoint) <= set("0123456789abcdef"):
-                raise InputError(
-                    "checkpoint", f"{checkpoint[:80]!r}", "64 hexadecimal digits, as `checkpoint` returns them"
-                )
-        parameters, asked, noted, found = self._extent(guard)
-        digest = first_digest(guard, parameters)
-        met = checkpoint is None or checkpoint == digest
-        for start in range(1, asked + 1, _CHUNK):
-            due = min(_CHUNK, asked + 1 - start)
-            links = self._links(guard, start, due)
-            for number, (entry, stored) in enumerate(links, start):
-                digest = next_digest(digest, guard, entry)
-                if entry.query != number or digest != stored:
-                    wrong = "it is missing" if entry.query != number else "it, or one before it, is not what was stored"
-                    raise LedgerDamaged(self.location, number, f"guard {guard[:12]!r}..., entry {number}: {wrong}")
-                met = met or digest == checkpoint
-            if len(links) < due:
-                missing = start + len(links)
-                raise LedgerDamaged(self.location, missing, f"guard {guard[:12]!r}..., entry {missing}: it is missing")
-            if progress is not None:
-                progress(start + due - 1)
-        if found > asked:
-            reason = f"guard {guard[:12]!r}..., entry {asked + 1}: it is beyond the last, {asked}"
-            raise LedgerDamaged(self.location, asked + 1, reason)
-        if digest != noted:
-            what = f"the last entry, {asked}, is not" if asked else "its parameters are not"
-            raise LedgerDamaged(self.location, asked or None, f"guard {guard[:12]!r}...: {what} what was stored")
-        if not met:
-            raise LedgerDamaged(
-                self.location,
-                None,
-                f"guard {guard[:12]!r}...: its {asked} entries do not lead to the checkpoint that was kept; "
-                "the history was cut or replaced",
-            )
-        return asked
+        return verify_chain(self.location, guard, self._extent(guard), self._links, checkpoint, progress)
 
     def count(self, guard: str, client: str | None = None, since: float | None = None) -> int:
         """Return the number of entries of a guard, or of one of its clients.
@@ -433,14 +435,19 @@ class Ledger(Refusals, ABC):
 
     @abstractmethod
     def sources(self, guard: str, last: int) -> dict[str, int]:
-        """Return the number of a guard's entries, up to a number, with each source.
+        """Count the entries of a guard by their source, from the first entry to a given one.
 
         Parameters
         ----------
         guard : str
-            The guard's name.
+            Name of the guard.
         last : int
             Number of the last entry that counts.
+
+        Returns
+        -------
+        dict of str to int
+            Number of entries with each source, such as "train" and "holdout" for answers that come from these parts.
         """
 
     @abstractmethod
@@ -458,23 +465,34 @@ class Ledger(Refusals, ABC):
         Parameters
         ----------
         guard : str
-            The guard's name.
+            Name of the guard.
         why : str
-            Reason that later queries are refused with, such as the guard's new place. Not secret.
+            Reason that later queries are refused with, such as the guard's new place. It is not secret.
 
         Raises
         ------
         LedgerMismatch
-            If there is no such guard.
+            If the ledger has no such guard.
         LedgerClosed
-            If it was closed before, for another reason.
+            If the guard was closed before, for another reason.
         LedgerUnusable
-            If the store cannot be written; nothing was stored.
+            If the store cannot be written. Nothing is stored then.
         """
 
     @abstractmethod
     def closed(self, guard: str) -> str | None:
-        """Return the reason for which a guard was closed, or None if it is open."""
+        """Return the reason for which a guard was closed.
+
+        Parameters
+        ----------
+        guard : str
+            Name of the guard.
+
+        Returns
+        -------
+        str or None
+            The reason, or None if the guard is open.
+        """
 
     @abstractmethod
     def restore(
@@ -486,69 +504,85 @@ class Ledger(Refusals, ABC):
         entries: Iterable[Entry],
         closed: str | None = None,
     ) -> None:
-        """Store a guard with its history from another ledger.
+        """Store a guard with its history from another ledger, for example from a backup.
+
+        The other ledger must have closed the guard, or both spend the same budget. `move` does both.
 
         Parameters
         ----------
         guard : str
-            The guard's name. It must be new: histories are never joined.
-        parameters, state, documents
-            As in `create`, with the state after its last entry.
+            Name of the guard. It must be new here: two histories are never joined.
+        parameters : mapping of str to JSON values
+            Parameters of the guard.
+        state : str
+            State of the guard after its last entry.
+        documents : mapping of str to str
+            Secret texts of the guard, by name.
         entries : iterable of Entry
-            Its history; entries are read one by one, and all or none are stored.
+            History of the guard. The entries are read one by one, and all or none are stored.
         closed : str, optional
-            Reason for which it is closed. A history without its state must be closed.
+            Reason for which the guard is closed. A history without its state must be closed. If None, the guard is
+            open.
 
         Raises
         ------
         LedgerMismatch
-            If the guard exists, or another one for the same records.
+            If this ledger has the guard already, or another one for the same records.
         InputError
-            If an entry cannot be stored, is out of order, or has another's key.
+            If an entry cannot be stored, is out of order, or has the key of another one.
         LedgerUnusable
-            If the store cannot be written; nothing was stored.
-
-        Notes
-        -----
-        The other ledger must have closed the guard, or both spend the same budget.
+            If the store cannot be written. Nothing is stored then.
         """
 
     @abstractmethod
     def put_document(self, guard: str, name: str, text: str) -> None:
-        """Store a text with a guard.
+        """Store a secret text with a guard.
 
         Parameters
         ----------
         guard : str
-            The guard's name.
+            Name of the guard.
         name : str
-            The document's name, such as ``"labels"``; any but `CONTENT`, which can only be stored at creation.
+            Name of the document, such as ``"labels"``. The document `CONTENT` can only be stored by `create`.
         text : str
-            The text. Secret.
+            The text. It is secret, and never changes once stored.
 
         Raises
         ------
         InputError
             If the name or the text cannot be stored.
         LedgerMismatch
-            If there is no such guard, or it has a document of this name with another text.
+            If the ledger has no such guard, or the guard has a document of this name with another text.
         LedgerClosed
             If the guard was closed.
         LedgerUnusable
-            If the store cannot be written; nothing was stored.
+            If the store cannot be written. Nothing is stored then.
         """
 
     @abstractmethod
     def document(self, guard: str, name: str) -> str | None:
-        """Return a guard's text with this name, or None. Secret."""
+        """Return a document that is stored with a guard.
+
+        Parameters
+        ----------
+        guard : str
+            Name of the guard.
+        name : str
+            Name of the document.
+
+        Returns
+        -------
+        str or None
+            The text, which is secret, or None if the guard has no document of this name.
+        """
 
     @abstractmethod
     def documents(self, guard: str) -> list[str]:
-        """Return the names of a guard's texts, in alphabetical order."""
+        """Return a list of the names of the documents that are stored with a guard, in alphabetical order."""
 
     @abstractmethod
     def close(self) -> None:
-        """Release all resources; every later use except another `close` raises `LedgerUnusable`."""
+        """Release all resources. Every later use except another `close` raises `LedgerUnusable`."""
 
     def __enter__(self) -> Self:
         return self
@@ -560,37 +594,3 @@ class Ledger(Refusals, ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"
-
-    def __reduce__(self) -> NoReturn:
-        raise SharingError(
-            f"ledger {self.location}: a ledger can't be copied or pickled, both copies would spend the same "
-            "budget; open its file again instead"
-        )
-
-    @staticmethod
-    def _check_quotas(asked: Iterable[Asked], count: Callable[[str, float | None], int]) -> None:
-        """Refuse new queries beyond their clients' quotas, given a count of a client's entries since a time."""
-        new: dict[str, int] = {}
-        for query in asked:
-            if query.quota is not None:
-                new[query.client] = new.get(query.client, 0) + 1
-                if count(query.client, query.since) + new[query.client] > query.quota:
-                    raise BudgetExhausted("quota", query.quota, query.quota)
-
-    def _settled(
-        self, computed: Sequence[Entry], first: int, asked: Sequence[tuple[str, Asked]], together: bool
-    ) -> list[Entry]:
-        """Return new entries in their stored form, after their checks."""
-        if len(computed) != len(asked):
-            seen = f"the mechanism answered {len(computed)} of {len(asked)} queries"
-            raise LedgerError(self.location, f"{seen}; nothing was stored")
-        settled, now = [], time()
-        for number, (entry, (key, query)) in enumerate(zip(computed, asked, strict=True), first):
-            if entry.query != number:
-                raise LedgerError(
-                    self.location, f"the mechanism numbered query {number} as {entry.query}; nothing was stored"
-                )
-            stored = entry.settled(key, query, first if together else None, now)
-            check_entry(stored)
-            settled.append(stored)
-        return settled

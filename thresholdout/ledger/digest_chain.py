@@ -32,14 +32,23 @@ from __future__ import annotations
 
 from hashlib import sha256
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from thresholdout.errors import InputError, LedgerDamaged
+from thresholdout.ledger.entry import check_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from thresholdout.ledger.entry import Entry
 
-__all__ = ["Chain", "first_digest", "next_digest"]
+__all__ = ["Chain", "Extent", "first_digest", "next_digest", "verify_chain"]
+
+Extent: TypeAlias = "tuple[str, int, str, int]"
+"""A guard's parameters as text, the noted number and digest of its last entry, and the number of entries found."""
+
+# Entries of a history that are read at once, which bounds the memory.
+_CHUNK: Final = 5000
 
 _numbers: Final = Struct(">6d").pack
 _number: Final = Struct(">d").pack
@@ -88,6 +97,56 @@ class Chain:
             self.checkpoint = next_digest(self.checkpoint, self._guard, entry)
             self.asked = entry.query
             yield entry, self.checkpoint
+
+
+def verify_chain(
+    location: str,
+    guard: str,
+    extent: Extent,
+    links: Callable[[str, int, int], list[tuple[Entry, str]]],
+    checkpoint: str | None,
+    progress: Callable[[int], object] | None,
+) -> int:
+    """Return the number of a guard's entries after comparing each with its digest; see `Ledger.verify`."""
+    if checkpoint is not None:
+        check_texts(checkpoint=checkpoint)
+        if len(checkpoint) != 64 or not set(checkpoint) <= set("0123456789abcdef"):
+            seen = f"{checkpoint[:80]!r}"
+            raise InputError("checkpoint", seen, "64 hexadecimal digits, as `checkpoint` returns them")
+    parameters, asked, noted, found = extent
+    digest = first_digest(guard, parameters)
+    met = checkpoint is None or checkpoint == digest
+    of = f"of guard {guard[:12]!r}..."
+    for start in range(1, asked + 1, _CHUNK):
+        due = min(_CHUNK, asked + 1 - start)
+        read = links(guard, start, due)
+        for number, (entry, stored) in enumerate(read, start):
+            digest = next_digest(digest, guard, entry)
+            if entry.query != number:
+                raise LedgerDamaged(location, number, f"Entry {number} {of} is missing.")
+            if digest != stored:
+                reason = f"Entry {number} {of}, or one before it, is not the one that was stored."
+                raise LedgerDamaged(location, number, reason)
+            met = met or digest == checkpoint
+        if len(read) < due:
+            missing = start + len(read)
+            raise LedgerDamaged(location, missing, f"Entry {missing} {of} is missing.")
+        if progress is not None:
+            progress(start + due - 1)
+    if found > asked:
+        reason = f"Entry {asked + 1} {of} is beyond the last one that was stored, {asked}."
+        raise LedgerDamaged(location, asked + 1, reason)
+    if digest != noted:
+        changed = (
+            f"The last entry {of}, {asked}, is not the one that was"
+            if asked
+            else f"The parameters {of} are not those that were"
+        )
+        raise LedgerDamaged(location, asked or None, f"{changed} stored.")
+    if not met:
+        reason = f"None of the {asked} entries {of} has the checkpoint that was kept: the history was cut or replaced."
+        raise LedgerDamaged(location, None, reason)
+    return asked
 
 
 def _measured(text: str) -> str:

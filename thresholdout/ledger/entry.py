@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from math import isclose, isfinite
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from time import time
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeAlias
 
-from thresholdout.errors import InputError, InputTypeError, LedgerClosed, LedgerDamaged, LedgerError, LedgerMismatch
+from thresholdout.errors import (
+    BudgetExhausted,
+    InputError,
+    InputTypeError,
+    LedgerClosed,
+    LedgerDamaged,
+    LedgerError,
+    LedgerMismatch,
+    SharingError,
+)
 from thresholdout.limits.rounded_intervals import larger_side
 
 if TYPE_CHECKING:
@@ -301,7 +311,7 @@ def _check_encodable(argument: str, text: str) -> None:
 
 
 class Refusals:
-    """Refusals that all ledgers share."""
+    """Refusals and checks that all ledgers share."""
 
     location: str
 
@@ -361,6 +371,40 @@ class Refusals:
     def _reentered(self) -> LedgerError:
         """Return the error for a mechanism that uses the ledger while it is asked."""
         return LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
+
+    def __reduce__(self) -> NoReturn:
+        raise SharingError(
+            f"ledger {self.location}: a ledger can't be copied or pickled, both copies would spend the same "
+            "budget; open its file again instead"
+        )
+
+    @staticmethod
+    def _check_quotas(asked: Iterable[Asked], count: Callable[[str, float | None], int]) -> None:
+        """Refuse new queries beyond their clients' quotas, given a count of a client's entries since a time."""
+        new: dict[str, int] = {}
+        for query in asked:
+            if query.quota is not None:
+                new[query.client] = new.get(query.client, 0) + 1
+                if count(query.client, query.since) + new[query.client] > query.quota:
+                    raise BudgetExhausted("quota", query.quota, query.quota)
+
+    def _settled(
+        self, computed: Sequence[Entry], first: int, asked: Sequence[tuple[str, Asked]], together: bool
+    ) -> list[Entry]:
+        """Return new entries in their stored form, after their checks."""
+        if len(computed) != len(asked):
+            seen = f"the mechanism answered {len(computed)} of {len(asked)} queries"
+            raise LedgerError(self.location, f"{seen}; nothing was stored")
+        settled, now = [], time()
+        for number, (entry, (key, query)) in enumerate(zip(computed, asked, strict=True), first):
+            if entry.query != number:
+                raise LedgerError(
+                    self.location, f"the mechanism numbered query {number} as {entry.query}; nothing was stored"
+                )
+            stored = entry.settled(key, query, first if together else None, now)
+            check_entry(stored)
+            settled.append(stored)
+        return settled
 
 
 _COLUMNS: Final = (

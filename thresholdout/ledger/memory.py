@@ -12,8 +12,8 @@ from itertools import islice
 
 from thresholdout.data.client_states import client_key, join_state, split_state
 from thresholdout.errors import LedgerUnusable, SharingError
-from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
-from thresholdout.ledger.digest_chain import first_digest, next_digest
+from thresholdout.ledger.contract import ComputeAll, Ledger
+from thresholdout.ledger.digest_chain import Extent, first_digest, next_digest
 from thresholdout.ledger.entry import (
     CONTENT,
     JSON,
@@ -67,10 +67,12 @@ def _entries_of(kept: _Guard, client: str, since: float | None) -> int:
 
 
 class MemoryLedger(Ledger):
-    """Ledger in memory: fast, and gone with its process.
+    """Ledger in memory, which is fast and ends with its process.
 
-    It is safe to use from several threads. A forked process cannot use it, because it would spend the same budget a
-    second time.
+    A ledger stores the state and the answers of guards (`Thresholdout`). Use this one for simulations and tests, where
+    a lost error budget does no harm; a guard without ``ledger=`` has one of its own. For a real holdout, use
+    `SQLLedger`. A memory ledger is safe to use from several threads. A forked process cannot use it, because it would
+    spend the same budget a second time. The methods are those of `Ledger`.
 
     Notes
     -----
@@ -108,7 +110,6 @@ class MemoryLedger(Ledger):
         state: str,
         documents: Mapping[str, str] | None = None,
     ) -> str:
-        """Store a new guard unless it exists; see `Ledger.create`."""
         kept = _new(guard, parameters, state, documents or {})
         self._check_usable()
         with self._lock:
@@ -121,7 +122,6 @@ class MemoryLedger(Ledger):
         return guard
 
     def known(self, content: str) -> str | None:
-        """Return the name of the guard for some records, or None; see `Ledger.known`."""
         check_texts(content=content)
         self._check_usable()
         return self._known.get(content)
@@ -173,24 +173,19 @@ class MemoryLedger(Ledger):
             return [(before or found[place], before is not None) for place, before in enumerate(stored)]
 
     def find(self, guard: str, key: str, client: str = "") -> Entry | None:
-        """Return the stored answer to a client's query with this key, or None."""
         check_texts(key=key, client=client)
         return self._find(guard).entries.get(scoped_key(key, client) or key)
 
     def state(self, guard: str, client: str = "") -> str:
-        """Return a guard's present state; see `Ledger.state`."""
         return self._find(guard).with_clients([client])
 
     def clients(self, guard: str) -> dict[str, str]:
-        """Return the rows of all clients; see `Ledger.clients`."""
         return dict(self._find(guard).clients)
 
     def parameters(self, guard: str) -> dict[str, JSON]:
-        """Return a guard's parameters."""
         return self._parsed(guard, self._find(guard).parameters)
 
     def entries(self, guard: str, start: int = 1, count: int | None = None, client: str | None = None) -> list[Entry]:
-        """Return a guard's history, in the order of its queries; see `Ledger.entries`."""
         last = check_slice(start, count)
         kept = self._find(guard)
         with self._lock:
@@ -205,23 +200,19 @@ class MemoryLedger(Ledger):
             return _entries_of(kept, client, since)
 
     def guards(self) -> list[str]:
-        """Return the guards' names, in the order of their creation."""
         self._check_usable()
         return list(self._guards)
 
     def identity(self) -> str:
-        """Return the identity of this ledger."""
         self._check_usable()
         return self._identity
 
     def checkpoint(self, guard: str) -> str:
-        """Return the digest of a guard's last entry; see `Ledger.checkpoint`."""
         kept = self._find(guard)
         with self._lock:
             return self._chain(guard, kept)[-1]
 
     def sources(self, guard: str, last: int) -> dict[str, int]:
-        """Return the number of a guard's entries, up to a number, with each source."""
         kept = self._find(guard)
         with self._lock:
             return dict(Counter(entry.source for entry in islice(kept.entries.values(), last)))
@@ -245,7 +236,6 @@ class MemoryLedger(Ledger):
         return digests
 
     def close_guard(self, guard: str, why: str) -> None:
-        """Close a guard permanently; see `Ledger.close_guard`."""
         check_texts(why=why)
         kept = self._find(guard)
         with self._lock:
@@ -254,7 +244,6 @@ class MemoryLedger(Ledger):
                 kept.closed = why
 
     def closed(self, guard: str) -> str | None:
-        """Return the reason for which a guard was closed, or None."""
         return self._find(guard).closed
 
     def restore(
@@ -266,7 +255,6 @@ class MemoryLedger(Ledger):
         entries: Iterable[Entry],
         closed: str | None = None,
     ) -> None:
-        """Store a guard with its history from another ledger; see `Ledger.restore`."""
         check_texts(closed=closed or "")
         kept = _new(guard, parameters, state, documents)
         kept.closed = closed
@@ -282,7 +270,6 @@ class MemoryLedger(Ledger):
             self._enter(guard, kept)
 
     def put_document(self, guard: str, name: str, text: str) -> None:
-        """Store a text with a guard; see `Ledger.put_document`."""
         check_document(name, text)
         kept = self._find(guard)
         with self._lock:
@@ -290,15 +277,13 @@ class MemoryLedger(Ledger):
             self._check_document(name, kept.documents.setdefault(name, text), text)
 
     def document(self, guard: str, name: str) -> str | None:
-        """Return a guard's text, or None; see `Ledger.document`."""
         return self._find(guard).documents.get(name)
 
     def documents(self, guard: str) -> list[str]:
-        """Return the names of a guard's texts, in alphabetical order."""
         return sorted(self._find(guard).documents)
 
     def close(self) -> None:
-        """Delete everything."""
+        """Delete all guards with their states and histories; every later use raises `LedgerUnusable`."""
         self._closed = True
         self._guards = {}
         self._known = {}

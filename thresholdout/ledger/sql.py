@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from thresholdout.data.client_states import client_key, join_state, split_state
 from thresholdout.ledger.address import connect
 from thresholdout.ledger.cipher import Key
-from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
+from thresholdout.ledger.contract import ComputeAll, Ledger
 from thresholdout.ledger.database import Cursor
-from thresholdout.ledger.digest_chain import Chain, first_digest
+from thresholdout.ledger.digest_chain import Chain, Extent, first_digest
 from thresholdout.ledger.encryption import SECRETS, check_encryption, keyed_digest, open_encryption, secret_of
 from thresholdout.ledger.entry import (
     CONTENT,
@@ -94,38 +94,43 @@ class _Progress(NamedTuple):
 class SQLLedger(Ledger):
     """Ledger in a database, which survives crashes and serves several processes at once.
 
+    A ledger stores the state and the answers of guards (`Thresholdout`). Most users pass the path of a file to a guard
+    as ``ledger=``, or call `open_ledger`, which makes this object. The methods are those of `Ledger`.
+
     Parameters
     ----------
     where : str or path
-        A file, or its address such as ``"sqlite:///guard.db"``, which is created if missing, for its owner only. Or a
-        database of a PostgreSQL server, ``"postgresql://user@host/database"``, see
-        `thresholdout.ledger.postgres.PostgresServer`; missing tables are created in a schema of their own.
-    must_exist : bool, default=False
-        Refuse to create a new file.
+        A file, or its address such as ``"sqlite:///guard.db"``. A missing file is created, readable for its owner only.
+        Or a database of a PostgreSQL server, ``"postgresql://user@host/database"`` (see
+        `thresholdout.ledger.postgres.PostgresServer`), where missing tables are created in a schema of their own.
+    must_exist : bool, default False
+        Whether to refuse a file or database without a ledger, instead of creating one.
     key : str, optional
-        Key that encrypts the secrets: 32 bytes as url-safe base64. With a key, a new ledger is encrypted. An encrypted
-        ledger needs its key. A ledger on a server always needs one, since servers write statements into logs that
-        others read.
+        Key that encrypts the secrets, as made by `new_key`: 32 bytes as url-safe base64. With a key, a new ledger is
+        encrypted. An encrypted ledger needs its key. A ledger on a server always needs one, since servers write
+        statements into logs that others read.
     key_file : str or path, optional
-        A file with the key, which nobody else can read. Without either, the environment variables ``THRESHOLDOUT_KEY``
-        and ``THRESHOLDOUT_KEY_FILE`` are used.
-    timeout : float, default=30
-        Seconds to wait while another process holds the file, or the guard.
+        File with the key, as made by `make_key_file`; nobody else may be able to read it. If neither is given, the
+        environment variables ``THRESHOLDOUT_KEY`` and ``THRESHOLDOUT_KEY_FILE`` are used.
+    timeout : float, default 30
+        Number of seconds to wait while another process holds the file, or the guard.
 
     Attributes
     ----------
     database : Database
-        The database of its tables. Other tables, with names of their own, may be kept beside them for common backups.
+        Database of the ledger's tables. Other tables, with names of their own, may be kept beside them for common
+        backups.
 
     Raises
     ------
     InputError
         If the address is that of another kind of database, or of a server and there is no key.
-    LedgerEncrypted, LedgerMismatch
-        If the ledger is encrypted and the key is missing or a different one; or if a key is given and it is not
-        encrypted.
+    LedgerEncrypted
+        If the ledger is encrypted and the key is missing or a different one.
+    LedgerMismatch
+        If a key is given and the ledger is not encrypted.
     LedgerUnusable
-        If the file is no ledger, others can read it, or it cannot be read and written. It is left as it is.
+        If the file is not a ledger, other users can read it, or it cannot be read and written. It is left as it is.
 
     Notes
     -----
@@ -184,7 +189,6 @@ class SQLLedger(Ledger):
         state: str,
         documents: Mapping[str, str] | None = None,
     ) -> str:
-        """Store a new guard unless it exists; see `Ledger.create`."""
         documents = dict(documents or {})
         check_creation(guard, state, documents.items())
         text = parameters_text(parameters)
@@ -197,7 +201,6 @@ class SQLLedger(Ledger):
         return guard
 
     def known(self, content: str) -> str | None:
-        """Return the name of the guard for some records, or None; see `Ledger.known`."""
         check_texts(content=content)
         rows = self._read(self._sql.known, self._content(content))
         return str(rows[0][0]) if rows else None
@@ -374,7 +377,6 @@ class SQLLedger(Ledger):
         return None if row is None else str(row[0])
 
     def find(self, guard: str, key: str, client: str = "") -> Entry | None:
-        """Return the stored answer to a client's query with this key, or None."""
         check_texts(key=key, client=client)
         key = scoped_key(key, client) or key
         guard_id, *_ = self._find(guard)
@@ -385,23 +387,19 @@ class SQLLedger(Ledger):
         return stored
 
     def state(self, guard: str, client: str = "") -> str:
-        """Return a guard's present state; see `Ledger.state`."""
         guard_id, state, _, asked, checkpoint, _ = self._find(guard)
         rows = self._read(self._sql.client, guard_id, client_key(client)) if client else []
         main = self._decrypt(state, guard, "state", str(asked), checkpoint)
         return join_state(main, {client_key(client): str(row[0]) for row in rows})
 
     def clients(self, guard: str) -> dict[str, str]:
-        """Return the rows of all clients; see `Ledger.clients`."""
         guard_id, *_ = self._find(guard)
         return {str(key): str(line) for key, line in self._read(self._sql.clients, guard_id)}
 
     def parameters(self, guard: str) -> dict[str, JSON]:
-        """Return a guard's parameters."""
         return self._parsed(guard, self._find(guard)[2])
 
     def entries(self, guard: str, start: int = 1, count: int | None = None, client: str | None = None) -> list[Entry]:
-        """Return a guard's history, in the order of its queries; see `Ledger.entries`."""
         last = check_slice(start, count)
         guard_id, *_ = self._find(guard)
         if client is None:
@@ -423,22 +421,18 @@ class SQLLedger(Ledger):
         return self._sql.asked_since, (client, guard_id, since)
 
     def guards(self) -> list[str]:
-        """Return the guards' names, in the order of their creation."""
         return [guard for (guard,) in self._read(self._sql.guards)]
 
     def identity(self) -> str:
-        """Return the identity of this ledger; it is made on first use."""
         if not (rows := self._read(self._sql.setting, "identity")):
             self.database.transact(lambda cursor: cursor.execute(self._sql.put_setting, ("identity", fresh_key())))
             rows = self._read(self._sql.setting, "identity")
         return str(rows[0][0])
 
     def checkpoint(self, guard: str) -> str:
-        """Return the digest of a guard's last entry; see `Ledger.checkpoint`."""
         return str(self._find(guard)[4])
 
     def sources(self, guard: str, last: int) -> dict[str, int]:
-        """Return the number of a guard's entries, up to a number, with each source."""
         guard_id, *_ = self._find(guard)
         return {str(source): int(count) for source, count in self._read(self._sql.sources, guard_id, last)}
 
@@ -455,7 +449,6 @@ class SQLLedger(Ledger):
         return [(Entry(*row[:-1]), row[-1]) for row in rows]
 
     def close_guard(self, guard: str, why: str) -> None:
-        """Close a guard permanently; see `Ledger.close_guard`."""
         check_texts(why=why)
 
         def close(cursor: Cursor) -> None:
@@ -467,7 +460,6 @@ class SQLLedger(Ledger):
         self.database.transact(close)
 
     def closed(self, guard: str) -> str | None:
-        """Return the reason for which a guard was closed, or None."""
         why: str | None = self._find(guard)[5]
         return why
 
@@ -480,7 +472,6 @@ class SQLLedger(Ledger):
         entries: Iterable[Entry],
         closed: str | None = None,
     ) -> None:
-        """Store a guard with its history from another ledger; see `Ledger.restore`."""
         check_texts(closed=closed or "")
         check_creation(guard, state, documents.items())
         text = parameters_text(parameters)
@@ -500,7 +491,6 @@ class SQLLedger(Ledger):
         self.database.transact(put)
 
     def put_document(self, guard: str, name: str, text: str) -> None:
-        """Store a text with a guard; see `Ledger.put_document`."""
         check_document(name, text)
 
         def put(cursor: Cursor) -> None:
@@ -517,32 +507,46 @@ class SQLLedger(Ledger):
         self.database.transact(put)
 
     def document(self, guard: str, name: str) -> str | None:
-        """Return a guard's text, or None; see `Ledger.document`."""
         guard_id, *_ = self._find(guard)
         rows = self._read(self._sql.document, guard_id, name)
         return self._decrypt(rows[0][0], guard, "document", name) if rows else None
 
     def documents(self, guard: str) -> list[str]:
-        """Return the names of a guard's texts, in alphabetical order."""
         rows = self._read(self._sql.documents, guard)
         if not rows:
             self._find(guard)
         return sorted(name for (name,) in rows)
 
     def read_setting(self, name: str) -> str | None:
-        """Return a setting of the ledger by its name, or None."""
-        rows = self._read(self._sql.setting, name)
-        return self._opened(name, str(rows[0][0])) if rows else None
-
-    def change_setting(self, name: str, change: Callable[[str | None], str]) -> str:
-        """Replace a setting of the ledger in an exclusive transaction, and return the new text.
+        """Return a setting of the ledger, a text that is stored beside the guards.
 
         Parameters
         ----------
         name : str
-            The setting's name. Those of `thresholdout.ledger.encryption.SECRETS` are encrypted.
+            Name of the setting.
+
+        Returns
+        -------
+        str or None
+            The text, or None if the ledger has no such setting.
+        """
+        rows = self._read(self._sql.setting, name)
+        return self._opened(name, str(rows[0][0])) if rows else None
+
+    def change_setting(self, name: str, change: Callable[[str | None], str]) -> str:
+        """Replace a setting of the ledger in an exclusive transaction.
+
+        Parameters
+        ----------
+        name : str
+            Name of the setting. Those of `thresholdout.ledger.encryption.SECRETS` are encrypted.
         change : callable
-            Maps the present text, or None, to the new one. It must not use the ledger.
+            Maps the present text, or None if there is none, to the new text. It must not use the ledger.
+
+        Returns
+        -------
+        str
+            The new text.
         """
 
         def put(cursor: Cursor) -> str:
@@ -564,11 +568,9 @@ class SQLLedger(Ledger):
 
     @property
     def encrypted(self) -> bool:
-        """Whether the stored secrets are encrypted."""
         return self._encryption.is_on
 
     def close(self) -> None:
-        """Close the database; see `Ledger.close`."""
         self.database.close()
 
     def _encrypt(self, text: str, *about: str) -> str:

@@ -121,8 +121,8 @@ def verify_export(file: str | os.PathLike[str], checkpoint: str | None = None) -
             raise LedgerDamaged(
                 history.location,
                 None,
-                f"its {history.header.count} entries do not lead to the checkpoint that was kept; "
-                "the history was cut or replaced",
+                f"None of its {history.header.count} entries has the checkpoint that was kept: the history was cut or "
+                "replaced.",
             )
         return history.header
 
@@ -184,14 +184,17 @@ def import_history(ledger: Ledger, file: str | os.PathLike[str]) -> str:
 def move(source: Ledger, target: Ledger, guard: str) -> None:
     """Move a guard with its secrets to another ledger, where it continues with its remaining budget.
 
+    A copied file would let the same budget be spent twice. This function closes the guard in the source before the
+    target stores it, so that at most one of the two ever answers.
+
     Parameters
     ----------
     source : Ledger
-        The guard's ledger. The guard is closed there first; its history remains readable.
+        Ledger of the guard. The guard is closed there first; its history remains readable.
     target : Ledger
         The new ledger, in a file or a database.
     guard : str
-        The guard's name in the source, one of ``source.guards()``.
+        Name of the guard in the source, one of ``source.guards()``.
 
     Raises
     ------
@@ -200,19 +203,19 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
     LedgerDamaged
         If the history is not the one that was written. The guard stays open if this is found before it is closed.
     LedgerMismatch
-        If the source has no such guard, or the target has it or one for the same records; nothing is changed.
+        If the source has no such guard, or the target has it or one for the same records. Nothing is changed then.
     LedgerClosed
         If the guard was closed before, or is on its way to another ledger.
     LedgerUnusable
-        If one of them cannot be used. If the guard is closed by then, call this again.
+        If one of the ledgers cannot be used. If the guard is closed by then, call this function again.
 
     Notes
     -----
     There are three steps, each of which is stored durably before the next: the history is verified; the guard is closed
     at the source, with the target's name; the target stores all of it in one transaction and verifies it. So two
-    ledgers never answer for one guard. After an interruption between the steps none does; calling this again, with the
-    same source and target, completes the transfer. Only the target that is named at the source can take the guard,
-    because nobody could know that the first one has not got it.
+    ledgers never answer for one guard. After an interruption between the steps none does; calling this function again,
+    with the same source and target, completes the transfer. Only the target that is named at the source can take the
+    guard, because nobody could know that the first one has not got it.
 
     The secrets stay at the source, too; delete its file if it holds no other guard. The guard keeps its name; the
     digest that finds it by its records is computed anew, see `thresholdout.ledger.encryption`.

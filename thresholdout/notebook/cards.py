@@ -50,8 +50,7 @@ class Card:
     Notes
     -----
     `axis` are the ends of the axis, by default those of the bars; it stays `within` these limits. `mark` is a line
-    through
-    all bars.
+    through all bars.
     """
 
     heading: str

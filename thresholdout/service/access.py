@@ -23,26 +23,33 @@ class Access:
     _tokens: Tokens
 
     def first_admin_token(self) -> str | None:
-        """Return the text of the first administrator's API token once; ``None`` if there is or was one."""
+        """Create the first API token of an administrator.
+
+        Returns
+        -------
+        str or None
+            Text of the token, which is shown this once, or None if the service has or had an administrator's token
+            already.
+        """
         return self._tokens.first("the first token")
 
     def authenticate(self, text: str | None) -> Principal:
-        """Return the holder of a token; without a token, a visitor who sees public holdouts only.
+        """Return the caller that an API token stands for, whom the other methods take as first argument.
 
         Parameters
         ----------
         text : str or None
-            The text of the token.
+            Text of the API token. If None, the caller is a visitor, who sees public holdouts only.
 
         Returns
         -------
         Principal
-            The holder.
+            The caller, with the attributes `role` ("admin", "team" or "viewer") and `team`.
 
         Raises
         ------
         ServiceRefused
-            "unknown_token": the token is unknown, or was revoked.
+            With the code "unknown_token" if the token is unknown or was revoked.
         """
         return Principal("", "viewer") if text is None else self._holder(text)
 
@@ -57,25 +64,32 @@ class Access:
 
     @checked
     def new_token(self, by: Principal, role: Role, team: str = "", note: str = "") -> tuple[str, Token]:
-        """Make an API token.
+        """Create an API token for an administrator, a team or a viewer.
 
         Parameters
         ----------
         by : Principal
-            An administrator.
+            Caller, as returned by `authenticate`. Only administrators may call this method.
         role : {"admin", "team", "viewer"}
-            Role of the holder.
+            Rights of the holder. An administrator manages holdouts and tokens, a team submits predictions, and a viewer
+            reads leaderboards that are not public.
         team : str, default ""
-            The team, for the role "team" alone: lower-case letters, digits and hyphens.
+            Name of the team, for the role "team" alone: lower-case letters, digits and hyphens.
         note : str, default ""
-            Purpose of the token, in words.
+            Purpose of the token, shown in the list of tokens.
 
         Returns
         -------
         text : str
-            The token's text, which is shown this once.
+            Text of the token, which is shown this once. Only its digest is stored.
         token : Token
-            The token as it is listed.
+            The token as `tokens` lists it, with the attributes `id`, `role`, `team`, `note`, `made` and `revoked`.
+
+        Raises
+        ------
+        ServiceRefused
+            With the code "bad_request" if the role is unknown, or a team is given for another role. With "bad_name" if
+            the team's name or the note has characters that are not allowed, or is too long.
         """
         if role not in get_args(Role):
             raise ServiceRefused("bad_request", argument="role", expected=list(get_args(Role)))
@@ -87,12 +101,41 @@ class Access:
 
     @checked
     def tokens(self, by: Principal) -> list[Token]:
-        """Return all API tokens without their texts, the oldest first."""
+        """Return all API tokens without their texts, the oldest first.
+
+        Parameters
+        ----------
+        by : Principal
+            Caller, as returned by `authenticate`. Only administrators may call this method.
+
+        Returns
+        -------
+        list of Token
+            Each has the attributes `id`, `role`, `team`, `note`, `made` and `revoked`, the last two in POSIX seconds.
+        """
         return self._tokens.all()
 
     @checked
     def revoke(self, by: Principal, id: str) -> Token:
-        """Revoke an API token."""
+        """Revoke an API token, so that it can no longer be used.
+
+        Parameters
+        ----------
+        by : Principal
+            Caller, as returned by `authenticate`. Only administrators may call this method.
+        id : str
+            Attribute `id` of the token, the public first characters of its text.
+
+        Returns
+        -------
+        Token
+            The revoked token. Revoking it again changes nothing.
+
+        Raises
+        ------
+        ServiceRefused
+            With the code "not_found" if there is no such token.
+        """
         found = self._tokens.revoke(id)
         if found is None:
             raise ServiceRefused("not_found")

@@ -9,40 +9,33 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
-from thresholdout.errors import InputError, LedgerMismatch
 from thresholdout.ledger import export_history, open_ledger
-from thresholdout.service.access import Access
-from thresholdout.service.authority import checked, may_see
-from thresholdout.service.chained_answers import DAMAGED, ChainedAnswers
-from thresholdout.service.corrections import Basis
-from thresholdout.service.guarantee_text import looked_at, mechanism_for
+from thresholdout.service.administration import Administration
+from thresholdout.service.authority import checked
+from thresholdout.service.chained_answers import ChainedAnswers
 from thresholdout.service.guard_cache import GuardCache
 from thresholdout.service.leaderboards import Leaderboards
 from thresholdout.service.limits import Failures, Limits
-from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.readiness import readiness
 from thresholdout.service.receipts.issuing import Receipts
 from thresholdout.service.receipts.rollback_detection import check_newest
-from thresholdout.service.refusals import ServiceRefused, details_of
-from thresholdout.service.schemas import Feedback, Holdout, Leaderboard, Outlook, Principal, Submission
-from thresholdout.service.settings import check_name, check_phase, check_size, check_text, checked_settings
-from thresholdout.service.store.holdouts import Facts, HoldoutRow, Holdouts
+from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.schemas import Holdout, Leaderboard, Outlook, Principal, Submission
+from thresholdout.service.store.holdouts import HoldoutRow, Holdouts
 from thresholdout.service.store.submissions import Champions, Kind, SubmissionRow, Submissions
 from thresholdout.service.store.tables import prepare
 from thresholdout.service.submissions import Desk
 from thresholdout.service.tokens import Sessions, Tokens
-from thresholdout.service.views import facts_of, holdout_shown, outlook_of, shown
+from thresholdout.service.views import outlook_of, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from thresholdout.ledger import SQLLedger
     from thresholdout.service.receipts.witness import Witness
-    from thresholdout.service.schemas import Phase
 
 __all__ = ["MOST_NUMBER", "EvaluationService"]
 
@@ -53,12 +46,14 @@ MOST_NUMBER: Final = 2**62
 _MOST_ROWS: Final = 1000
 
 
-class EvaluationService(Access):
+class EvaluationService(Administration):
     """Score the predictions of teams on secret labels, with holdouts, API tokens and leaderboards in one database.
 
-    The service keeps the labels of each holdout and answers submissions with certified intervals. Each call acts for
-    a holder of an API token, who is an administrator, a team or a visitor. Make it with `open`, not with the
-    constructor.
+    The service keeps the labels of each holdout and answers submissions with certified intervals. An administrator
+    creates holdouts (`create_holdout`) and API tokens (`new_token`). Teams send tables of predictions (`submit`,
+    `compare`), and everyone who may see a holdout reads its `leaderboard`. Each call acts for a caller, the first
+    argument, whom `authenticate` returns for an API token. Make the service with `open`, not with the constructor. The
+    command ``thresholdout serve`` offers the same over HTTP, on pages and to agents.
 
     Attributes
     ----------
@@ -129,18 +124,20 @@ class EvaluationService(Access):
         database : str or Path
             A file, or the address of a PostgreSQL server, as for `SQLLedger`.
         key_file : str or Path, optional
-            File with the key of an encrypted ledger. A ledger on a server always needs a key.
+            File with the key of an encrypted ledger. A ledger on a server always needs a key. If None, the environment
+            variables ``THRESHOLDOUT_KEY`` and ``THRESHOLDOUT_KEY_FILE`` are used.
         limits : Limits, optional
             Limits of requests. If None, ``Limits()``.
         receipts : bool, default False
             Whether each answer comes with a signed receipt, which needs the library ``cryptography``.
         witness : Witness, optional
-            Independent store that keeps each checkpoint. The ledger is refused if the witness knows more answers.
+            Independent store that keeps each checkpoint. The ledger is refused if the witness knows more answers. If
+            None, an older copy of the database is not detected.
         accept_rollback : str, optional
-            Reason for accepting such a ledger nevertheless. Every leaderboard shows it.
+            Reason for accepting a ledger that the witness does not confirm. Every leaderboard shows it. If None, such a
+            ledger is refused.
         answering : bool, default True
-            Whether submissions are answered. If False, only tokens and holdouts can be administered, without a
-            witness.
+            Whether submissions are answered. If False, only tokens and holdouts can be administered, without a witness.
 
         Returns
         -------
@@ -167,188 +164,52 @@ class EvaluationService(Access):
             raise
 
     @checked
-    def create_holdout(
-        self,
-        by: Principal,
-        name: str,
-        train: pd.DataFrame,
-        holdout: pd.DataFrame,
-        *,
-        label: str,
-        id: str = "id",
-        groups: str | None = None,
-        order: str | None = None,
-        window: int | None = None,
-        transition: pd.DataFrame | None = None,
-        graph: pd.DataFrame | None = None,
-        title: str = "",
-        metric: str = "accuracy",
-        feedback: Feedback = "interval",
-        phase: Phase = "open",
-        public: bool = False,
-        quota: int | None = None,
-        quota_days: float | None = None,
-        confidence: float = 0.95,
-        prior_queries: int | None = None,
-        allow_duplicates: bool = False,
-    ) -> Holdout:
-        """Create a holdout from labelled tables. The same tables under the same name again change nothing.
-
-        Parameters
-        ----------
-        by : Principal
-            Administrator who makes the call.
-        name : str
-            Name in addresses: lower-case letters, digits and hyphens.
-        train, holdout, label, id, groups, order, window, transition, graph
-            Tables, names of their columns, and dependence between records, as for `PredictionGuard.create`. The
-            holdout needs at least 20 records.
-        title : str, default ""
-            Name that the pages show.
-        metric : str, default "accuracy"
-            Metric that scores submissions.
-        feedback : {"interval", "verdict", "best"}, default "interval"
-            Kind of answer: an interval for each submission, the verdict of a comparison with the team's champion, or
-            only the best score of all.
-        phase : {"open", "blind", "closed"}, default "open"
-            An open holdout accepts submissions and shows answers, a blind one accepts them and hides the answers
-            until it is closed, and a closed one accepts none.
-        public : bool, default False
-            Whether visitors without a token see the leaderboard.
-        quota : int, optional
-            Maximum number of submissions of each team. If None, there is no quota.
-        quota_days : float, optional
-            Number of days that the quota is counted over. If None, it is counted over all time.
-        confidence, prior_queries, allow_duplicates
-            Confidence level, number of earlier queries to the holdout, and whether equal rows are allowed, as for
-            `PredictionGuard.create`.
-
-        Returns
-        -------
-        Holdout
-            Description of the holdout.
-
-        Raises
-        ------
-        ServiceRefused
-            With the code "bad_table", "bad_name", "bad_request" or "name_taken". The last one means that another
-            holdout has this name, or already has these records, whose budget would be spent twice.
-        """
-        check_name("name", name)
-        chosen, settings = checked_settings(title, metric, public, feedback, quota, quota_days)
-        check_phase(phase)
-        check_size(len(holdout))
-        there = self._holdouts.find(name)
-        if there is not None and there.settings != settings:
-            raise ServiceRefused("name_taken")
-        try:
-            guard = PredictionGuard.create(
-                self.ledger,
-                train,
-                holdout,
-                label=label,
-                id=id,
-                groups=groups,
-                order=order,
-                window=window,
-                transition=transition,
-                graph=graph,
-                confidence=confidence,
-                prior_queries=prior_queries or 0,
-                allow_duplicates=allow_duplicates,
-                mechanism=mechanism_for(feedback, chosen),
-            )
-            guard.check_metric(chosen)
-        except InputError as error:
-            raise ServiceRefused("bad_table", **details_of(error)) from None
-        except LedgerMismatch:
-            raise ServiceRefused("name_taken") from None
-        if there is None:
-            shown = 0 if phase == "blind" else None
-            self._holdouts.add(name, guard.identity, settings, facts_of(guard, feedback, phase), phase, shown)
-        found = self._holdouts.find(name)
-        # Another process may have taken the name meanwhile.
-        if found is None or found.identity != guard.identity:
-            raise ServiceRefused("name_taken")
-        return self._shown(found)
-
-    @checked
-    def holdouts(self, by: Principal) -> list[Holdout]:
-        """Return the holdouts that the caller may see, the oldest first."""
-        return [self._shown(found) for found in self._holdouts.all() if may_see(by, found)]
-
-    @checked
-    def holdout(self, by: Principal, name: str) -> Holdout:
-        """Return the description of one holdout, by its name."""
-        return self._shown(self._find(by, name))
-
-    @checked
-    def set_phase(self, by: Principal, name: str, phase: Phase) -> Holdout:
-        """Change whether a holdout accepts submissions and shows answers.
-
-        The phases are "open", "blind" and "closed". A blind phase can only end by closing. A closed holdout may be
-        opened again. A blind phase after an open one hides the answers from then on.
-        """
-        found = self._find(by, name)
-        if check_phase(phase) == "open" and found.phase == "blind":
-            raise ServiceRefused("bad_request", argument="phase")
-        if phase != found.phase:
-            shown = self.ledger.count(found.identity) if phase == "blind" else None
-            self._holdouts.set_phase(found.number, phase, shown)
-            self._keep_facts(found.name)
-            self._leaderboards.rows(self._find(by, name))  # read hidden answers here, not on the first visit
-        return self._shown(self._find(by, name))
-
-    @checked
-    def correct(
-        self, by: Principal, name: str, corrections: pd.DataFrame, reason: str, *, basis: Basis = "labels"
-    ) -> Holdout:
-        """Replace the labels of some records, or withdraw records; the information released carries over.
-
-        Parameters
-        ----------
-        by : Principal
-            An administrator.
-        name : str
-            The holdout.
-        corrections, reason, basis
-            As for `PredictionGuard.correct`; the history and the notes show the reason.
-
-        Returns
-        -------
-        Holdout
-            The holdout as it is shown.
-
-        Raises
-        ------
-        ServiceRefused
-            "bad_table" with its error, "bad_name" or "bad_request"; nothing is changed then.
-        """
-        found = self._find(by, name)
-        check_text("reason", reason)
-        if basis not in get_args(Basis):
-            raise ServiceRefused("bad_request", argument="basis", expected=list(get_args(Basis)))
-        # Until the new facts are stored, the guarantee is read from the guard.
-        self._holdouts.set_facts(found.number, None)
-        try:
-            self._guards.get(found.identity).correct(corrections, reason, basis=basis)
-        except InputError as error:
-            self._keep_facts(found.name)
-            raise ServiceRefused("bad_table", **details_of(error)) from None
-        self._keep_facts(found.name)
-        self._proofs.heed(found)
-        return self._shown(self._find(by, name))
-
-    @checked
     def admit(self, by: Principal, name: str) -> Holdout:
-        """Return the holdout that a team is about to send a table for; refuse if every table would be refused."""
+        """Check that a team may send a table to a holdout, before the table is uploaded.
+
+        Interfaces call this method first, so that a team that would be refused anyway does not send a large table.
+
+        Parameters
+        ----------
+        by : Principal
+            Caller, as returned by `authenticate`. Only teams may call this method.
+        name : str
+            Name of the holdout.
+
+        Returns
+        -------
+        Holdout
+            Description of the holdout. Its attribute `rows` is the number of records of both parts.
+
+        Raises
+        ------
+        ServiceRefused
+            With the code "not_found" if there is no such holdout, or "rate" if too many tables of this API token were
+            refused within this hour.
+        """
         found = self._find(by, name)
         self._failures.check(by)
         return self._shown(found)
 
     @checked
     def failed(self, by: Principal, name: str) -> None:
-        """Count a table that was refused before it came here against the public rate of its API token."""
+        """Report that a table was refused before it reached the service, for example because its format was wrong.
+
+        Refused tables are free up to a rate for each API token (`Limits.failures_per_hour`). Interfaces that read
+        tables themselves call this method so that their refusals count, too.
+
+        Parameters
+        ----------
+        by : Principal
+            Caller, as returned by `authenticate`: a team or an administrator.
+        name : str
+            Name of the holdout.
+
+        Raises
+        ------
+        ServiceRefused
+            With the code "not_found" if there is no such holdout, or "rate" if the API token has reached its rate.
+        """
         self._find(by, name)
         self._failures.count(by)
 
@@ -364,36 +225,43 @@ class EvaluationService(Access):
         title: str = "",
         wait: float | None = None,
     ) -> Submission:
-        """Score predictions of a team, and charge each content once.
+        """Score a team's predictions on a holdout.
+
+        The same predictions of a team get the same answer again and are charged once.
 
         Parameters
         ----------
         by : Principal
-            Team that submits.
+            Caller, as returned by `authenticate`. Only teams may call this method.
         name : str
             Name of the holdout.
         predictions : DataFrame
-            Table of predictions, as for `PredictionGuard.ask`. It is checked before anything is charged.
+            Table with the id column of the holdout and either the column ``prediction`` or, for metrics of
+            probabilities, one column ``p_<class>`` for each class. Every record of the holdout needs one row. The table
+            is checked before anything is charged.
         idempotency_key : str
-            Key of this request. The same key with the same content gets the same answer and charges nothing.
+            Key of this request, 1 to 200 printable ASCII characters. The same key with the same content gets the same
+            answer and charges nothing, so a request can be repeated after a lost connection.
         expected : float, optional
-            Score that the team anticipates.
+            Score that the team anticipates, for example from cross-validation. A good guess releases less information.
+            If None, the default of `PredictionGuard.ask` is used.
         title : str, default ""
             Name that the team gives to the submission.
         wait : float, optional
-            Number of seconds after which a running submission is returned as "running" and continues. If None, the
-            call waits for the answer.
+            Number of seconds after which a running submission is returned as "running" and continues. If None, the call
+            waits for the answer.
 
         Returns
         -------
         Submission
-            The submission with its answer, as far as the phase shows it.
+            Its attributes include `id`, `state` ("answered", or for example "hidden" in a blind phase), and the `value`
+            with its interval from `low` to `high`, as far as feedback and phase show them.
 
         Raises
         ------
         ServiceRefused
-            With the code of the refusal, such as "bad_table", "key_used", "closed", "quota", "allowance",
-            "exhausted", "rate", "busy" or "stopping".
+            With the code of the refusal, such as "bad_table", "key_used", "closed", "quota", "allowance", "exhausted",
+            "rate", "busy" or "stopping".
         """
         found = self._find_to_answer(by, name)
         kind: Kind = "comparison" if found.settings.feedback == "verdict" else "score"
@@ -415,21 +283,40 @@ class EvaluationService(Access):
         title: str = "",
         wait: float | None = None,
     ) -> Submission:
-        """Compare predictions with the team's champion.
+        """Compare a team's predictions with its champion, the best submission that it has compared so far.
 
-        Better predictions replace the champion. The first ones become it, free of charge.
+        Predictions that are certified to be better become the new champion. The first ones become the champion at no
+        cost. If the holdout's feedback is "verdict", `submit` does the same.
 
         Parameters
         ----------
-        by, name, predictions, idempotency_key, title, wait
-            As for `submit`.
+        by : Principal
+            Caller, as returned by `authenticate`. Only teams may call this method.
+        name : str
+            Name of the holdout.
+        predictions : DataFrame
+            Table of predictions, as for `submit`.
+        idempotency_key : str
+            Key of this request, as for `submit`.
         expected : float, optional
-            The team's anticipated difference.
+            Anticipated difference of the scores, the new predictions minus the champion. If None, the default of
+            `PredictionGuard.compare` is used. It has no effect if the holdout's feedback is "verdict".
+        title : str, default ""
+            Name that the team gives to the submission.
+        wait : float, optional
+            Number of seconds after which a running comparison is returned as "running" and continues. If None, the call
+            waits for the answer.
 
         Returns
         -------
         Submission
-            The submission with its verdict, as far as the phase shows it.
+            Its attribute `verdict` is "better", "worse", "not settled", or "first" if there was no champion. `value`,
+            `low` and `high` are the difference and its interval, where the feedback shows them.
+
+        Raises
+        ------
+        ServiceRefused
+            With the code "no_comparison" if the holdout's feedback is "best", or with the codes of `submit`.
         """
         found = self._find_to_answer(by, name)
         if found.settings.feedback == "best":
@@ -441,7 +328,27 @@ class EvaluationService(Access):
 
     @checked
     def submission(self, by: Principal, name: str, id: str) -> Submission:
-        """Return a submission: one of the team's own, or any for an administrator."""
+        """Return one submission, for example to fetch the answer of one that was still running.
+
+        Parameters
+        ----------
+        by : Principal
+            Caller, as returned by `authenticate`: a team or an administrator.
+        name : str
+            Name of the holdout.
+        id : str
+            Identity of the submission, its attribute `id`.
+
+        Returns
+        -------
+        Submission
+            The submission, as `submit` returns it.
+
+        Raises
+        ------
+        ServiceRefused
+            With the code "not_found" if there is no such submission, or it is another team's and the caller is a team.
+        """
         found = self._find(by, name)
         row = self._submissions.find(id)
         if row is None or row.holdout != found.number or (by.role == "team" and row.team != by.team):
@@ -459,27 +366,35 @@ class EvaluationService(Access):
         count: int = 100,
         team: str | None = None,
     ) -> list[Submission]:
-        """Return submissions, the oldest first: a team's own, or for an administrator all or one team's.
+        """Return the submissions to a holdout, the oldest first.
+
+        A team gets its own submissions. An administrator gets those of all teams, or of one.
 
         Parameters
         ----------
         by : Principal
-            A team, or an administrator.
+            Caller, as returned by `authenticate`: a team or an administrator.
         name : str
-            The holdout.
+            Name of the holdout.
         after : int, default 0
-            `number` of the last known submission.
+            Attribute `number` of the last submission that is known already. Those after it are returned.
         before : int, optional
-            `number` of the first known submission: return those before it, the newest first, and ignore `after`.
+            Attribute `number` of the earliest submission that is known already. If given, those before it are returned,
+            the newest first, and `after` is ignored.
         count : int, default 100
-            At most so many, up to 1000.
+            Maximum number of submissions, from 1 to 1000.
         team : str, optional
-            The team, for an administrator.
+            Team whose submissions an administrator wants. If None, those of all teams are returned.
 
         Returns
         -------
         list of Submission
-            The submissions.
+            The submissions, as `submit` returns them.
+
+        Raises
+        ------
+        ServiceRefused
+            With the code "bad_request" if a number is out of range, or "forbidden" if a team names another team.
         """
         found = self._find(by, name)
         start = after if before is None else before
@@ -498,19 +413,77 @@ class EvaluationService(Access):
 
     @checked
     def leaderboard(self, by: Principal, name: str) -> Leaderboard:
-        """Return the leaderboard, as far as it is certified and shown in this phase."""
+        """Return the leaderboard of a holdout, with certified ranks.
+
+        Parameters
+        ----------
+        by : Principal
+            Caller, as returned by `authenticate`. A visitor sees public holdouts only.
+        name : str
+            Name of the holdout.
+
+        Returns
+        -------
+        Leaderboard
+            Its attribute `rows` has one object for each team, the best first, with `team`, the possible `ranks`, and
+            the interval from `low` to `high` that contains the true score of the team's best submission. It is empty
+            unless the holdout's feedback is "interval". `holdout` describes the holdout, and `mine` is the caller's
+            team. In a blind phase, rows count visible answers only.
+
+        Raises
+        ------
+        ServiceRefused
+            With the code "not_found" if there is no such holdout, or the caller may not see it.
+        """
         found = self._find(by, name)
         return Leaderboard(self._shown(found), self._leaderboards.rows(found), by.team)
 
     @checked
     def outlook(self, by: Principal, name: str) -> Outlook | None:
-        """Return how the intervals of a leaderboard will widen; ``None`` in a blind phase, and before any answer."""
+        """Forecast how much wider the intervals of a leaderboard will become.
+
+        The forecast assumes that further answers release as much information as the last ones did on average.
+
+        Parameters
+        ----------
+        by : Principal
+            Caller, as returned by `authenticate`. Only administrators may call this method.
+        name : str
+            Name of the holdout.
+
+        Returns
+        -------
+        Outlook or None
+            Its attribute `half_width` is that of the next answer to a new team whose anticipated score is right, and
+            `later` the same after `ahead` further answers. None in a blind phase, before the first answer, and for
+            mechanisms that do not use anticipated scores.
+        """
         found = self._find(by, name)
         return None if found.shown is not None else outlook_of(self._guards.get(found.identity), self.ledger)
 
     @checked
     def export(self, by: Principal, name: str) -> Iterator[str]:
-        """Return the public history as lines of JSON; see `export_history`."""
+        """Export the public history of a holdout, as `export_history` writes it.
+
+        Anyone can verify the exported file with `verify_export`. It has no labels.
+
+        Parameters
+        ----------
+        by : Principal
+            Caller, as returned by `authenticate`. Only administrators may call this method.
+        name : str
+            Name of the holdout.
+
+        Returns
+        -------
+        iterator of str
+            Lines of JSON.
+
+        Raises
+        ------
+        ServiceRefused
+            With the code "hidden" in a blind phase, or "not_found" if there is no such holdout.
+        """
         found = self._find(by, name)
         if found.shown is not None:
             raise ServiceRefused("hidden")
@@ -524,7 +497,21 @@ class EvaluationService(Access):
         return _lines(folder, file)
 
     def health(self, *, writes: bool = False) -> dict[str, Any]:
-        """Return whether the service can answer, with the state of its holdouts (`thresholdout.service.readiness`)."""
+        """Return whether the service can answer, for monitoring.
+
+        Parameters
+        ----------
+        writes : bool, default False
+            Whether to test a commit to the database, and to count answers.
+
+        Returns
+        -------
+        dict
+            ``status`` is "ok", "damaged" or "unavailable". Other items are the number of ``holdouts``, the names of
+            those that failed their check (``damaged``), and the state of the witness. With `writes` also the number of
+            ``answers``, the seconds of a ``commit``, and, among holdouts with visible answers, the largest
+            ``information_released`` in nats and the smallest ``error_budget_left``.
+        """
         return readiness(self.ledger, self._holdouts, self._damaged, self._proofs.status, writes)
 
     def close(self) -> None:
@@ -532,13 +519,6 @@ class EvaluationService(Access):
         self._desk.close()
         self._proofs.close()
         self.ledger.close()
-
-    def _find(self, by: Principal, name: str) -> HoldoutRow:
-        """Return a visible holdout; an invisible one counts as not found."""
-        found = self._holdouts.find(check_name("name", name))
-        if found is None or not may_see(by, found):
-            raise ServiceRefused("not_found")
-        return found
 
     def _find_to_answer(self, by: Principal, name: str) -> HoldoutRow:
         """Return a holdout whose guard may be queried here."""
@@ -551,27 +531,6 @@ class EvaluationService(Access):
 
     def _submitted(self, found: HoldoutRow, row: SubmissionRow, number: int | None = None) -> Submission:
         return shown(found, self._proofs.current(found, row), number=number)
-
-    def _shown(self, found: HoldoutRow) -> Holdout:
-        facts = found.facts or self._facts(found)
-        damaged = (DAMAGED,) if found.identity in self._damaged else ()
-        since = (*looked_at(self.ledger, found.identity), *self._proofs.notes(found), *damaged)
-        if since:
-            facts = replace(facts, promise=" ".join([facts.promise, *since]))
-        return holdout_shown(found, facts, self.ledger, since)
-
-    def _keep_facts(self, name: str) -> None:
-        """Store the guard's current facts; nothing where another process changed them meanwhile."""
-        found = self._holdouts.find(name)
-        assert found is not None
-        facts = self._facts(found)
-        self._holdouts.set_facts(found.number, facts)
-        # A change by another process meanwhile makes the stored facts stale.
-        if self._facts(self._holdouts.find(name) or found) != facts:
-            self._holdouts.set_facts(found.number, None)
-
-    def _facts(self, found: HoldoutRow) -> Facts:
-        return facts_of(self._guards.get(found.identity), found.settings.feedback, found.phase)
 
 
 def _lines(folder: tempfile.TemporaryDirectory[str], file: Path) -> Iterator[str]:

@@ -33,8 +33,7 @@ class GuardCache:
     -----
     `most_bytes` limits the memory of all guards together, approximately; the last used one always stays. A guard's
     definition never changes, and its state is read from the ledger for each query. So a cached guard answers as one
-    that
-    is opened anew, also while other processes query.
+    that is opened anew, also while other processes query.
     """
 
     def __init__(self, ledger: Ledger, most_bytes: int = MOST_BYTES) -> None:

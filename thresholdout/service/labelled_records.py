@@ -113,8 +113,7 @@ class LabelledRecords:
     Notes
     -----
     `dependence` describes the dependence of the holdout's records as JSON values; `groups` are their groups, where it
-    has
-    some. Labels of the training part are not protected.
+    has some. Labels of the training part are not protected.
     """
 
     id: str

@@ -70,15 +70,26 @@ def _twice_the_cores() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a service; the fields with "most" concern one table, unless they say otherwise.
+    """Limits of a service, to be passed to `EvaluationService.open`.
 
-    Notes
-    -----
-    `most_bytes` bounds a table as sent, `most_decompressed` in memory. `failures_per_hour` refused tables of one token
-    are
-    free. A submission waits `wait` seconds for its answer, unless the request prefers another time. `at_once` tables
-    are
-    in memory, each with a thread; `most_waiting` further requests wait, and others are refused as busy.
+    Parameters
+    ----------
+    most_bytes : int, default 50 MiB
+        Maximum size of a table as it is sent.
+    most_decompressed : int, default 1 GiB
+        Maximum size of a table in memory.
+    most_rows : int, default 2,000,000
+        Maximum number of rows of a table.
+    most_columns : int, default 2000
+        Maximum number of columns of a table.
+    failures_per_hour : int, default 60
+        Number of refused tables of one API token that are free within an hour.
+    wait : float, default 10
+        Number of seconds that a submission waits for its answer, unless the request prefers another time.
+    at_once : int, optional
+        Number of tables in memory at the same time, each with a thread. By default twice the number of processors.
+    most_waiting : int, default 64
+        Number of further requests that wait. Others are refused as busy.
     """
 
     most_bytes: int = 50 * _MEBIBYTE

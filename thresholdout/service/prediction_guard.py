@@ -117,58 +117,61 @@ class PredictionGuard(DecidesAboutPredictions):
         prior_queries: int | PriorQueries = 0,
         allow_duplicates: bool = False,
     ) -> PredictionGuard:
-        """Make a guard in a ledger, and store the labels there.
+        """Create a guard for labelled tables, and store the labels in its ledger.
+
+        If the ledger already has this guard with the same declarations, it is opened, with its remaining budget.
 
         Parameters
         ----------
         path : str, Path or Ledger
-            A file, a ledger, or the address of a server. An existing file must hold the same guard, with the same
-            training
-            part. A server may hold other guards too; `identity` tells them apart.
+            A file, the address of a PostgreSQL server, or an open ledger. An existing file must hold the same guard,
+            with the same training part. A server may hold other guards too; `identity` tells them apart.
         train, holdout : DataFrame
-            One row per record, with the columns that the other arguments name.
+            Tables of the training part and of the holdout. They have one row per record, and the columns that the other
+            arguments name.
         label : str
             Column of the true labels: numbers, or names of classes. Text is read as numbers only if all labels of both
-            tables
-            are numbers and no two of them are equal as numbers, so "01" and "1" are two classes.
-        id : str, default="id"
-            Column that identifies a record, unique in both tables together; compared as text.
+            tables are numbers and no two of them are equal as numbers, so "01" and "1" are two classes.
+        id : str, default "id"
+            Column that identifies a record. Its values are compared as text and must be unique in both tables together.
         groups : str, optional
-            Column of the holdout with groups, within which records may depend on each other arbitrarily:
-            `graphs.Groups`.
+            Column of the holdout with groups, within which records may depend on each other arbitrarily. The guard then
+            uses `graphs.Groups`.
         order : str, optional
-            Column that orders both tables, the holdout after the training part; used with ``window`` or
-            ``transition``.
+            Column that orders both tables, where the holdout comes after the training part. It is used with `window` or
+            `transition`.
         window : int, optional
-            Rows of the holdout more than ``window`` apart are independent, in the order of ``order`` or of the table:
-            `graphs.MovingWindow`.
+            Distance beyond which records are independent: rows of the holdout more than `window` apart, in the order of
+            the column `order` or of the table. The guard then uses `graphs.MovingWindow`.
         transition : DataFrame, optional
-            The labels in the order of ``order`` form a Markov chain, and records depend on each other only through it:
-            `graphs.MarkovChain`, beginning after the last training label. The first column holds the labels, and each
-            further
-            column, named by a label, the probability that this label comes next. The law must be known: an estimate
-            from the
-            training labels is not their law.
+            Transition probabilities, if the labels in the order of the column `order` form a Markov chain and records
+            depend on each other only through it. The first column holds the labels, and each further column, named by a
+            label, the probability that this label comes next. The guard then uses `graphs.MarkovChain`, beginning after
+            the last training label. The probabilities must be known: an estimate from the training labels is not
+            enough.
         graph : DataFrame, optional
             Pairs of ids, in the first two columns, of records that may depend on each other. Connected records of the
-            holdout
-            form a group. Edges of training records are left out: the certificate is then about the holdout's expected
-            values
-            given the training records.
-        queries, confidence, prior_queries, allow_duplicates
-            As for `Thresholdout`.
-        mechanism : str or object, default="leaderboard"
-            As for `Thresholdout`; by default a client's anticipated score is not trusted. Mechanisms that answer from
-            a part
-            of the records are refused: a table of predictions by id is another function of every record.
+            holdout form a group. Edges of training records are left out: the certificate is then about the holdout's
+            expected values given the training records. If none of `groups`, `window`, `transition` and `graph` is
+            given, records are independent.
+        queries : int, optional
+            Number of queries that the guard must answer. If None, as many as its budget allows.
+        confidence : float, default 0.95
+            Probability that all intervals contain the true scores.
+        mechanism : str or object, default "leaderboard"
+            Mechanism that computes the answers, as for `Thresholdout`. With the default, a client's anticipated score
+            is not trusted. Mechanisms that answer from a part of the records are refused, because a table of
+            predictions by id is another function of every record.
         sampling : {"fixed_features", "independent"}, optional
-            As for `Thresholdout`. The default for independent records or groups is "fixed_features", since clients
-            have the
-            features: estimands are expectations over the labels of these records. With "independent", for orders, and
-            for
-            Algorithm 1 by hand, estimands are about features and labels together, and the rule that predicts a record
-            must
-            have been chosen without the holdout's features.
+            Meaning of the true score. With "fixed_features" it is the expectation over the labels of these records,
+            given their features. With "independent" it is about features and labels together, and the rule that
+            predicts a record must have been chosen without the holdout's features. If None, "fixed_features" for
+            independent records and groups, since clients have the features, and "independent" for orders and for
+            Algorithm 1 by hand.
+        prior_queries : int or PriorQueries, default 0
+            Number of queries to this holdout before the guard was created.
+        allow_duplicates : bool, default False
+            Whether a record of the holdout may be equal to one of the training part, apart from its id.
 
         Returns
         -------
@@ -178,18 +181,16 @@ class PredictionGuard(DecidesAboutPredictions):
         Raises
         ------
         InputError
-            When a column is missing, an id occurs twice, a label is missing or invalid, an edge names an unknown
-            record, or
-            more than one kind of dependence is named. Nothing has been written then.
+            If a column is missing, an id occurs twice, a label is missing or invalid, an edge names an unknown record,
+            or more than one kind of dependence is named. Nothing has been written then.
         LedgerMismatch
-            When the ledger holds a guard for other data, or a guard for this holdout with other declarations; it is
-            left as
-            it is.
+            If the ledger holds a guard for other data, or a guard for this holdout with other declarations. It is left
+            as it is.
 
         Warns
         -----
         LikelyMistakeWarning
-            A column of the training part suggests groups or an order in time, and no dependence is declared.
+            If a column of the training part suggests groups or an order in time, and no dependence is declared.
         """
         records = labelled(
             train,
@@ -259,7 +260,7 @@ class PredictionGuard(DecidesAboutPredictions):
 
     @property
     def nbytes(self) -> int:
-        """Approximate number of bytes of memory that the open guard uses."""
+        """Approximate size of the open guard in memory, in bytes."""
         return self._records.nbytes
 
     @property
@@ -274,18 +275,18 @@ class PredictionGuard(DecidesAboutPredictions):
 
     @property
     def certificate(self) -> Certificate:
-        """The certificate of the answers."""
+        """Certificate of the answers: the guarantee, with its assumptions, as for `Thresholdout.certificate`."""
         return self.guard.certificate
 
     @property
     def labels(self) -> str:
-        """The type of the labels, in words: numbers, or text."""
+        """Type of the labels in words, such as "read as numbers, 2 different ones in the training part"."""
         kind = "text" if self._records.train_labels.dtype.kind == "U" else "numbers"
         return f"read as {kind}, {self._records.classes.size} different ones in the training part"
 
     @property
     def note(self) -> str:
-        """The condition of the certificate, in words; empty when there is none."""
+        """Condition of the certificate in words, if groups or edges join both parts; otherwise an empty text."""
         both = self._records.dependence.get("in_both", 0)
         if not both:
             return ""
@@ -295,45 +296,41 @@ class PredictionGuard(DecidesAboutPredictions):
 
     @property
     def corrections(self) -> Corrections:
-        """Corrections of the labels since the guard was made; their representation shows no label."""
+        """Corrections of the labels since the guard was created. Their representation shows no label."""
         return self._labels.now().corrections
 
     def correct(self, corrections: pd.DataFrame, reason: str, *, basis: Basis = "labels") -> Entry:
-        """Replace the labels of some records, or withdraw records; the information released carries over.
+        """Replace the labels of some records, or withdraw records.
 
-        The holdout stays the same. Answers from now on are about the corrected records and labels, earlier ones about
-        those
-        of their time. The history notes the correction by its reason alone.
+        The holdout stays the same, and its error budget is not renewed. Answers from now on are about the corrected
+        records and labels, earlier answers about those of their time. The history notes the correction by its reason
+        alone.
 
         Parameters
         ----------
         corrections : DataFrame
-            The id column, and ``label``: new labels of some records of the holdout, in the form of `create`'s tables.
-            A
-            record without a label is withdrawn. Checked records whose label stays the same may be included.
+            One row per corrected record, with the id column and the column ``label``: new labels of some records of the
+            holdout, in the form of `create`'s tables. A record without a label is withdrawn. Records that were checked
+            and keep their label may be included.
         reason : str
-            The reason, which everybody may read: no function of the labels.
-        basis : {"public", "labels"}, default "labels"
-            "public" declares that (i) the time of the corrections and the choice of records do not depend on the
-            labels: they
-            follow from a fixed date, or from a dispute raised by somebody who does not know the holdout's labels, and
-            then the
-            records found to be right are included; (ii) each record's new label depends on public facts and this
-            record alone,
-            not on other labels. The guarantee then holds for earlier and later answers, and `standings` widens earlier
-            intervals by the share of records in the table. With "labels" nothing is proved about later answers,
-            `standings`
-            counts earlier ones alone, and the holdout's page says so.
+            Reason for the correction, which everybody may read. It must not depend on the labels.
+        basis : {"labels", "public"}, default "labels"
+            "public" declares two things. (i) The time of the corrections and the choice of records do not depend on the
+            labels: they follow from a fixed date, or from a dispute raised by somebody who does not know the holdout's
+            labels, and then the records found to be right are included. (ii) Each record's new label depends on public
+            facts and this record alone, not on other labels. The guarantee then holds for earlier and later answers,
+            and `standings` widens earlier intervals by the share of records in the table. With "labels" nothing is
+            guaranteed about later answers, `standings` counts earlier ones alone, and the holdout's page says so.
 
         Returns
         -------
         Entry
-            The entry of the history.
+            Entry of the history that notes the correction.
 
         Raises
         ------
         InputError
-            When a row cannot be used, or the mechanism's history has no notes; nothing is changed then.
+            If a row cannot be used, or the mechanism's history has no notes. Nothing is changed then.
 
         Examples
         --------
@@ -348,13 +345,12 @@ class PredictionGuard(DecidesAboutPredictions):
 
     @property
     def releases(self) -> Releases:
-        """Other private releases about the holdout, to be recorded before any result of them is seen.
+        """Record of other private releases about the holdout.
 
-        The holder of the ledger records them, also while a service answers from it. Later submissions have wider
-        intervals,
-        and the guarantee's text mentions the release. No client's allowance pays for it. Its computation must be
-        decided before
-        the next submission is answered.
+        Any other computation on the holdout, such as a private statistic, releases information too. Call
+        ``releases.record`` before any result of it is seen. The holder of the ledger can do so while a service answers
+        from it. Later submissions have wider intervals, and the guarantee's text mentions the release. No client's
+        allowance pays for it. The computation must be decided before the next submission is answered.
 
         Examples
         --------

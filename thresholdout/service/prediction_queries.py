@@ -63,24 +63,27 @@ class AsksAboutPredictions:
     _labels: CorrectedLabels
 
     def read(self, predictions: pd.DataFrame, metric: str | Metric = "accuracy") -> Reading:
-        """Check a table of predictions and sort it by record, without touching a label of the holdout.
+        """Check a table of predictions and sort it by record, without reading a label of the holdout.
+
+        Use it to report errors in a table before its query is asked, or to use one table in several queries.
 
         Parameters
         ----------
-        predictions, metric
-            As in `ask`.
+        predictions : DataFrame
+            Table of predictions, as for `ask`.
+        metric : str or Metric, default "accuracy"
+            Metric that the predictions are meant for.
 
         Returns
         -------
         Reading
-            A replacement for the table in queries. ``digest`` identifies the predictions, and `decoded` restores a
-            reading from
-            its ``encoded`` bytes.
+            Object that replaces the table in queries. Its attribute ``digest`` identifies the predictions, and
+            `decoded` restores it from its ``encoded`` bytes.
 
         Raises
         ------
         InputError
-            As in `ask`, for errors of ids, format and training labels alone.
+            If `ask` would refuse the table because of its ids, its format or the training labels.
 
         Examples
         --------
@@ -96,26 +99,39 @@ class AsksAboutPredictions:
         return self._reader.read(predictions, self._checked(metric))
 
     def stored(self, key: str, client: str = "") -> Entry | None:
-        """Return the stored answer of a key with the current labels; ``None`` if there is none."""
+        """Return the stored answer to a query that was asked with a key of its own.
+
+        Parameters
+        ----------
+        key : str
+            Key of the query, as passed to `ask`.
+        client : str, default ""
+            Client that asked the query.
+
+        Returns
+        -------
+        Entry or None
+            Entry of the history, or None if the key was not used with the current labels.
+        """
         return self.guard._ledger.find(self.guard._id, self._labels.now().key(key), client)
 
     def decoded(self, encoded: bytes) -> Reading:
-        """Return the reading in the bytes of `Reading.encoded`.
+        """Restore a table of predictions that `read` has checked, from its bytes.
 
         Parameters
         ----------
         encoded : bytes
-            The bytes.
+            Attribute ``encoded`` of the result of `read`.
 
         Returns
         -------
         Reading
-            The reading.
+            Object that replaces the table in queries.
 
         Raises
         ------
         InputError
-            When the bytes are no reading, or another guard's.
+            If the bytes are not such an object, or belong to another guard.
         """
         return Reading.decoded(encoded, self.guard._id)
 
@@ -131,50 +147,48 @@ class AsksAboutPredictions:
         quota: int | None = None,
         since: float | None = None,
     ) -> Answer:
-        """Score predictions for the holdout.
+        """Score predictions on the holdout.
 
         Parameters
         ----------
         predictions : DataFrame or Reading
-            The id column of the tables, and either ``prediction`` or, for metrics of probabilities, one column
-            ``p_<class>`` for
-            each class of the *training* labels (``p_0`` and ``p_1`` for labels 0 and 1). A class that only the holdout
-            has gets
-            probability zero. Every record of the holdout has one row, in any order; records of the training part have
-            rows too,
-            unless `expected` is given or the guard is a leaderboard. Or the result of `read` for such a table.
-        metric : str or Metric, default="accuracy"
-            One of `thresholdout.scoring.metrics`.
+            Table with the id column of `create`, and either the column ``prediction`` or, for metrics of probabilities,
+            one column ``p_<class>`` for each class of the *training* labels (``p_0`` and ``p_1`` for labels 0 and 1). A
+            class that only the holdout has gets probability zero. Every record of the holdout needs one row, in any
+            order. Records of the training part need rows too, unless `expected` is given or the guard is a leaderboard.
+            Or the result of `read` for such a table.
+        metric : str or Metric, default "accuracy"
+            Metric of the score, one of `thresholdout.scoring.metrics`.
         expected : float, optional
-            The client's anticipated score, such as a cross-validated one; by default the score on the training part.
-            In a
-            leaderboard a table may have no rows for that part: then the default is the client's last answer, or for
-            its first
-            query the median of the first answers to others.
-        name : str, optional
-            Name of the query in the history, followed by the metric's name.
+            Score that the client anticipates, such as a cross-validated one. If None, the score on the training part.
+            In a leaderboard a table may have no rows for that part: then the default is the client's last answer, or
+            for its first query the median of the first answers to others.
+        name : str, default ""
+            Name of the query in the history, followed by the name of the metric.
         key : str, optional
-            Identity of the query among those of this client; by default the content of the predictions. The same
-            predictions
-            again get the same answer, under its first name, and cost nothing.
-        client, quota, since : optional
-            As in `Thresholdout.ask`. The same predictions of another client are another query.
+            Identity of the query among those of this client. If None, the content of the predictions: the same
+            predictions again get the same answer, under its first name, at no cost.
+        client : str, default ""
+            Client that asks. The same predictions of another client are another query.
+        quota : int, optional
+            Maximum number of answers to this client, including this one. If None, there is no quota.
+        since : float, optional
+            Time in POSIX seconds from which on answers count for the quota. If None, all count.
 
         Returns
         -------
         Answer
-            The answer.
+            The score, as the attribute `value`, and the `interval` that contains the true score.
 
         Raises
         ------
         InputError
-            When a row or column is missing or repeated, predictions are of another kind than the labels, no prediction
-            is a
-            label, a number is not finite, or the metric does not suit the labels; nothing is spent, and the message
-            shows no
-            label of the holdout. When a metric fails with the holdout's labels only; this is charged.
+            If a row or column is missing or repeated, predictions are of another kind than the labels, no prediction is
+            a label, a number is not finite, or the metric does not suit the labels. Nothing is spent then, and the
+            message shows no label of the holdout. Also if a metric fails with the holdout's labels only; this is
+            charged.
         BudgetExhausted
-            When the budget of the guard, or of this client, is used.
+            If the budget of the guard or the quota of this client is exhausted.
         """
         chosen = self._checked(metric)
         read = self._reader.read(predictions, chosen)
@@ -211,32 +225,37 @@ class AsksAboutPredictions:
         quota: int | None = None,
         since: float | None = None,
     ) -> Comparison:
-        """Return whether one table of predictions is better than another, and the difference of their scores.
+        """Test whether one table of predictions is better than another, and return the difference of their scores.
 
         Parameters
         ----------
         b, a : DataFrame or Reading
-            As in `ask`; the query is whether `b` is better.
-        metric, name, client, quota, since : optional
-            As in `ask`.
+            Tables of predictions, as for `ask`. The query is whether `b` is better than `a`.
+        metric : str or Metric, default "accuracy"
+            Metric of the scores.
         expected : float, optional
-            The anticipated difference of `b` less `a`; by default the difference on the training part. In a
-            leaderboard there
-            is no default where one of the tables has no rows for that part.
+            Anticipated difference, the score of `b` minus that of `a`. If None, the difference on the training part. In
+            a leaderboard there is no default where one of the tables has no rows for that part.
+        name : str, default ""
+            Name of the query in the history.
         key : str, optional
-            As in `ask`; by default the content of both tables.
+            Identity of the query among those of this client. If None, the content of both tables.
+        client, quota, since : optional
+            Client that asks, and its quota, as for `ask`.
 
         Returns
         -------
         Comparison
-            The comparison of the difference, see `Thresholdout.compare`. There is no win rate: it needs one function
-            for
-            identically distributed records, which predictions by id need not be.
+            Its attribute `verdict` is "better", "worse" or "not settled", and `value` the difference with its
+            `interval`; see `Thresholdout.compare`. There is no win rate: it needs one function for identically
+            distributed records, which predictions by id need not be.
 
         Raises
         ------
         InputError
-            As `ask`; or when the mechanism answers no comparisons.
+            If `ask` would refuse one of the tables, or the mechanism answers no comparisons.
+        BudgetExhausted
+            If the budget of the guard or the quota of this client is exhausted.
 
         Examples
         --------
@@ -287,7 +306,7 @@ class AsksAboutPredictions:
         return Expected(expected, metric.name in OF_LABELS)
 
     def check_metric(self, metric: str | Metric) -> None:
-        """Raise if a metric does not suit the training labels or the mechanism.
+        """Check that a metric can be used with this guard, without asking a query.
 
         Parameters
         ----------
@@ -297,7 +316,7 @@ class AsksAboutPredictions:
         Raises
         ------
         InputError
-            As `ask` with it.
+            If the metric does not suit the training labels or the mechanism, so that `ask` would refuse it.
         """
         self._checked(metric)
 
@@ -385,35 +404,37 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         quota: int | None = None,
         since: float | None = None,
     ) -> Decision:
-        """Return whether predictions are certified to be better than others, and release nothing else.
+        """Test whether new predictions are certified to be better than old ones, and release only this decision.
 
-        Only one bit is released, so the holdout lasts longer than with differences, and a rejection costs hundredths
-        of a nat.
-        No training value is used, since clients know the labels there. Predictions that differ on too few records for
-        any
-        outcome to be certified are rejected without reading the holdout, at no cost.
+        A decision is one bit, so the holdout lasts longer than with differences, and a rejection costs hundredths of a
+        nat. No training value is used, since clients know the labels there. Predictions that differ on too few records
+        for any outcome to be certified are rejected without reading the holdout, at no cost.
 
         Parameters
         ----------
         new, old : DataFrame or Reading
-            As in `ask`; rows for the holdout are enough.
-        metric, name, client, quota, since : optional
-            As in `ask`.
+            Tables of predictions, as for `ask`. Rows for the holdout are enough.
+        metric : str or Metric, default "accuracy"
+            Metric of the comparison.
+        name : str, default ""
+            Name of the query in the history.
         key : str, optional
-            As in `ask`; by default the content of both.
+            Identity of the query among those of this client. If None, the content of both tables.
+        client, quota, since : optional
+            Client that asks, and its quota, as for `ask`.
 
         Returns
         -------
         Decision
-            True if `new` is certified to be better; ``gain`` is always zero here. A rejection leaves open which is
-            better.
+            True if `new` is certified to be better. A rejection leaves open which is better. The attribute ``gain`` is
+            always zero here, and ``cost`` is the information released in nats.
 
         Raises
         ------
         InputError
-            As `ask`; or when the mechanism answers no comparisons.
+            If `ask` would refuse one of the tables, or the mechanism answers no comparisons.
         BudgetExhausted
-            When the budget of the guard, or of this client, is used.
+            If the budget of the guard or the quota of this client is exhausted.
 
         Examples
         --------

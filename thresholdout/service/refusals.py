@@ -55,13 +55,16 @@ REFUSALS: Final[dict[str, Refusal]] = {
 
 
 class ServiceRefused(ThresholdoutError):
-    """A request that the service refuses.
+    """Raised when the service refuses a request.
 
-    Notes
-    -----
-    `code` is one of `REFUSALS`; after `retry_after` seconds the same request may be accepted. `details` are positions,
-    names
-    of columns and limits; they depend on the request alone.
+    Attributes
+    ----------
+    code : str
+        Reason of the refusal, one of `REFUSALS`, such as "bad_table" or "quota".
+    retry_after : int or None
+        Number of seconds after which the same request may be accepted.
+    details : dict
+        Positions, names of columns and limits. They depend on the request alone, never on a label.
     """
 
     def __init__(self, code: str, *, retry_after: int | None = None, **details: Any) -> None:

@@ -39,7 +39,17 @@ State = Literal["running", "answered", "hidden", "refused", "interrupted"]
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller of a method: the holder of an API token, or a visitor, whose `token` is empty."""
+    """Caller of a method of the service: the holder of an API token, or a visitor.
+
+    Attributes
+    ----------
+    token : str
+        Public identity of the API token; empty for a visitor.
+    role : {"admin", "team", "viewer"}
+        Rights of the caller.
+    team : str
+        Name of the team; empty for other roles.
+    """
 
     token: str
     role: Role
@@ -48,11 +58,16 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """An API token as it is listed; its text is shown once, when it is made, and only its digest is kept.
+    """API token in a list of tokens. Its text is shown once, when it is made, and only its digest is stored.
 
-    Notes
-    -----
-    `id` is public: the first characters of the text. `made` and `revoked` are in POSIX seconds.
+    Attributes
+    ----------
+    id : str
+        Public identity of the token, the first characters of its text.
+    role, team, note : str
+        Rights of the holder, name of the team, and purpose of the token.
+    made, revoked : float
+        Times in POSIX seconds; `revoked` is None for a valid token.
     """
 
     id: str
@@ -65,20 +80,38 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Holdout:
-    """A holdout, as its page shows it.
+    """Description of a holdout, as its page shows it.
 
-    Notes
-    -----
-    `name` is that of its address and `title` the displayed one. `lower` and `upper` are the range of the metric.
-    `confidence` is the probability that all intervals hold at once, `estimand` and `promise` the target and the
-    guarantee of
-    the intervals in words. `information_released` is in nats; ``None`` where unknown or hidden. `quota` submissions of
-    each
-    team are allowed in `quota_days` days, or in all. `checkpoint` is the digest of the last entry. `notes` are later
-    events,
-    such as corrections, with their effect on the guarantee. `rows` counts the records of both parts: a table of more
-    than
-    about twice as many rows is refused.
+    Attributes
+    ----------
+    name, title : str
+        Name in addresses, and name that is shown.
+    identity : str
+        Identity of the guard in the ledger.
+    metric : str
+        Metric of the scores, with `greater_is_better` and its range from `lower` to `upper`.
+    feedback, phase : str
+        Kind of answer, and whether submissions are accepted and answers shown; see `EvaluationService.create_holdout`.
+    public : bool
+        Whether visitors see the leaderboard.
+    records, rows : int
+        Number of records of the holdout, and of both parts. A table with more than about twice as many rows is refused.
+    confidence : float
+        Probability that all intervals hold at once.
+    mechanism, estimand, promise : str
+        Mechanism of the answers, and the target and the guarantee of the intervals in words.
+    asked, remaining : int
+        Number of answers so far, and of answers that remain; None if there is no fixed number, or it is hidden.
+    information_released : float
+        Information released by all answers, in nats; None if unknown or hidden.
+    quota, quota_days : int, float
+        Maximum number of submissions of each team, and the number of days that it is counted over; None if unlimited.
+    checkpoint : str
+        Digest of the last entry of the history; empty if hidden.
+    made : float
+        Time of creation in POSIX seconds.
+    notes : tuple of str
+        Later events, such as corrections, with their effect on the guarantee.
     """
 
     name: str
@@ -109,19 +142,35 @@ class Holdout:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A submission or a comparison, as its team sees it.
+    """Submission or comparison, as its team sees it.
 
-    Notes
-    -----
-    `id` is made from the holdout, the team and the Idempotency-Key; `query` is its number in the holdout's history.
-    `value`,
-    `low` and `high` are ``None`` where the feedback does not show them. The verdict is "first" where there was no
-    champion.
-    `refusal` is a code of `thresholdout.service.refusals`. `repeated`: the answer was stored before, and this request
-    charged
-    nothing. `number` counts the team's submissions from 1, and all submissions in an administrator's list; `after`
-    continues
-    a history behind it.
+    Attributes
+    ----------
+    id : str
+        Identity, made from the holdout, the team and the Idempotency-Key.
+    holdout, team, name : str
+        Name of the holdout, the team, and the team's name for the submission.
+    kind : {"score", "comparison"}
+        Whether predictions are scored, or compared with the team's champion.
+    state : {"running", "answered", "hidden", "refused", "interrupted"}
+        State; a hidden answer is shown when the blind phase ends, and an interrupted request may be repeated at no
+        cost.
+    received : float
+        Time in POSIX seconds.
+    query : int
+        Number of the query in the holdout's history.
+    value, low, high : float
+        Score or difference with its interval; None where the feedback does not show them.
+    verdict : str
+        Result of a comparison: "better", "worse", "not settled", or "first" if there was no champion.
+    refusal : str
+        Code of the refusal, one of `thresholdout.service.refusals`.
+    repeated : bool
+        Whether the answer was stored before, so that this request charged nothing.
+    receipt : str
+        Signed receipt, if the service makes them.
+    number : int
+        Position among the team's submissions, from 1; in an administrator's list, among all submissions.
     """
 
     id: str
@@ -146,11 +195,18 @@ class Submission:
 class Outlook:
     """Forecast of the intervals of a leaderboard, for its administrator.
 
-    Notes
-    -----
-    The last `answers` released `nats` each on average. `half_width` is that of the next team whose guess is right;
-    after
-    `ahead` further answers it is `later` at the same price, and `exact` if all guesses are right.
+    Attributes
+    ----------
+    answers : int
+        Number of recent answers that the forecast is based on.
+    nats : float
+        Information that these answers released on average.
+    half_width : float
+        Half-width of the next answer to a new team whose anticipated score is right.
+    ahead : int
+        Number of further answers that the forecast is about.
+    later, exact : float
+        The same half-width after them, at the present price, and if all anticipated scores are right.
     """
 
     answers: int
@@ -163,7 +219,17 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """A leaderboard, as far as it is certified, the best first; `mine` is the viewer's team."""
+    """Leaderboard with certified ranks.
+
+    Attributes
+    ----------
+    holdout : Holdout
+        Description of the holdout.
+    rows : tuple of Standing
+        One object for each team, the best first.
+    mine : str
+        Team of the caller; empty for other callers.
+    """
 
     holdout: Holdout
     rows: tuple[Standing, ...]

@@ -134,10 +134,8 @@ class Serving:
     Notes
     -----
     More than one worker needs a database server. Port 0 is any free port. `proxies` are the addresses, with commas,
-    whose
-    statements about a request's origin are trusted. `accept_rollback` is the reason to serve a database that its
-    witness
-    does not confirm.
+    whose statements about a request's origin are trusted. `accept_rollback` is the reason to serve a database that its
+    witness does not confirm.
     """
 
     database: str

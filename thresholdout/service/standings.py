@@ -2,8 +2,7 @@
 
 All intervals of a guard hold at once, so of two teams whose intervals do not overlap one is better than the other, and
 nothing certified separates teams whose intervals do. A value inside an interval depends on its team's anticipated
-score,
-so ranks do not use it.
+score, so ranks do not use it.
 """
 
 from __future__ import annotations
@@ -53,15 +52,23 @@ _ANSWERS: Final = frozenset(get_args(AnswerSource))
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The standing of one team.
+    """Certified standing of one team.
 
-    Notes
-    -----
-    ``first - 1`` other teams are certified to be better, and all from the one after ``last`` on to be worse; equal
-    ranks are
-    shared. The true score of the team's best submission is between `low` and `high`. `best` is the name in the history
-    of
-    the submission certified to be the team's best, and `since` the number of its query.
+    Attributes
+    ----------
+    team : str
+        Name of the team.
+    first, last : int
+        Best and worst possible rank: ``first - 1`` other teams are certified to be better, and all teams after ``last``
+        to be worse. Equal ranks are shared.
+    low, high : float
+        Interval that contains the true score of the team's best submission.
+    submissions : int
+        Number of the team's submissions.
+    best : str
+        Name in the history of the submission that is certified to be the team's best.
+    since : int
+        Number of its query.
     """
 
     team: str
@@ -102,8 +109,8 @@ class Tally:
         """Add the next entry.
 
         A note gives the part of the range by which corrected labels can have moved a score: earlier intervals widened
-        by it are
-        about the current labels. After a note with the whole range nothing is certified, and no answer counts.
+        by it are about the current labels. After a note with the whole range nothing is certified, and no answer
+        counts.
         """
         self.last = entry.query
         if entry.source == "note":

@@ -1,10 +1,8 @@
 """The steps of a submission: read, query or recognise, store, and show.
 
-The ledger ensures that nothing is charged twice: the key of a query is made of its content, for its team, so a
-repeated
+The ledger ensures that nothing is charged twice: the key of a query is made of its content, for its team, so a repeated
 request finds the same entry after any interruption. The service's row holds the Idempotency-Key and the state. It is
-stored before the query where the answer depends on other state of the service (a champion; the count of a blind
-phase),
+stored before the query where the answer depends on other state of the service (a champion; the count of a blind phase),
 or where the request does not wait for the answer.
 """
 

@@ -2,8 +2,7 @@
 
 A token consists of public first characters, which list and find it, and of 256 random bits. A session has 256 random
 bits and lasts a day: a browser never keeps a token. Only plain digests are stored, since 256 random bits cannot be
-found
-by trial. A session ends with its token and by signing out, also for copies of its text.
+found by trial. A session ends with its token and by signing out, also for copies of its text.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class ClientsContract:
     def test_a_quota_counts_from_a_time_on(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
         mechanism = Mechanism()
         for now in (10.0, 20.0, 20.0, 30.0):
-            monkeypatch.setattr("thresholdout.ledger.contract.time", lambda now=now: now)
+            monkeypatch.setattr("thresholdout.ledger.entry.time", lambda now=now: now)
             ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, client="ann")
         ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, client="bob")
         counts = [ledger.count(GUARD, "ann", since) for since in (None, 10, 10.5, 20.0, 20.5, 30.0, 30.5)]

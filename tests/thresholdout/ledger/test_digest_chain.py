@@ -140,20 +140,20 @@ def test_a_history_that_was_written_anew_shows_to_who_kept_a_checkpoint(file: Pa
 def test_a_long_history_is_read_in_parts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with SQLLedger(file) as ledger:
         for size in (1, 2, 3, 6, 7, 8):
-            monkeypatch.setattr("thresholdout.ledger.contract._CHUNK", size)
+            monkeypatch.setattr("thresholdout.ledger.digest_chain._CHUNK", size)
             told: list[int] = []
             assert ledger.verify(GUARD, ledger.checkpoint(GUARD), told.append) == 7
             assert told == [*range(size, 7, size), 7]
     tamper(file, f"DELETE FROM entries {OF_4}")
     with SQLLedger(file) as ledger:
         for size in (1, 2, 3, 4, 6, 8):
-            monkeypatch.setattr("thresholdout.ledger.contract._CHUNK", size)
-            with pytest.raises(LedgerDamaged, match="entry 4: it is missing"):
+            monkeypatch.setattr("thresholdout.ledger.digest_chain._CHUNK", size)
+            with pytest.raises(LedgerDamaged, match="Entry 4 of guard .* is missing"):
                 ledger.verify(GUARD)
 
 
 def test_queries_that_are_asked_meanwhile_do_no_harm(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresholdout.ledger.contract._CHUNK", 2)
+    monkeypatch.setattr("thresholdout.ledger.digest_chain._CHUNK", 2)
     with SQLLedger(file) as ledger:
         assert ledger.verify(GUARD, None, lambda _: ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())) == 7
         assert ledger.verify(GUARD) == 11

@@ -158,7 +158,7 @@ def test_a_checkpoint_that_was_kept_shows_a_file_written_anew(source: Ledger, tm
         export_history(forged, GUARD, file)
     assert verify_export(file).count == 4
     for checkpoint in checkpoints:
-        with pytest.raises(LedgerDamaged, match="4 entries do not lead to the checkpoint that was kept"):
+        with pytest.raises(LedgerDamaged, match="None of its 4 entries has the checkpoint that was kept"):
             verify_export(file, checkpoint)
 
 

@@ -144,7 +144,7 @@ def test_comparisons_know_who_asks(tmp_path: Path) -> None:
 def test_a_quota_of_a_week_counts_from_its_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service, week = made(tmp_path), 7 * 86400.0
     for number, now in enumerate((10.0, week - 1.0, week)):
-        monkeypatch.setattr("thresholdout.ledger.contract.time", lambda now=now: now)
+        monkeypatch.setattr("thresholdout.ledger.entry.time", lambda now=now: now)
         service.ask(right_in(0.8, number), expected=0.8, client="ann", quota=2, since=0.0 if now < week else week)
     service.compare(right_in(0.8, 1), right_in(0.7, 2), expected=0.1, client="ann", quota=2, since=week)
     with pytest.raises(BudgetExhausted, match="All 2 queries of this client"):

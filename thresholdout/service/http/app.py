@@ -85,8 +85,7 @@ async def ready(request: Request, response: Response) -> Any:
     """Return whether answers can be stored, as found within the last seconds.
 
     "unavailable": the database can be neither read nor written (a full disk). "damaged": a holdout failed its check
-    when
-    the service started.
+    when the service started.
     """
     found: Ready = request.app.state.health.ready()
     response.status_code = 503 if found.status == "unavailable" else 200

@@ -65,9 +65,8 @@ class Page:
 
     Notes
     -----
-    `type` is 0 or 3 for data, 2 for a dictionary, 1 for an index; `size` is in bytes after decompression; `encoding`
-    is a
-    number of parquet.thrift.
+    `type` is 0 or 3 for data, 2 for a dictionary, 1 for an index; `size` is in bytes after decompression; `encoding` is
+    a number of parquet.thrift.
     """
 
     type: int
@@ -246,8 +245,7 @@ def read_parquet(content: bytes, limits: Limits) -> pd.DataFrame:
     Notes
     -----
     Decimals and dates become their text in a CSV file, and dictionaries their values; nested, time and binary columns
-    are
-    refused.
+    are refused.
 
     Examples
     --------

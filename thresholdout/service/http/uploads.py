@@ -65,8 +65,7 @@ def read_upload(content: bytes, content_type: str, limits: Limits) -> pd.DataFra
     Notes
     -----
     A CSV file becomes text alone, as `thresholdout.data.tables.read_table` reads it; a Parquet file numbers, truth
-    values
-    and text.
+    values and text.
     """
     kind = media_type(content_type)
     if len(content) > limits.most_bytes:

@@ -1,7 +1,6 @@
 """Sessions in cookies, and tokens that show that a form comes from this service.
 
-A cookie holds the text of a session, never an API token. No script can read it, no other site's request carries it,
-and
+A cookie holds the text of a session, never an API token. No script can read it, no other site's request carries it, and
 where pages come over https no other connection does.
 """
 

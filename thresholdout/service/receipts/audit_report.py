@@ -80,12 +80,9 @@ class AuditReport:
     Notes
     -----
     `service` identifies the ledger, `guard` the guard in it, and `holdout` the name in addresses, which is empty
-    without a
-    service. `ids` is `ids_digest`. `shown` says which parts of an answer teams see. `checkpoint` is the digest of the
-    last
-    entry. `nats` is the charge of all answers; `epsilon` their privacy loss per record, and `bayesian_epsilon` with
-    all
-    records that depend on it, under the declared dependence; ``None`` where unbounded.
+    without a service. `ids` is `ids_digest`. `shown` says which parts of an answer teams see. `checkpoint` is the
+    digest of the last entry. `nats` is the charge of all answers; `epsilon` their privacy loss per record, and
+    `bayesian_epsilon` with all records that depend on it, under the declared dependence; ``None`` where unbounded.
     """
 
     service: str

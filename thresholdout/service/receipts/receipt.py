@@ -45,13 +45,10 @@ class Receipt:
 
     Notes
     -----
-    `service` and `guard` identify the ledger and the guard. `value`, `low`, `high` and `verdict` are ``None`` where
-    the team
-    was not shown them. `time` is that of storage, of RFC 3339, in UTC to the microsecond. `idempotency` is the SHA-256
-    of
-    the Idempotency-Key, `predictions` the digest of the predictions or empty, and `checkpoint` the digest of the
-    history
-    after the answer.
+    `service` and `guard` identify the ledger and the guard. `value`, `low`, `high` and `verdict` are ``None`` where the
+    team was not shown them. `time` is that of storage, of RFC 3339, in UTC to the microsecond. `idempotency` is the
+    SHA-256 of the Idempotency-Key, `predictions` the digest of the predictions or empty, and `checkpoint` the digest of
+    the history after the answer.
     """
 
     service: str
@@ -98,8 +95,7 @@ def read_receipt(text: str, keys: Mapping[str, bytes]) -> tuple[Receipt, str]:
 
     Notes
     -----
-    `keys`: the service's public keys, from `thresholdout.service.receipts.signing_keys.public_keys`. They must not
-    come
+    `keys`: the service's public keys, from `thresholdout.service.receipts.signing_keys.public_keys`. They must not come
     from the sender of the receipt.
     """
     claims, key = verified(text.strip(), KIND, keys)

@@ -56,10 +56,9 @@ class CheckpointComparison:
     Notes
     -----
     `mark` is the ledger's digest of a line: checkpoints before that line were compared earlier. `wrong` gives, for
-    guards
-    whose history is known to differ, the least number of a checkpoint that is not in it. `marked` says whether the
-    line was
-    met, `known` whether any line is about the ledger, and `damaged` the error of a line since the last acceptance.
+    guards whose history is known to differ, the least number of a checkpoint that is not in it. `marked` says whether
+    the line was met, `known` whether any line is about the ledger, and `damaged` the error of a line since the last
+    acceptance.
     """
 
     def __init__(self, ledger: SQLLedger, mark: str | None, wrong: dict[str, int] | None = None) -> None:
@@ -201,9 +200,8 @@ class AcceptedCopy:
     Notes
     -----
     `time` is of RFC 3339, `reason` the administrator's, `seen` the program's error. `behind` gives, for guards with
-    missing
-    answers, the number of the last known answer, and the number of the last common one; `asked` each guard's number of
-    answers at that time.
+    missing answers, the number of the last known answer, and the number of the last common one; `asked` each guard's
+    number of answers at that time.
     """
 
     time: str

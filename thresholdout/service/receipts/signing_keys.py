@@ -6,9 +6,8 @@ key can sign, and can write another history too, but cannot change the checkpoin
 
 The name of a key is the thumbprint of its public half [RFC 7638; RFC 8037, appendix A.3], so that no two keys share
 one. Public keys are published as a set of JSON Web Keys [RFC 7517]. After a rotation the earlier public key stays in
-the
-set, and its signatures stay valid. A stolen key is withdrawn instead: it is no longer published, and receipts are made
-anew from the ledger, with another key, when they are fetched again.
+the set, and its signatures stay valid. A stolen key is withdrawn instead: it is no longer published, and receipts are
+made anew from the ledger, with another key, when they are fetched again.
 """
 
 from __future__ import annotations

@@ -225,9 +225,8 @@ class AddressWitness(Witness):
     Notes
     -----
     ``POST`` of lines of JSON keeps them, and answers with a status from 200 to 299 once they are kept. ``GET`` with
-    ``?ledger=IDENTITY`` returns those about a ledger, in their order. The variable ``THRESHOLDOUT_WITNESS_KEY`` is
-    sent as a
-    bearer token, where it is set. Each step of a request may take `seconds`, all lines together 60 times as long.
+    ``?ledger=IDENTITY`` returns those about a ledger, in their order. The variable ``THRESHOLDOUT_WITNESS_KEY`` is sent
+    as a bearer token, where it is set. Each step of a request may take `seconds`, all lines together 60 times as long.
     """
 
     def __init__(self, address: str, *, seconds: float = _SECONDS) -> None:

@@ -1,7 +1,6 @@
 """Delivery of checkpoints to a witness, in a thread beside the answers.
 
-An answer is stored and returned; its checkpoint follows to the witness at once. Waiting for the witness would make
-each
+An answer is stored and returned; its checkpoint follows to the witness at once. Waiting for the witness would make each
 answer as slow and unreliable as the witness, for little gain: any missing checkpoint reveals an older copy, so only a
 copy without the answers of the last moments before a crash stays undetected. While a witness fails, answers go on; the
 failure is in `Witnessing.status`, which the service shows under ``/ready``, and checkpoints are sent again until they

@@ -54,9 +54,8 @@ class HoldoutRow:
 
     Notes
     -----
-    `facts` is ``None`` while they are about to change. `shown` is the number of the last query whose answer is shown
-    in a
-    blind phase; ``None`` where all are.
+    `facts` is ``None`` while they are about to change. `shown` is the number of the last query whose answer is shown in
+    a blind phase; ``None`` where all are.
     """
 
     number: int

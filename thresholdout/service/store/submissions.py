@@ -63,10 +63,10 @@ class SubmissionRow:
 
     Notes
     -----
-    `content` is the digest of the query, which identifies a repeated request. `until` is the time after which a
-    running one
-    counts as interrupted; its worker extends it. `against` is the number of the champion in a comparison, 0 for none.
-    `place` and `turn` number the holdout's and the team's submissions from 1; they are set when the row is stored.
+    `content` is the digest of the query, which identifies a repeated request. `until` is the time after which a running
+    one counts as interrupted; its worker extends it. `against` is the number of the champion in a comparison, 0 for
+    none. `place` and `turn` number the holdout's and the team's submissions from 1; they are set when the row is
+    stored.
     """
 
     id: str
