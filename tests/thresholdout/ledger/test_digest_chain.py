@@ -148,7 +148,7 @@ def test_a_long_history_is_read_in_parts(file: Path, monkeypatch: pytest.MonkeyP
     with SQLLedger(file) as ledger:
         for size in (1, 2, 3, 4, 6, 8):
             monkeypatch.setattr("thresholdout.ledger.digest_chain._CHUNK", size)
-            with pytest.raises(LedgerDamaged, match="Entry 4 of guard .* is missing"):
+            with pytest.raises(LedgerDamaged, match=r"Entry 4 of guard .* is missing"):
                 ledger.verify(GUARD)
 
 
