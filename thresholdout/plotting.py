@@ -123,9 +123,9 @@ def plot_history(
         not tell apart from it are marked; those of another metric or range than most are left out. By default where
         there are at most 60 answers, most of which have names of their own; otherwise answers are drawn over the number
         of their query.
-    lowest_is_best : bool, default=False
+    lowest_is_best : bool, default False
         Of named answers: whether they are losses.
-    beside : str, default="training value"
+    beside : str, default "training value"
         What the training values are called: in a leaderboard they are what was expected.
 
     Returns

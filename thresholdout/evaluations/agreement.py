@@ -67,7 +67,7 @@ def agreement(first: Scores, second: Scores, *, allow_missing: float = 1.0) -> A
     ----------
     first, second : Scores
         Scores of the same answers by two metrics with one range, from `read`.
-    allow_missing : float, default=1
+    allow_missing : float, default 1
         Maximum percentage of items, and of samples of a judge, without a score.
 
     Returns

@@ -204,16 +204,16 @@ def diff(
     ----------
     base, candidate : Scores
         Runs of the same set with the same metric, from `read`.
-    margin : float, default=0.02
+    margin : float, default 0.02
         Largest drop that is acceptable for "not worse", as a fraction of the range of scores.
-    level : float, default=0.05
+    level : float, default 0.05
         Largest probability of a wrong "worse", and of a wrong "not worse", each.
-    any_laws : bool, default=False
+    any_laws : bool, default False
         Whether to test by bets on cluster totals, which need independent items or clusters alone. If False, runs with
         one 0/1 score per item and no clusters are compared by exact tests for items of one distribution (sign test and
         trinomial test). For other runs, "worse" is tested by sign flips, which are approximate for skewed totals, and
         "not worse" by bets.
-    allow_missing : float, default=1
+    allow_missing : float, default 1
         Maximum percentage of items, and of samples of a run, without a score. A "not worse" holds for all values of
         missing scores.
 
@@ -262,15 +262,15 @@ def rank(
         Baseline run, as returned by `read`.
     candidates : sequence of Scores
         Runs to compare with the baseline, of the same evaluation set and metric. Runs with equal names are numbered.
-    margin : float, default=0.02
+    margin : float, default 0.02
         Non-inferiority margin: the largest drop that is still reported as "not worse", as a fraction of the range of
         scores.
-    level : float, default=0.05
+    level : float, default 0.05
         Family-wise error rate, controlled separately for "worse" verdicts, "not worse" verdicts and ranks.
-    any_laws : bool, default=False
+    any_laws : bool, default False
         Whether to use distribution-free tests (bets on cluster totals), which assume only that items or clusters are
         independent. See `diff`.
-    allow_missing : float, default=1
+    allow_missing : float, default 1
         Maximum percentage (0 to 100) of items, and of samples of each run, that may lack a score.
 
     Returns

@@ -202,17 +202,17 @@ class EvaluationGuard:
             File or database of the guard. A new file is made.
         baseline : Scores
             Run of the release, from `read`.
-        checks, surprises : int, default=300 and 5
+        checks, surprises : int, default 300 and 5
             Planned number of checks, and of outcomes other than the expected one.
-        mode : {"alarm", "proof"}, default="alarm"
+        mode : {"alarm", "proof"}, default "alarm"
             "alarm" reports "worse" or "nothing". "proof" reports "not worse" by the margin, or "nothing".
-        margin : float, default=0.02
+        margin : float, default 0.02
             Largest drop that a proof accepts, as a fraction of the range of scores.
-        dev : float, default=0.2
+        dev : float, default 0.2
             Share of the items in the dev part, which everybody may read and which is never compared.
-        promise : {"year", "each"}, default="year"
+        promise : {"year", "each"}, default "year"
             "year" is valid for changes that depend on earlier outcomes, "each" only for changes that do not.
-        any_laws : bool, default=False
+        any_laws : bool, default False
             Whether to test by bets on cluster totals, which need independent items or clusters alone.
         expect : {"claim", "nothing"}, optional
             Outcome of a proof that is expected and hence free. If None, chosen by the number of items and the margin.
@@ -298,7 +298,7 @@ class EvaluationGuard:
             Run to check, from `EvaluationGuard.read`.
         name : str, optional
             Name of the check in the history. If None, the name of the run, such as its file.
-        allow_missing : float, default=1
+        allow_missing : float, default 1
             Maximum percentage of gate items, and of samples of a run, without a score.
 
         Returns
@@ -357,7 +357,7 @@ class EvaluationGuard:
         ----------
         run : Scores
             Run of the merged change.
-        allow_missing : float, default=1
+        allow_missing : float, default 1
             Maximum percentage of gate items, and of samples of a run, without a score.
         """
         gate = self._gate(run)

@@ -72,7 +72,7 @@ def guard_of_items(baseline: Scores, dev: float = 0.2, **declared: Any) -> tuple
     ----------
     baseline : Scores
         Run of the set, from `read`. Its clusters become the guard's groups.
-    dev : float, default=0.2
+    dev : float, default 0.2
         Share of the items in the development part, which everybody may read. They are chosen by a hash of the item or
         of its cluster, so every process has the same parts.
     **declared

@@ -71,7 +71,7 @@ def read(
     only : mapping, optional
         Parts to read from a file with several, such as ``{"filter": "strict-match"}``, ``{"provider": "..."}``, or a
         column and its value.
-    range : tuple of float, default=(0, 1)
+    range : tuple of float, default (0, 1)
         Smallest and largest possible score.
     error : str, optional
         Column of a table that has an entry if the sample failed. If None, the column ``"error"`` if there is one. Logs

@@ -79,16 +79,16 @@ class Scores:
         Slice of each item. None if no field was named.
     spread : ndarray of shape (items,)
         Variance between the samples of each item. NaN for fewer than two samples.
-    scale : tuple of float, default=(0, 1)
+    scale : tuple of float, default (0, 1)
         Range of the scores, which is mapped to [0, 1].
-    judge : str, default=""
+    judge : str, default ""
         Fingerprint of the scorer's settings. Empty if the log lacks them.
-    binary : bool, default=False
+    binary : bool, default False
         Whether every item has at most one score, and all scores are 0 or 1.
-    two_valued : bool, default=False
+    two_valued : bool, default False
         Whether the metric has no other scores by definition: booleans, C and I, yes and no, or a metric such as
         exact_match.
-    file_digest : str, default=""
+    file_digest : str, default ""
         SHA-256 of the file. Empty for a data frame.
     fields : mapping
         Arguments of `read` with which other runs can be read alike.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
-from thresholdout.certificates import Certificate
 from thresholdout.certificates.prior_queries import PriorQueries, check_prior_queries
 from thresholdout.certificates.problem import declared_confidence
 from thresholdout.data.arguments import check_count
@@ -17,26 +15,18 @@ from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.asking import ask_all, compare, compare_all, score, score_all
-from thresholdout.guard.column_queries import ColumnQueries
 from thresholdout.guard.comparison import About, Comparison
 from thresholdout.guard.development import declared_share, development_score, open_records
 from thresholdout.guard.gates import Certify, Gate
 from thresholdout.guard.given_features import check_sampling
-from thresholdout.guard.holdout import Origin, Records
 from thresholdout.guard.lazy_records import LazyRecords, declared_parts
 from thresholdout.guard.likely_mistakes import data_in_pairs
-from thresholdout.guard.model_queries import ModelQueries
-from thresholdout.guard.query_engine import QueryEngine
-from thresholdout.guard.registration import check_dependence, noise_of, opened
-from thresholdout.guard.releases import Releases
+from thresholdout.guard.registered_guard import RegisteredGuard
+from thresholdout.guard.registration import noise_of
 from thresholdout.guard.scorer import GuardScorer
-from thresholdout.guard.sharing.shared_objects import shared
-from thresholdout.guard.status import GuardStatus, status_of
 from thresholdout.guard.train_split import TrainSplit
 from thresholdout.guard.training_values import TrainingFolds
 from thresholdout.ledger import Ledger
-from thresholdout.ledger.entry import ContentKey
-from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource
 from thresholdout.planning.declaration import Declaration, MechanismChoice, Sampling
 from thresholdout.planning.declared_parameters import check_choice, check_final
@@ -44,20 +34,14 @@ from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-    from numpy.typing import NDArray
-
     from graphs import DependenceModel
     from thresholdout.guard.exhaustion import Exhausted
     from thresholdout.guard.training_values import Trained
-    from thresholdout.report import GuardReport
 
 __all__ = ["Thresholdout"]
 
 
-@shared
-class Thresholdout:
+class Thresholdout(RegisteredGuard):
     """Guard a holdout so that it can answer many adaptive queries with guaranteed intervals.
 
     Use it in place of a plain test set when models are chosen by repeated scores on the same records. A query is a mean
@@ -182,35 +166,6 @@ class Thresholdout:
         self._begin(records, model, declared, noise, ledger, documents)
         records.warn_of_mistakes(dependence, model)
 
-    @classmethod
-    def _of_records(cls, records: Records, model: DependenceModel, *rest: Any) -> Self:
-        """Return the guard of records that are kept elsewhere; see `_begin`."""
-        guard = cls.__new__(cls)
-        guard._begin(records, check_dependence(model, records.n), *rest)
-        return guard
-
-    def _begin(
-        self,
-        records: Records,
-        model: DependenceModel,
-        declared: Declaration,
-        noise: NoiseSource,
-        ledger: str | Path | Ledger | None,
-        documents: Mapping[str, str],
-    ) -> None:
-        """Find the holdout in the ledger and continue, or enter it; then build the guard's parts."""
-        found = opened(records, model, declared, noise, ledger, documents)
-        self.n, self.dependence = records.n, model
-        self._records, self._declared, self._noise, self._opened = records, declared, noise, found
-        self._ledger, self._id, self._mechanism = found.ledger, found.identity, found.mechanism
-        self._engine = QueryEngine(found, noise)
-        self._releases = Releases(self._engine, model, found)
-        parts = self._engine, found.mechanism, model, declared
-        self._queries: ModelQueries | ColumnQueries = (
-            ColumnQueries(records, *parts) if isinstance(records, LazyRecords) else ModelQueries(records, *parts)
-        )
-        self._searched = 0  # holdout scores that scorers of this guard were asked for
-
     def ask(
         self,
         train_values: object,
@@ -221,7 +176,9 @@ class Thresholdout:
         key: str | None = None,
         binary: bool | None = None,
     ) -> Answer:
-        """Ask a query, the mean of one value for each record, and return an `Answer` with its `value` and `interval`.
+        """Ask a query: the mean over the holdout of one value per record.
+
+        Use `score` for the score of a fitted model, and `ask_all` for several queries that are known in advance.
 
         Parameters
         ----------
@@ -236,15 +193,23 @@ class Thresholdout:
         key, name : str, optional
             The key identifies the query: the same key returns the same answer at no cost, also after a crash. If None,
             a function is identified by its code and the objects that it uses, and arrays are always a new query. The
-            name stands in the history only.
+            name is a label for the history.
         binary : bool, optional
-            Whether every value is an end of the range; limits are exact binomial ones then. If None, the training
-            values or, with a number, boolean holdout values decide.
+            Whether every value is one of the two bounds, so that exact binomial limits apply. If None, the training
+            values decide or, if these are one number, whether the holdout values are boolean.
+
+        Returns
+        -------
+        Answer
+            Its `value`, `interval`, `half_width` and `source`: "train" if the holdout confirmed the training value,
+            which costs almost no error budget, or "holdout" if it did not, which costs more.
 
         Raises
         ------
-        InputError, BudgetExhausted
-            If a value is missing or out of range, which spends nothing; if a declared limit is reached.
+        InputError
+            If a value is missing or out of range. Nothing is spent.
+        BudgetExhausted
+            If the guard has no answers left, or if the interval would be wider than the declared ``max_half_width``.
 
         Examples
         --------
@@ -278,9 +243,22 @@ class Thresholdout:
         queries : sequence of (train_values, holdout_values)
             One pair for each query, in the form that `ask` accepts.
         bounds, names, keys, binary : optional
-            Range of the values, and one name and one key for each query; see `ask`.
+            Range of the values, one name and one key for each query, and whether values are the bounds; see `ask`.
         reserve : float, default 0.2
-            Share of the error budget to keep for queries after the list, at most 0.99. Pass 0 if the list is the last.
+            Fraction of the error budget, in [0, 0.99], to keep for later queries. Pass 0 if no queries follow.
+
+        Returns
+        -------
+        list of Answer
+            One answer for each query, in the same order. All intervals hold at once.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> holdout = np.arange(1000.0)
+        >>> answers = Thresholdout(holdout).ask_all([(0.25, holdout < 250), (0.5, holdout < 500)], reserve=0)
+        >>> [answer.value for answer in answers]
+        [0.25, 0.5]
         """
         return ask_all(self, queries, bounds, names, keys, binary, reserve)
 
@@ -296,22 +274,24 @@ class Thresholdout:
         name: str = "",
         precise: bool = False,
     ) -> Answer:
-        """Ask for the score of a fitted estimator, and return an `Answer` with its `value` and `interval`.
+        """Score a fitted estimator on the holdout, with an interval that holds together with all other answers.
 
-        The training value, which the holdout confirms or corrects, is the estimator's cross-validated score by default.
-        Losses are not negated. `Answer.estimand` names the estimand.
+        The holdout confirms or corrects the training value: the cross-validated score on the training part by default.
+        Losses are not negated. Use `score_all` for models that are all fixed in advance, `compare` to tell which of two
+        is better, and `gate` to accept or reject many small changes.
 
         Parameters
         ----------
         estimator : object or str
             A fitted estimator; for lazy frames the name of a column of predictions.
         metric : str, Metric or Statistic, default "accuracy"
-            A score, or its name, from `thresholdout.scoring`; a `Statistic` only if claims answer.
+            Score from `thresholdout.scoring`, or its name. A `Statistic`, such as an area under a curve, needs the
+            mechanism "claims".
         cv : int, splitter, iterable of (fit, test) or "training", optional
-            How clones of the estimator are cross-validated for the training value. If None, in scikit-learn's 5 folds,
-            of whole groups if declared, and of later records for a series. ``"training"`` fits nothing and uses the
-            score on the training records, which is too optimistic for models that fit them closely. Omit it with a
-            development part, whose exact score is used instead.
+            How clones of the estimator are cross-validated for the training value. If None, use scikit-learn's 5 folds
+            (whole groups if groups are declared, later records if the records are a series). ``"training"`` fits
+            nothing and uses the score on the training records, which is too optimistic for models that fit them
+            closely. Omit it with a development part, whose exact score is used instead.
         train_values : float or array-like, optional
             The training value, in place of ``cv``, for models that cannot be refitted: a known cross-validated score,
             or the metric's value for each training record.
@@ -323,7 +303,32 @@ class Thresholdout:
         name : str, optional
             Name of the candidate in the history. If None, its class with the parameters that differ from defaults.
         precise : bool, default False
-            If True, state an interval as narrow as for a query without adaptivity, at about ten nats (`Answer.cost`).
+            If True, state an interval as narrow as for a query without adaptivity, at a cost of about ten nats
+            (`Answer.cost`), where every nat divides the remaining error budget by e.
+
+        Returns
+        -------
+        Answer
+            Its `value`, `interval` and `half_width` are in the metric's units. Its `source` is "train" if the holdout
+            confirmed the training value, which costs almost no error budget, else "holdout".
+
+        Raises
+        ------
+        InputError
+            If an argument cannot be used, which spends nothing, or if the model fails on the holdout but not on the
+            training part, which is charged.
+        BudgetExhausted
+            If the guard has no answers left, or if the interval would be wider than the declared ``max_half_width``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> X, y = load_digits(return_X_y=True)
+        >>> guard = Thresholdout((X[:800], y[:800]), train=(X[800:], y[800:]))
+        >>> answer = guard.score(GaussianNB().fit(X[800:], y[800:]))
+        >>> answer.interval[0] < 0.81 < answer.interval[1]
+        True
         """
         return score(self, "score", estimator, metric, cv, train_values, sample_weight, key, name, precise)
 
@@ -340,24 +345,37 @@ class Thresholdout:
     ) -> list[Answer]:
         """Score several fitted estimators in one batch, all fixed before any of their scores is known.
 
+        Intervals are much narrower than with one `score` after another, because no model of the batch pays for the
+        information that the scores of the others release.
+
         Parameters
         ----------
         models : sequence or mapping of fitted estimators
-            The keys of a mapping are the candidates' names in the history. Answers come in the same order.
-        metric, cv, keys, reserve : optional
-            Metric, cross-validation, one key per model, share of the error budget to keep; see `score` and `ask_all`.
+            The keys of a mapping are the candidates' names in the history.
+        metric, cv : optional
+            Metric, "accuracy" by default, and cross-validation of all models by the same folds; see `score`.
         train_values : sequence, optional
             One training value for each model, or ``None`` for a model that is cross-validated.
+        keys : sequence of str, optional
+            One key for each model; see `ask`.
+        reserve : float, default 0.2
+            Fraction of the error budget, in [0, 0.99], to keep for later queries. Pass 0 if no queries follow.
         report : {"all", "best"}, default "all"
             Return every score, or only the best one, which names its candidate and costs later queries much less. If
             values are 0 or 1 and records independent, no other estimand is beyond the better end of its interval.
+
+        Returns
+        -------
+        list of Answer
+            One answer per model, in the order of ``models``, or with ``report="best"`` the best one alone.
         """
         return score_all(self, models, metric, cv, train_values, keys, reserve, report)
 
     def development_score(self, estimator: Any, metric: str | Metric | Statistic = "accuracy") -> float:
-        """Return the exact score of a fitted estimator on the development part, at no cost to the error budget.
+        """Return the exact score of a fitted estimator on the development part; it costs no error budget.
 
-        Repeated selection overfits these scores in time. `score` warns (`DevelopmentOverfitWarning`) if it refutes one.
+        ``metric`` is as in `score`. Repeated selection overfits the development part in time: `score` gives a
+        `DevelopmentOverfitWarning` if the holdout refutes the development score of a model.
         """
         return development_score(self._records, estimator, get_score(metric))
 
@@ -371,10 +389,16 @@ class Thresholdout:
         key: str | None = None,
         name: str = "",
     ) -> Answer:
-        """Score the chosen model with the whole remaining error budget and close the guard; parameters as in `score`.
+        """Score the finally chosen model with the whole remaining error budget. It is the guard's last answer.
 
-        It is answered even if a declared limit is reached. The interval is nearly that of a single evaluation if
-        ``final_check=True`` was declared and earlier intervals were accepted at once.
+        It is answered even if a declared limit is reached. If ``final_check=True`` was declared and earlier intervals
+        were accepted at once, its interval is nearly as narrow as for a single evaluation of a fresh holdout. The
+        parameters are those of `score`, and ``status.final_half_width`` is the half-width to expect.
+
+        Returns
+        -------
+        Answer
+            Value and interval of the score. The interval holds together with those of all earlier answers.
         """
         return score(self, "final check", estimator, metric, cv, train_values, None, key, name)
 
@@ -393,21 +417,27 @@ class Thresholdout:
     ) -> Comparison:
         """Test whether one fitted estimator is better than another, and by how much.
 
-        Records with equal values cancel, so the interval is usually narrower than that of either score. Returns a
-        `Comparison` with attributes `verdict` ("better", "worse" or "not settled"), `value` and `interval`.
+        Records with equal values cancel, so the interval is usually narrower than that of either score. A comparison is
+        one query.
 
         Parameters
         ----------
         b, a : estimator
-            Fitted estimators. The verdict says whether ``b`` is better than ``a``.
+            Fitted estimators. The verdict states whether ``b`` is better than ``a``.
         metric : str or Metric, default "accuracy"
-            Must be a mean over records, such as accuracy or a mean squared error, and not an area under a curve.
+            Mean over records, such as accuracy or a mean squared error. An area under a curve is refused.
         about : {"difference", "win_rate"}, default "difference"
             "difference": score of ``b`` minus that of ``a``. "win_rate": share of ``b`` among the records that exactly
             one is right about; settles more often, and needs independent records with ``sampling="iid"``.
         cv, train_values, key, name, precise : optional
             See `score`. Both models use the same folds; ``train_values`` is a tuple ``(of_b, of_a)``. With at most five
             declared queries, the interval is computed directly where that is narrower, and always for the last query.
+
+        Returns
+        -------
+        Comparison
+            Its `verdict` is "better", "worse" or "not settled"; `value` and `interval` are those of the difference or
+            win rate. `settling` estimates the number of records that would settle it.
 
         Examples
         --------
@@ -433,14 +463,17 @@ class Thresholdout:
         keys: Sequence[str] | None = None,
         reserve: float = 0.2,
     ) -> list[Comparison]:
-        """Compare a list of fitted estimators, all chosen before any of their answers was seen, with one baseline.
+        """Compare several fitted estimators with one baseline, all fixed before any of the answers is known.
 
-        Returns one `Comparison` for each; all verdicts hold at once. Parameters are those of `compare` and `score_all`.
+        Intervals are much narrower than with one `compare` after another. The parameters are those of `compare` and
+        `score_all`.
+
+        Returns
+        -------
+        list of Comparison
+            One comparison with ``baseline`` per model, in the order of ``models``. All verdicts hold at once.
         """
         return compare_all(self, models, baseline, metric, about, cv, keys, reserve)
-
-    def _recalled(self, key: str | None, score: Metric | Statistic) -> Answer | None:
-        return self._engine.recall(key, score.target if isinstance(score, Statistic) else "")
 
     def gate(
         self,
@@ -452,18 +485,28 @@ class Thresholdout:
         tolerance: float | None = None,
         train_values: object | None = None,
     ) -> Gate:
-        """Return a `Gate`, which keeps or rejects candidates and certifies, with the guard's confidence, no worse one.
+        """Make a `Gate` for hill climbing: it keeps or rejects one candidate after another and releases no scores.
 
         Parameters
         ----------
-        champion, metric : estimator or column, str or Metric
-            The first model to beat, fitted and not certified; a metric that is a mean over records.
+        champion : estimator or str
+            The first model to beat, fitted; for lazy frames the name of a column of predictions. It is not certified.
+        metric : str or Metric, default "accuracy"
+            Mean over records.
         certify : {"each", "milestones"}, default "each"
             "each" tests every candidate. "milestones", for smaller steps, lets cross-validation accept candidates at no
             cost, and from time to time tests the current one against the last certified one.
-        delta, tolerance, train_values : float, float, float or array-like, optional
-            By how much a candidate has to be better (0 by default), or may be worse (see `Gate`); the champion's
-            training values, see `score`.
+        delta : float, default 0.0
+            Amount by which a candidate has to be better, in the metric's units.
+        tolerance : float, optional
+            Amount by which a candidate may be worse, instead of ``delta``; see `Gate`.
+        train_values : float or array-like, optional
+            The champion's training values, in place of cross-validation; see `score`.
+
+        Returns
+        -------
+        Gate
+            ``gate.propose(model)`` decides. With the guard's confidence, no certified candidate is worse.
         """
         return Gate(self, champion, metric, certify, delta, tolerance, train_values)
 
@@ -476,14 +519,17 @@ class Thresholdout:
         exhausted: Exhausted = "stop",
         intervals: bool = False,
     ) -> GuardScorer:
-        """Return a scorer for ``scoring=`` of scikit-learn's searches, with ``cv=guard.split()``; see `GuardScorer`."""
+        """Make a scorer for ``scoring=`` of a scikit-learn search whose ``cv=`` is `split`; see `GuardScorer`.
+
+        Every candidate of the search is one query per metric. `GuardedSearchCV` asks about the best candidates only.
+        """
         self._records.labelled()
         return GuardScorer(self, metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted, intervals=intervals)
 
     def split(self) -> TrainSplit:
-        """Return a splitter for ``cv=`` of a search, with one split that fits on all training records that it is given.
+        """Make a splitter for ``cv=`` of a search whose ``scoring=`` is a `scorer` of this guard.
 
-        The holdout never passes through the search, since `scorer` asks the guard.
+        Its one split fits on all training records that the search passes. The holdout never passes through the search.
         """
         self._records.labelled()
         return TrainSplit(self, len(self._records.train[1]))
@@ -503,11 +549,6 @@ class Thresholdout:
             raise InputError("predictions", "columns", "values for ask() or a model for score() of parts in memory")
         self._records.join(predictions, on)
 
-    @property
-    def _models(self) -> ModelQueries:
-        assert isinstance(self._queries, ModelQueries)
-        return self._queries
-
     def _trained(self, metric: Metric | Statistic, estimator: Any, cv: object, given: object = None) -> Trained:
         return self._queries.trained(metric, estimator, cv, given)
 
@@ -517,9 +558,6 @@ class Thresholdout:
     def _score_key(self, key: str | None, kind: str, models: Sequence[Any], score: Any, *rest: object) -> str | None:
         self._queries.forget_applied()
         return self._queries.keys.of_score(self._queries.digest, key, kind, models, score, *rest)
-
-    def _made(self, digest: str) -> ContentKey:
-        return self._queries.keys.made(digest)
 
     @property
     def _training_folds(self) -> TrainingFolds:
@@ -533,57 +571,14 @@ class Thresholdout:
     def _open(self) -> Part:
         return self._records.open
 
-    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
-        return self._records.origin(hashes, records)
-
-    @property
-    def certificate(self) -> Certificate:
-        """Guarantee of the next answers. After a failed query, answers of Algorithm 1 are wider than it states."""
-        return self._releases.certificate()
-
-    @property
-    def status(self) -> GuardStatus:
-        """Use of the guard so far: queries, remaining answers and error budget, information released, epsilon."""
-        state, asked = self._engine.state(), self._ledger.count(self._id)
-        start = math.log1p(-self._opened.confidence) - self.parameters.information_released
-        return status_of(self._mechanism, state, asked, start, self.certificate, self._records.development is not None)
-
-    @property
-    def releases(self) -> Releases:
-        """Other private releases about the holdout. Record each one before any of its output is seen."""
-        return self._releases
-
-    @property
-    def history(self) -> pd.DataFrame:
-        """Data frame of all queries and answers so far, one row each. Nothing in it is secret."""
-        from thresholdout.ledger.entry import history_frame
-
-        return history_frame(self._ledger.entries(self._id), self._mechanism.parameters.approximation)
-
-    def _answered(self, key: str) -> bool:
-        return self._ledger.find(self._id, key) is not None
-
-    @property
-    def parameters(self) -> Parameters:
-        """Public parameters of the mechanism, in units of a query's range. Their class names the mechanism."""
-        return self._opened.parameters
-
-    def report(self, title: str = "") -> GuardReport:
-        """Return a report of everything public: `GuardReport.save` writes a page, `GuardReport.plot` draws it."""
-        from thresholdout.report import report_of
-
-        released, model = tuple(map(repr, self._releases.recorded.events)), self.dependence.describe()
-        facts: dict[str, Any] = {"certificate": self.certificate, "dependence": model, "releases": released}
-        return report_of(self._ledger, self._id, **facts, title=title)
-
     @property
     def train(self) -> Part:
-        """Training part, as a tuple of read-only arrays."""
+        """Training part as a tuple, ``(X, y)`` with labels. Arrays are read-only; data frames are copies."""
         return self._records.train
 
     @property
     def development(self) -> Part | None:
-        """Development part, as a tuple of read-only arrays, or ``None`` if the guard has none."""
+        """Development part as a tuple, ``(X, y)`` with labels, or ``None`` if the guard has none."""
         return None if self._records.development is None else self._records.open
 
     def __repr__(self) -> str:

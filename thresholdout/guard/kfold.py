@@ -9,9 +9,8 @@ shows a training value. PROOFS.md, "K-fold cross-validation".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -26,88 +25,28 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.asking import checked_reserve, class_and_parameters, first_places, listed, repeats
 from thresholdout.guard.fold_assignment import fold_model, make_folds
-from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.model_queries import check_mean
+from thresholdout.guard.out_of_fold import FoldPredictions, OutOfFoldGuard, check_estimator, fold_predictions
 from thresholdout.guard.query import Query
-from thresholdout.guard.query_engine import Read, key_of_list
 from thresholdout.guard.releases import Releases, RemoteReleases
 from thresholdout.guard.sharing.shared_objects import Proxy, shared
 from thresholdout.guard.status import GuardStatus
-from thresholdout.guard.training_values import parts_of
-from thresholdout.ledger.entry import SpareKey
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.planning.declaration import Claims
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic
-from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
-    from thresholdout.guard.fold_assignment import Fold
     from thresholdout.guard.holdout import Origin
     from thresholdout.ledger import Ledger
     from thresholdout.noise.sources import NoiseSource
 
-__all__ = ["FoldPredictions", "KFoldGuard", "OutOfFoldGuard", "check_estimator", "fold_predictions"]
-
-
-@dataclass(frozen=True, slots=True)
-class FoldPredictions:
-    """Predictions of one fold's model for records of its fold."""
-
-    records: NDArray[np.intp]
-    output: NDArray[Any]
-    classes: NDArray[Any] | None
-
-
-def fold_predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) -> list[FoldPredictions]:
-    """Fit a clone to a fold's complement and predict the fold; records that it cannot predict are left out.
-
-    Whether a prediction is missing depends on the complement and on that record alone, as the proof needs.
-    """
-    from sklearn.base import clone
-    from sklearn.utils import _safe_indexing
-
-    def predicted(records: NDArray[np.intp]) -> list[FoldPredictions]:
-        try:
-            output = np.asarray(getattr(model, response)(_safe_indexing(X, records)))
-        except Exception:  # halves find the record that fails: predictions of others must not depend on it
-            half = len(records) // 2
-            return predicted(records[:half]) + predicted(records[half:]) if half else []
-        if output.shape[:1] != records.shape:
-            raise InputError(
-                "estimator", f"{len(output)} of {len(records)} predictions", "one that predicts each record"
-            )
-        if output.dtype.kind == "f":
-            known = np.isfinite(output).reshape(len(records), -1).all(axis=1)
-            records, output = records[known], output[known]
-        return [FoldPredictions(records, output, getattr(model, "classes_", None))]
-
-    with suppress_warnings():  # a warning's text may contain records
-        unfitted = clone(estimator)
-        try:
-            model = unfitted.fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
-        except Exception:
-            return []
-        return predicted(fold.test)
-
-
-def check_estimator(estimator: Any, response: str) -> None:
-    """Refuse an estimator that folds cannot refit: a frozen model may have seen the fold that tests it."""
-    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params") or isinstance(estimator, type):
-        raise InputTypeError("estimator", repr(estimator), "a scikit-learn estimator, to be fitted for every fold")
-    if not hasattr(estimator, response):
-        seen = f"a {type(estimator).__name__} without {response}"
-        raise InputTypeError("estimator", seen, f"an estimator with the method {response}")
-    from sklearn.frozen import FrozenEstimator
-
-    if any(isinstance(part, FrozenEstimator) for part in parts_of(estimator)):
-        seen = "a frozen model, which is the same in every fold"
-        raise InputError("estimator", seen, "an estimator that every fold can fit")
+__all__ = ["KFoldGuard"]
 
 
 @shared
@@ -145,8 +84,8 @@ class KFoldGuard:
     confidence : float, default 0.95
         Probability with which all intervals hold at once, in (0, 1).
     queries : int, optional
-        Maximum number of queries. If None, there is no limit. A declared limit makes intervals narrower, the last one
-        most.
+        Maximum number of queries. If None, there is no limit. A declared limit makes intervals narrower, that of the
+        last query most.
     mechanism : {"claims", "ladder"}, Claims or parameters, default "claims"
         How queries are answered. "claims" returns the cell of the range that contains the mean: the cell around the
         expected value, or another. Every answer spends error budget, an unexpected one more.
@@ -157,8 +96,11 @@ class KFoldGuard:
     prior_queries : int or PriorQueries, default 0
         Number of scores of these records that were seen before; see `PriorQueries`. A cross-validation counts as many
         as it has folds: the mean of their accuracies is no share of the records, and has more values.
-    ledger, random_state : optional
-        Store of the state, one guard for the same records, and seed for simulations; see `Thresholdout`.
+    ledger : str, path or Ledger, optional
+        Store of the guard's state and history: a SQLite file to create or continue. If None, it is in memory. A ledger
+        has one guard for the same records.
+    random_state : int, optional
+        Seed of the noise, for simulations only. If None, noise is exact, with entropy of the operating system.
 
     Attributes
     ----------
@@ -247,13 +189,14 @@ class KFoldGuard:
         key: str | None = None,
         n_jobs: int | None = None,
     ) -> Answer:
-        """Fit clones of an estimator to the folds and ask for its cross-validated score: one query, K fits.
+        """Return the cross-validated score of an estimator, with an interval that holds together with all others.
 
-        Records that a model cannot predict, and all records of a fold whose model cannot be fitted, have the worst
-        value.
+        This is one query and fits K clones of the estimator. Records that a model cannot predict, and all records of a
+        fold whose model cannot be fitted, count with the worst value of the metric. Use `score_all` for estimators that
+        are all fixed in advance; its intervals are much narrower.
 
-        An estimator is identified by its class, its code and its parameters. Asked again with the same ``expected``, it
-        has the same answer, about the models that were fitted then. Change its ``random_state`` to fit other models.
+        An estimator is identified by its class, its code and its parameters. If it is scored again with the same
+        ``expected``, the earlier answer is returned at no cost. Change its ``random_state`` to fit other models.
 
         Parameters
         ----------
@@ -269,12 +212,13 @@ class KFoldGuard:
             Identity of the query, in place of its content. The same key returns the same answer at no cost and without
             a fit, also after a crash.
         n_jobs : int, optional
-            Number of folds that are fitted at once.
+            Number of folds to fit in parallel. If None, one at a time.
 
         Returns
         -------
         Answer
-            The score and its interval. Its `source` is "train" if the mean is near the expected value, else "holdout".
+            Its `value`, `interval` and `half_width` are in the metric's units. Its `source` is "train" if the mean is
+            near the expected value, which costs little, else "holdout".
 
         Raises
         ------
@@ -282,7 +226,17 @@ class KFoldGuard:
             If an argument cannot be used (nothing is spent); or if predictions are none of these records' labels, or
             not one for each record (this is charged).
         BudgetExhausted
-            If the answers that may differ, or the declared queries, are used up; nothing is fitted then.
+            If the answers that may differ from the expected value, or the declared queries, are used up. No model is
+            fitted then.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> guard = KFoldGuard(load_digits(return_X_y=True), queries=20)
+        >>> answer = guard.score(GaussianNB())
+        >>> answer.interval[0] < 0.8 < answer.interval[1]
+        True
         """
         chosen = self._checked(metric)
         check_estimator(estimator, chosen.response)
@@ -306,27 +260,32 @@ class KFoldGuard:
     ) -> list[Answer]:
         """Score several estimators in one batch, all fixed before any of their scores is known.
 
-        Intervals are as narrow as for non-adaptive queries. Without `expected`, the guard predicts that each score is
-        near the one before; a prediction that holds costs later queries little.
+        Intervals are as narrow as for non-adaptive queries, so prefer it to one `score` after another. Without
+        ``expected``, the guard predicts that each score is near the one before; a prediction that holds costs later
+        queries little.
 
         Parameters
         ----------
         models : sequence or mapping of estimators
             The keys of a mapping are the candidates' names in the history.
-        metric, n_jobs : optional
-            Metric, "accuracy" by default, and number of folds to fit in parallel; see `score`.
-        expected, keys : sequence, optional
-            One expected score and one key for each model; see `score`.
+        metric : str or Metric, default "accuracy"
+            A metric, or its name, that is a mean of per-record values. A `Statistic` is refused.
+        expected : sequence of float or None, optional
+            One expected score for each model, in the metric's units; see `score`.
+        keys : sequence of str, optional
+            One key for each model; see `score`.
         reserve : float, default 0.2
             Fraction of the error budget, in [0, 0.99], to keep for later queries. Pass 0 if no queries follow. Ignored
             if the batch uses all declared queries.
         report : {"all", "best"}, default "all"
             Return every score, or only the best one, which names its candidate and costs later queries much less.
+        n_jobs : int, optional
+            Number of folds to fit in parallel. If None, one at a time.
 
         Returns
         -------
         list of Answer
-            One answer per model, in the order of `models`, or with ``report="best"`` the best one alone.
+            One answer per model, in the order of ``models``, or with ``report="best"`` the best one alone.
 
         Raises
         ------
@@ -406,7 +365,7 @@ class KFoldGuard:
 
     @property
     def certificate(self) -> Certificate:
-        """Guarantee of the next answers. Its `route` is "fold claims" or "ladder"."""
+        """Guarantee of the next answers, as a `Certificate`. Its `route` is "fold claims" or "ladder"."""
         return self._guard.certificate
 
     @property
@@ -416,12 +375,16 @@ class KFoldGuard:
 
     @property
     def status(self) -> GuardStatus:
-        """Use of the guard so far: queries, remaining answers and error budget, information released."""
+        """Use of the guard so far, as a `GuardStatus`; reading it costs nothing.
+
+        It has the number of queries (`asked`), the answers and the error budget that are left, and the information that
+        was released.
+        """
         return self._guard.status
 
     @property
     def releases(self) -> Releases:
-        """Other private releases about the records. Record each one before any of its output is seen.
+        """Other private releases about the records, as `Releases`. Record each one before any of its output is seen.
 
         A release is paid from the error budget, also after answers and also with a delta, and makes later intervals
         wider. Its computation must be decided before the guard is asked again.
@@ -438,7 +401,10 @@ class KFoldGuard:
 
     @property
     def history(self) -> pd.DataFrame:
-        """Data frame of all queries and answers; ``train`` is the expected value. Nothing in it is secret."""
+        """Data frame of all queries and answers so far, one row each. Nothing in it is secret.
+
+        Its columns are those of `Thresholdout.history`; ``train`` is the expected value.
+        """
         return self._guard.history
 
     @property
@@ -455,7 +421,11 @@ class KFoldGuard:
 
     @property
     def folds(self) -> pd.DataFrame:
-        """Data frame of the folds: number of records, groups, training records, and variance inflation inside."""
+        """Data frame with one row per fold.
+
+        Its columns are the numbers of ``records`` and ``groups`` in the fold, the number of ``train`` records of its
+        complement, and ``inflation``, the factor by which dependence inside the fold increases the variance of a mean.
+        """
         import pandas as pd
 
         squares = self.dependence.squares()
@@ -508,93 +478,3 @@ def _checked(records: object) -> tuple[Any, Any, Any]:
         seen = f"a tuple of {len(pieces)}" if isinstance(records, tuple) else f"a {type(records).__name__}"
         raise InputTypeError("records", seen, expected)
     return pieces[0], pieces[1], pieces[2] if len(pieces) == 3 else None
-
-
-_NO_ANSWER: Final = ("failed", "release")
-
-Compute: TypeAlias = "Callable[[Any, Any], NDArray[Any]]"
-"""Computes out-of-fold values from features and labels of all records."""
-
-T = TypeVar("T")
-
-
-class OutOfFoldGuard(Thresholdout):
-    """The inner guard of a `KFoldGuard`: it has no training part and computes values on all its records."""
-
-    _last: tuple[int, dict[str, float]] = (0, {})
-    """Number of entries read, and the last answer about each metric among them."""
-
-    def out_of_fold(self, query: Query, compute: Compute) -> Answer:
-        """Check the limits, compute the values, ask."""
-        return self._charged(lambda: self._engine.evaluate("estimator", *self._read(query, compute)))
-
-    def all_of(self, asked: Sequence[tuple[Query, Compute]], reserve: float) -> list[Answer]:
-        """Ask a list."""
-        reads = [self._read(*one) for one in asked]
-        return self._charged(lambda: self._engine.evaluate_all("models", reads, reserve))
-
-    def best_of(self, asked: Sequence[tuple[Query, Compute]], reserve: float, metric: Metric) -> Answer:
-        """Ask for the best one of a list."""
-        queries = [query for query, _ in asked]
-        key = key_of_list("best", [query.key for query in queries], [query.candidate for query in queries])
-        repeated = self.stored(key, metric, f"best of {len(asked)}: {metric.name}")
-        if repeated is not None:
-            return repeated
-        reads, greatest = [self._read(*one) for one in asked], metric.greater_is_better
-        return self._charged(lambda: self._engine.evaluate_best("models", reads, reserve, greatest))
-
-    def _read(self, query: Query, compute: Compute) -> Read:
-        read = self._models.reading("estimator", query, lambda: compute(*self._records.holdout))
-        return query, read
-
-    def _charged(self, ask: Callable[[], T]) -> T:
-        """Ask; a failure is charged, and its cause is hidden since it depends on the records."""
-        before = self._engine.failures()
-        try:
-            return ask()
-        except InputError:
-            if self._engine.failures() == before:
-                raise
-            advice = (
-                "This was charged as an answer from the records. The error is hidden, since it could show records. "
-                "Try the estimator on other records first."
-            )
-            seen = "one with an error on the folds"
-            raise InputError("estimator", seen, "an estimator that works on other records", advice) from None
-
-    def key_of(self, key: str | None, estimator: Any, metric: Metric, expected: float | None) -> str | None:
-        """Return the caller's key, or one from the class and parameters of an estimator; ``None`` for a new query."""
-        from sklearn.base import clone
-
-        if key is not None and not isinstance(key, SpareKey):
-            return key
-        try:
-            unfitted = clone(estimator)  # without what an earlier fit has left
-        except Exception:
-            return key
-        return self._models.keys.known_by(key, "cross-validation", unfitted, metric, expected)
-
-    def stored(self, key: str | None, metric: Metric, name: str = "") -> Answer | None:
-        """Return the answer that is stored for this key, or ``None``."""
-        entry = None if key is None else self._ledger.find(self._id, key)
-        if entry is None:
-            return None
-        return Query(0.0, metric.bounds, name or metric.name, key).answer(entry, True, self._mechanism.about)
-
-    def answers(self) -> list[Answer]:
-        """Return all answers, in the order of the queries."""
-        return [
-            Query(0.0, (entry.lower, entry.upper), entry.name, None).answer(entry, False, self._mechanism.about)
-            for entry in self._ledger.entries(self._id)
-            if entry.source not in _NO_ANSWER
-        ]
-
-    def last(self, metric: Metric) -> float | None:
-        """Return the last answer about this metric, and ``None`` before the first."""
-        read, values = self._last
-        for entry in self._ledger.entries(self._id, read + 1):
-            read = entry.query
-            if entry.source not in _NO_ANSWER:
-                values = values | {entry.name: entry.value}
-        self._last = read, values
-        return values.get(metric.name)

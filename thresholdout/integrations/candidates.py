@@ -79,16 +79,16 @@ class GuardedCandidates:
         independent records or groups may be random, as those of a model that judges are, if they are drawn for each
         record separately. The certificate is then about the mean over records *and* draws, and the draws of a candidate
         are kept. If None, pass the scores to `propose`.
-    name : str, default="candidates"
+    name : str, default "candidates"
         Name in the history, which distinguishes several loops on one guard. Use another name for another `evaluate`.
-    bounds : tuple of float, default=(0, 1)
+    bounds : tuple of float, default (0, 1)
         Range of the scores. Scores outside are clipped to it, and missing ones count as the worst.
-    greater_is_better : bool, default=True
+    greater_is_better : bool, default True
         Whether larger scores are better. Pass False for losses.
-    certify : {"each", "milestones"}, default="each"
+    certify : {"each", "milestones"}, default "each"
         "each" tests every candidate that is better on the training part. "milestones" lets the training scores accept
         candidates at no cost, and from time to time tests the current one against the last certified one.
-    delta : float, default=0.0
+    delta : float, default 0.0
         By how much the mean score of a candidate has to be better.
 
     Attributes

@@ -50,15 +50,15 @@ class DSPyHoldout:
         Existing guard with as many records as there are examples, in their order, such as
         `thresholdout.evaluations.guard_of_items` makes. All its users share one budget. If None, a guard of the
         examples is made.
-    name : str, default="program"
+    name : str, default "program"
         Name in the history, which distinguishes several loops on one guard. Use another name for another program or
         metric.
-    bounds : tuple of float, default=(0, 1)
+    bounds : tuple of float, default (0, 1)
         Range of the metric. Greater is better.
-    certify : {"each", "milestones"}, default="each"
+    certify : {"each", "milestones"}, default "each"
         "each" tests every program that is better on the training part. "milestones" lets the training scores accept
         programs at no cost, and from time to time tests the current one against the last certified one.
-    delta : float, default=0.0
+    delta : float, default 0.0
         By how much the mean score of a program has to be better.
     threads : int, optional
         Number of examples that run at the same time. If None, DSPy's setting.

@@ -49,14 +49,14 @@ class GEPAHoldout:
         Existing guard with as many records as there are examples, in their order, such as
         `thresholdout.evaluations.guard_of_items` makes. All its users share one budget. If None, a guard of the
         examples is made.
-    name : str, default="prompts"
+    name : str, default "prompts"
         Name in the history, which distinguishes several loops on one guard. Use another name for another adapter.
-    bounds : tuple of float, default=(0, 1)
+    bounds : tuple of float, default (0, 1)
         Range of the adapter's scores. Greater is better.
-    certify : {"each", "milestones"}, default="each"
+    certify : {"each", "milestones"}, default "each"
         "each" tests every candidate that is better on the training part. "milestones" lets the training scores accept
         candidates at no cost, and from time to time tests the current one against the last certified one.
-    delta : float, default=0.0
+    delta : float, default 0.0
         By how much the mean score of a candidate has to be better.
     **declared
         Arguments of the new guard, such as ``groups=``, ``ledger=`` or ``sampling="iid"``. See `guard_of_examples`.

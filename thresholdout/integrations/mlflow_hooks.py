@@ -49,7 +49,7 @@ def guarded_metric(models: GuardedModels, *, name: str = "guarded") -> Any:
         Judges the models. Predictions of the training part count as they are, so the model should not be fitted to it:
         give the guard validation records as its training part. Otherwise the certificate remains valid, but evaluations
         of the holdout are spent on gains that do not exist.
-    name : str, default="guarded"
+    name : str, default "guarded"
         Name in MLflow.
 
     Returns
@@ -101,7 +101,7 @@ def promote(
         The registered model.
     version : str or int
         Its version.
-    alias : str, default="champion"
+    alias : str, default "champion"
         Alias of the best version.
     load : callable, optional
         ``load(uri)`` returns a fitted estimator; ``mlflow.pyfunc.load_model`` by default. Its models cannot be fitted

@@ -49,7 +49,7 @@ class GuardedModels:
     ----------
     guard : Thresholdout
         Guard of pairs (X, y) with a training part, in this process.
-    metric : str or Metric, default="accuracy"
+    metric : str or Metric, default "accuracy"
         Metric that is a mean over records, or its name.
     cv : int, splitter or "training", optional
         Cross-validation that scores models on the training part. It needs an estimator that can be refitted, and must
@@ -57,12 +57,12 @@ class GuardedModels:
         `propose_outputs` scores the predictions as they are.
     classes : array-like, optional
         Labels of the columns of probabilities. If None, the sorted labels of the training part.
-    name : str, default="models"
+    name : str, default "models"
         Name in the history, which distinguishes several loops on one guard. Use another name for another metric.
-    certify : {"each", "milestones"}, default="each"
+    certify : {"each", "milestones"}, default "each"
         "each" tests every model that is better on the training part. "milestones" lets the training scores accept
         models at no cost, and from time to time tests the current one against the last certified one.
-    delta : float, default=0.0
+    delta : float, default 0.0
         By how much the mean score of a model has to be better.
 
     Attributes

@@ -56,21 +56,21 @@ class GuardedPrograms:
         ``{predictions}`` with a heading and a line for each record in order. Of several columns, ``prediction`` is
         used, or else the last. No shell is used. The command has your permissions: start a container in it for programs
         that you would not run yourself.
-    metric : str or Metric, default="accuracy"
+    metric : str or Metric, default "accuracy"
         Metric of predictions that is a mean over records, or its name.
-    name : str, default="programs"
+    name : str, default "programs"
         Name in the history, which distinguishes several loops on one guard. Use another name for another command or
         metric.
-    certify : {"each", "milestones"}, default="each"
+    certify : {"each", "milestones"}, default "each"
         "each" tests every program that is better on the training part. "milestones" lets the training scores accept
         programs at no cost, and from time to time tests the current one against the last certified one.
-    delta : float, default=0.0
+    delta : float, default 0.0
         By how much the mean score of a program has to be better.
-    file_name : str, default="candidate.py"
+    file_name : str, default "candidate.py"
         Name of the file that a program is written to.
-    seconds : float, default=600
+    seconds : float, default 600
         Time limit of one run of a program.
-    at_once : int, default=1
+    at_once : int, default 1
         Largest number of programs that run at the same time.
 
     Attributes
@@ -175,7 +175,7 @@ class GuardedPrograms:
         evaluator : str or Path
             Path of the file to write. Only you can read it, since it has the server's secret address. OpenEvolve takes
             it as its evaluator, ShinkaEvolve as ``eval_program_path``.
-        port : int, default=0
+        port : int, default 0
             Port of the server. With 0, any free port.
 
         Yields

@@ -68,24 +68,25 @@ def _delegated(name: str) -> Callable[[Method], Method]:
 
 
 class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Search hyperparameters by cross-validation, then choose the best candidate by a guard.
+    """Search hyperparameters by cross-validation, then choose the best candidate by its score on a guarded holdout.
 
-    A guard (`Thresholdout` or `KFoldGuard`) answers queries about a holdout and tracks an error budget, so the interval
-    of the chosen candidate is valid although it was chosen for its score. The search of scikit-learn runs unchanged on
-    the training records. All candidates are then fitted to these records and queried as one list in one transaction:
-    either all queries are charged or none, and none if a fit fails. The intervals are as narrow as for a list that was
-    fixed in advance. Answers and charges do not depend on ``n_jobs``.
+    It is an estimator, like `sklearn.model_selection.GridSearchCV`. A guard (`Thresholdout` or `KFoldGuard`) answers
+    queries about a holdout and tracks an error budget, so the interval of the chosen candidate is valid although the
+    candidate was chosen for its score. The search of scikit-learn runs unchanged on the training records. All
+    candidates are then fitted to these records, and the guard is asked for their scores as one list: either all queries
+    are charged or none, and none if a fit fails. The intervals are as narrow as for a list that was fixed in advance,
+    and narrower than those of a search with `Thresholdout.scorer`. Answers and charges do not depend on ``n_jobs``.
 
-    Some guards answer one query after another, in the order of the cross-validated rank: those with another mechanism
-    than claims, those with ``epsilon=``, and with ``report="all"`` those with a limit of holdout answers. Under such a
-    limit, queries that the holdout confirms spend nothing.
+    Some guards answer one query after another instead, in the order of the cross-validated rank: those with another
+    mechanism than claims, those with ``epsilon=``, and with ``report="all"`` those that limit the answers from the
+    holdout. Under such a limit, queries that the holdout confirms spend nothing.
 
     Parameters
     ----------
     search : GridSearchCV, RandomizedSearchCV, HalvingGridSearchCV, ...
-        Search with an ``estimator``, which leaves ``cv_results_``. It is cloned. With ``cv=None`` the folds keep
-        declared groups together and respect a declared order. Of a halving search, the candidates of the last round are
-        queried.
+        Search of scikit-learn, or a compatible one with an ``estimator`` and ``cv_results_``. It is cloned. With
+        ``cv=None`` the folds keep declared groups together and respect a declared order. Of a halving search, the
+        candidates of the last round are queried.
     guard : Thresholdout or KFoldGuard, optional
         With a `Thresholdout`, `fit` takes training records of the guard. With a `KFoldGuard`, `fit` takes all records
         of the guard, every candidate of the grid is one query in the order of the grid, and the search's own
@@ -93,21 +94,22 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         score so far (a ladder) is refused. If None, `fit` holds out a part of its records and makes a guard of it.
         Without a ledger each such `fit` has new answers, so fit once.
     metric : str, Metric or Statistic, optional
-        Metric of the guard's answers. If None, the search's scoring, if guards have such a metric. A loss without a
-        bound needs one, such as ``thresholdout.scoring.metrics.squared_error(clip=...)``.
+        Metric of the guard's answers. If None, the scoring of the search, if guards support it. An unbounded loss has
+        to be clipped, as by ``thresholdout.scoring.metrics.squared_error(clip=...)``.
     candidates : int, optional
-        Number of candidates to query, the best ones by cross-validation. If None, all. The fitted models of a list are
-        kept in memory until it is answered.
+        Number of candidates to query, the best ones by cross-validation. If None, all. The fitted models are kept in
+        memory until their list is answered.
     report : {"all", "best"}, optional
         "all" reports the guarded score of every candidate. "best" reports that of the best candidate alone, and the
         others have NaN. The intervals of this search have the same width either way, but later queries pay for the
         information released. Measured for 20 candidates and 1,000 records, the intervals of a second search on the same
         guard are 4.3 times as wide as the first's after "all" and 1.6 times after "best". If None, "best" for a given
         `Thresholdout` without a limit of answers, and "all" otherwise.
-    reserve : float, default=0.2
-        Share of the error budget that a list leaves for later queries. It widens the intervals by 2 %.
-    exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        Policy when the guard's budget or its queries are exhausted. If no candidate gets a guarded score,
+    reserve : float, default 0.2
+        Fraction of the error budget, in [0, 0.99], to keep for later queries. Pass 0 if no queries follow. The default
+        widens the intervals by 2 %.
+    exhausted : {"stop", "nan", "train", "raise"}, default "stop"
+        Policy when the guard is exhausted (its error budget, answers or queries). If no candidate gets a guarded score,
         `BudgetExhausted` is raised under every policy.
 
         - "stop": make no further query, warn once, and choose among the answered candidates. The others have the
@@ -115,13 +117,13 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         - "nan": like "stop", but later candidates are tried too, since their answers may be known.
         - "train": cross-validated scores replace missing answers, without a certificate (NaN with a `KFoldGuard`).
         - "raise": raise `BudgetExhausted`.
-    holdout : float, default=0.25
+    holdout : float, default 0.25
         Share of the records, or of the groups, that is held out if `guard` is None. It is drawn without regard to
         labels.
     budget : int, optional
         If `guard` is None: number of answers that may contradict cross-validation. If None, unlimited.
-    confidence : float, default=0.95
-        If `guard` is None: probability, at least, that all its intervals hold at once.
+    confidence : float, default 0.95
+        If `guard` is None: probability with which all intervals of the new guard hold at once, in (0, 1).
     ledger : str, path or Ledger, optional
         If `guard` is None: file or database of the new guard. The same records and `random_state` continue its guard.
     noise : NoiseSource, optional
@@ -137,13 +139,14 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ``guarded_half_width``, ``guarded_source`` ("train", "holdout", "uncertified", or "" without an answer) and
         ``rank_guarded``.
     best_index_, best_params_, best_estimator_
-        Candidate with the best guarded score. Of equal scores, the better cross-validated rank is chosen.
+        Position, parameters and fitted model of the candidate with the best guarded score. Of equal scores, the better
+        cross-validated rank is chosen.
     best_score_ : float
         Guarded score of the best candidate.
     best_interval_ : tuple of float
-        Interval of the best score, in the direction of the score.
+        Interval of the best score, negated with it for a loss.
     best_half_width_ : float
-        Larger side of the interval.
+        Largest distance between the best score and an end of its interval.
     answers_ : list of Answer
         Answers in the order of the queries, in the metric's own units. With ``report="best"`` it has one answer.
     n_queries_ : int
@@ -222,7 +225,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **fit_params: Any) -> GuardedSearchCV:
-        """Run the search, query the guard about the candidates, and keep the best one.
+        """Run the search, ask the guard for the candidates' scores, and keep the best candidate.
 
         Parameters
         ----------
@@ -438,12 +441,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self._scoring_name = scoring.name
 
     def count_queries(self, X: Any = None, y: Any = None) -> int:
-        """Return the largest number of queries that `fit` can make, without a fit or a query.
-
-        Parameters
-        ----------
-        X, y : array-like, optional
-            Ignored.
+        """Return the largest number of queries that `fit` can make, without a fit or a query; X and y are ignored.
 
         Raises
         ------
@@ -497,7 +495,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self._best().inverse_transform(X)
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
-        """Score the best estimator on records that nothing has used, by the scoring of the search."""
+        """Return the score of the best estimator on fresh records, by the scoring of the search; no query is made."""
         from sklearn.metrics import check_scoring
 
         scoring, best = self.search.scoring, self._best()

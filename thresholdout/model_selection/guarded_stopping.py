@@ -36,12 +36,12 @@ class Evaluation:
 
 
 class GuardedStopping:
-    """Stop training early by a free signal, and query a guard about a few rounds.
+    """Stop training early, with a certified score of the chosen round, by asking a guard about a few rounds only.
 
     A guard (`Thresholdout`) answers queries about a holdout and tracks an error budget. Usual early stopping evaluates
-    the holdout after every round. This class follows a signal that costs nothing, the metric on records of the guard's
-    training part, and queries the guard only about rounds that the signal claims to be improvements. Best is a
-    validation part that the model is not fitted to. The signal is also the training value of each query: if the holdout
+    the holdout after every round. This class follows a free signal instead, the metric on records of the guard's
+    training part, and asks the guard only about rounds in which the signal has improved. The signal works best on a
+    validation part that the model is not fitted to. It is also the training value of each query: if the holdout
     confirms it, no answer from the holdout is spent.
 
     In your own loop call `update` after each round and `finish` at the end. For libraries see `LightGBMCallback`,
@@ -53,34 +53,34 @@ class GuardedStopping:
     guard : Thresholdout
         The guard, with labels and a training part. A guard that reports only the best score so far (a ladder) is
         refused.
-    metric : str, Metric or Statistic, default="accuracy"
+    metric : str, Metric or Statistic, default "accuracy"
         Score to follow and to query, or its name. A statistic, which is not a mean over records, needs
         ``validation=None``.
     validation : array-like of int or bool, optional
         Records of the guard's training part that the model is *not* fitted to, as positions or a mask. If None, all
-        training records, which is right if none of them is used for fitting. If the signal has records that the model
-        is fitted to, it keeps rising and the holdout contradicts it. Answers stay valid, but more of them come from the
+        training records, which is right if none of them is used for fitting. On records that the model is fitted to,
+        the signal keeps rising and the holdout contradicts it: answers stay valid, but more of them come from the
         holdout.
-    patience : int, default=10
+    patience : int, default 10
         Stop after this many evaluations without a better signal.
-    queries : int, default=6
-        Largest number of queries with ``ask="claims"``.
-    worth : float, default=0.0
-        Smallest improvement of the signal that is worth a query, in units of the metric. The distance from the first
-        signal to the best possible value, divided by ``queries - 1``, is used if it is larger.
-    min_delta : float, default=0.0
+    queries : int, default 6
+        Maximum number of queries with ``ask="claims"``.
+    worth : float, default 0.0
+        Smallest improvement of the signal that is worth a query, in units of the metric. If the distance from the first
+        signal to the best possible value, divided by ``queries - 1``, is larger, it is used instead.
+    min_delta : float, default 0.0
         A signal counts as better only if it exceeds the best one by more than this, in units of the metric.
-    doubts : int, default=2
+    doubts : int, default 2
         Stop after this many successive queries whose answers are no better than the best answer before them.
-    ask : {"claims", "rounds"}, default="claims"
+    ask : {"claims", "rounds"}, default "claims"
         "claims" makes a query if the signal has improved enough since the last query. "rounds" makes a query at every
         evaluation, as early stopping on a holdout usually does, for comparison.
-    every : int, default=1
+    every : int, default 1
         Evaluate every k-th round, from the first one on. An evaluation predicts the records of the signal.
-    keep : callable, default=copy.deepcopy
+    keep : callable, default copy.deepcopy
         Function that copies a model. Later rounds change the model, and a later query may need the best round's.
-    exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        Policy when the guard's budget or its queries are exhausted:
+    exhausted : {"stop", "nan", "train", "raise"}, default "stop"
+        Policy when the guard is exhausted (its error budget, its answers or its queries):
 
         - "stop": the loop ends with one warning, and the best of the answered rounds is chosen. If no round has an
           answer, `BudgetExhausted` is raised, since no answer supports the model.
@@ -296,7 +296,7 @@ class GuardedStopping:
         self._ask(self._rule.finish())
 
     def summary(self) -> str:
-        """Return one line with the numbers of rounds and queries, the spent answers and the best round."""
+        """Return one line of text with the numbers of rounds and queries, the spent answers and the best round."""
         best = f"; best round {self.best_round}: {self.best!r}" if self.best is not None else ""
         if not best and self.best_round is not None:
             best = f"; best round {self.best_round} by the signal alone"

@@ -209,14 +209,15 @@ class LightGBMEval:
     guard : Thresholdout
         The guard, with labels and a training part, in this process. A guard that reports only the best score so far (a
         ladder) is refused.
-    metric : str or Metric, default="accuracy"
+    metric : str or Metric, default "accuracy"
         Metric that is a mean over records, or its name.
-    every : int, default=10
+    every : int, default 10
         Query every k-th round, from the first one on. Other rounds repeat the last answer.
     classes : array-like, optional
         Labels of the booster's outputs, in their order. If None, the sorted labels of the guard's training part.
-    exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        Policy when the guard's budget or its queries are exhausted. An evaluation function cannot stop LightGBM.
+    exhausted : {"stop", "nan", "train", "raise"}, default "stop"
+        Policy when the guard is exhausted (its error budget, its answers or its queries). An evaluation function cannot
+        stop LightGBM.
 
         - "stop": the metric is NaN from then on. LightGBM's own early stopping counts NaN as no improvement, ends the
           fit and keeps the best answered round. If no round has an answer, `BudgetExhausted` is raised.

@@ -31,17 +31,17 @@ _STATE = "guard_state"
 
 
 class GuardedObjective:
-    """Score the trials of an Optuna study by a guard.
+    """Objective for an Optuna study that scores every trial on a guarded holdout.
 
-    Pass the object to ``study.optimize``. For every trial it calls `build` for an estimator, fits the estimator to the
-    guard's training part, and queries its score on the holdout, one query for each metric. The guard (`Thresholdout`)
-    answers queries about a holdout and tracks an error budget, so the score of the best trial stays valid although the
-    trial was chosen for it. The holdout never passes through Optuna.
+    Pass the object to ``study.optimize``. For every trial it calls ``build(trial)`` for an estimator, fits the
+    estimator to the guard's training part, and asks the guard for its score on the holdout: one query for each metric.
+    A guard (`Thresholdout`) answers queries about a holdout and tracks an error budget, so the interval of the best
+    trial is valid although the trial was chosen for its score. The holdout never passes through Optuna.
 
-    ``trial.user_attrs`` holds each answer under the name of its metric, a dict with ``value``, ``half_width``,
-    ``source``, ``query``, ``remaining`` and ``repeated``. ``study.user_attrs["guard"]`` holds the guard's identity, and
-    a study of another guard is refused. ``study.user_attrs["guard_state"]`` holds the guard's state after the last
-    trial.
+    Each answer is stored in ``trial.user_attrs`` under the name of its metric, as a dict with ``value``,
+    ``half_width``, ``source``, ``query``, ``remaining`` and ``repeated``. ``study.user_attrs["guard"]`` is the guard's
+    identity; a study of another guard is refused. ``study.user_attrs["guard_state"]`` is the guard's state after the
+    last trial.
 
     Parameters
     ----------
@@ -51,16 +51,17 @@ class GuardedObjective:
         ledger.
     build : callable
         Function ``build(trial)`` that suggests parameters and returns an estimator.
-    metric : str, Metric, Statistic or sequence of them, default="accuracy"
+    metric : str, Metric, Statistic or sequence of them, default "accuracy"
         Score to query, or its name. A sequence makes a study with several objectives. Losses are not negated: the
         study's direction for a loss must be ``"minimize"``, which is checked.
     cv : int, splitter, iterable of (fit, test) or "training", optional
-        Cross-validation that computes the training value, the score that the guard compares with the holdout. If None,
-        5 folds. ``"training"`` takes the score on the training records without a refit. All trials have the same folds.
-    fit : bool, default=True
+        How to compute the training value, the score that the guard compares with the holdout. If None, by 5-fold
+        cross-validation on the training part. ``"training"`` fits nothing further and uses the score on the training
+        records. All trials have the same folds.
+    fit : bool, default True
         Whether to fit the estimator that `build` returns. Pass False if `build` fits it.
-    exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        Policy when the guard's budget or its queries are exhausted:
+    exhausted : {"stop", "nan", "train", "raise"}, default "stop"
+        Policy when the guard is exhausted (its error budget, its answers or its queries):
 
         - "stop": the study stops, in every worker, with one warning. A trial without an answer fails, as trials without
           a value do in Optuna, and the best trial is the best answered one. If no trial has an answer,
@@ -68,7 +69,7 @@ class GuardedObjective:
         - "nan": the trial fails, and the study continues.
         - "train": the training value replaces the answer, without a certificate.
         - "raise": `BudgetExhausted` is raised, which ends the study unless Optuna's ``catch`` includes it.
-    key : {"trial", "params"}, default="trial"
+    key : {"trial", "params"}, default "trial"
         Identity of a query. A repeated query returns its earlier answer free of charge.
 
         - "trial": the same trial of the same study. A call that is repeated after a lost connection or a crash is free.
@@ -87,7 +88,7 @@ class GuardedObjective:
     replaced : int
         Number of queries without an answer.
     exhausted : {"budget", "queries"} or None
-        Limit of the guard that was reached, or None if none was reached.
+        Limit of the guard that was reached, or None.
 
     Raises
     ------
@@ -105,9 +106,8 @@ class GuardedObjective:
     -----
     The answers of all trials are valid simultaneously with the guard's confidence, including the best trial's answer.
 
-    A guarded value that is reported by ``trial.report`` would be a further query, so this object reports none. To prune
-    trials, let `build` report values on the training part, which are free, and raise ``TrialPruned``. A pruned trial
-    makes no query.
+    This object does not call ``trial.report``, since every guarded value costs a query. To prune trials, let `build`
+    report values on the training part, which are free, and raise ``TrialPruned``. A pruned trial makes no query.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class GuardedObjective:
         return values[0] if len(values) == 1 else tuple(values)
 
     def summary(self) -> str:
-        """Return one line with the numbers of queries, of answers from the holdout and of repeated answers."""
+        """Return one line of text with the numbers of queries, answers from the holdout and repeated answers."""
         replaced = f", {self.replaced} without an answer ({self.exhausted} used up)" if self.replaced else ""
         return f"{self.asked} queries, {self.spent} from the holdout, {self.repeated} repeated{replaced}"
 
@@ -310,7 +310,8 @@ def stop_when_exhausted(guard: Thresholdout) -> Callable[[Any, Any], None]:
     Returns
     -------
     callable
-        Function ``f(study, trial)`` that calls ``study.stop()`` if the guard has no answers or queries left.
+        Function ``f(study, trial)``, to be called after each trial: it calls ``study.stop()`` if the guard has no
+        answers or queries left.
 
     Examples
     --------

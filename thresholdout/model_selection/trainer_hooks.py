@@ -51,10 +51,10 @@ def keras_callback(
         labels or numbers. If None, "probabilities" for metrics of classes, otherwise "values".
     classes : array-like, optional
         Labels of the columns of probabilities. If None, the sorted labels of the guard's training part.
-    name : str, default="val_guarded"
+    name : str, default "val_guarded"
         Name of the last answer in the logs. Epochs between queries repeat it, and it is NaN before the first query. If
         the guard is exhausted and ``exhausted="train"``, the signal replaces it.
-    restore : bool, default=True
+    restore : bool, default True
         Whether the model gets the weights of the chosen epoch when training ends. The weights of at most two epochs are
         kept in memory.
 
@@ -109,11 +109,11 @@ def lightning_callback(
         labels or numbers. If None, "probabilities" for metrics of classes, otherwise "values".
     classes : array-like, optional
         Labels of the columns of probabilities. If None, the sorted labels of the guard's training part.
-    name : str, default="val_guarded"
+    name : str, default "val_guarded"
         Name of the last answer in the log, from the first answer on. An ``EarlyStopping(monitor=name)`` beside this
         callback needs ``strict=False`` until then. If the guard is exhausted and ``exhausted="nan"``, NaN is logged, at
         which ``check_finite=True`` stops.
-    restore : bool, default=True
+    restore : bool, default True
         Whether the module gets the weights of the chosen epoch when training ends.
 
     Returns
@@ -171,10 +171,10 @@ def transformers_callback(
         labels or numbers. If None, "probabilities" for metrics of classes, otherwise "values".
     classes : array-like, optional
         Labels of the columns of probabilities. If None, the sorted labels of the guard's training part.
-    name : str, default="eval_guarded"
+    name : str, default "eval_guarded"
         Name of the last answer in the metrics, from the first answer on, added after the Trainer has logged them. It is
         usable as ``metric_for_best_model`` with ``ask="rounds"``, which has an answer from the first evaluation on.
-    restore : bool, default=True
+    restore : bool, default True
         Whether the model gets the weights of the chosen evaluation when training ends.
 
     Returns

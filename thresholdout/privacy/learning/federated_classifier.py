@@ -87,37 +87,37 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
 
     Parameters
     ----------
-    rounds : int, default=50
+    rounds : int, default 50
         Number of rounds of a `fit`.
     clients_per_round : int, optional
         Number of clients in a round, drawn anew without replacement. The default, all clients, has the least noise for
         the privacy of a round.
-    local_steps : int, default=5
+    local_steps : int, default 5
         Number of gradient steps that a client takes in a round, on the mean loss of its records.
-    learning_rate : float, default=0.5
+    learning_rate : float, default 0.5
         Learning rate of these steps.
-    clip : float, default=1.0
+    clip : float, default 1.0
         Clipping threshold for the norm of the increment of each client.
-    epsilon : float, default=1.0
+    epsilon : float, default 1.0
         Privacy target, for which the noise is calibrated. Ignored if `noise_multiplier` is given.
-    delta : float, default=1e-5
+    delta : float, default 1e-5
         Delta of the guarantee, in (0, 1). It should be well below one over the number of clients.
     noise_multiplier : float, optional
         Standard deviation of the noise on the *sum* of the increments of a round, divided by `clip`. Less than 0.01
         gives no privacy. (`run_federated` takes the noise on the mean: this number divided by the clients of a round.)
-    alpha : float, default=0.0
+    alpha : float, default 0.0
         Strength of an L2 penalty on the coefficients, in the loss of each client.
-    fit_intercept : bool, default=True
+    fit_intercept : bool, default True
         Whether to add an intercept. The intercept is not penalized.
-    average : bool, default=True
+    average : bool, default True
         Whether to use the mean of the models of the later half of the rounds in place of the last model. The mean has
         less noise and costs no privacy, because the guarantee covers all rounds.
     classes : array_like, optional
         All possible classes. If None, they are read from the labels, which the guarantee does not cover.
-    random_state : None, int or generator of numpy, default=None
+    random_state : int, numpy.random.Generator or None, default None
         Seed or generator of noise and draws of clients. Pass None for a model that you publish: anyone who knows the
         seed can compute the noise.
-    progress : bool, default=True
+    progress : bool, default True
         Whether to show a progress bar after two seconds.
 
     Attributes

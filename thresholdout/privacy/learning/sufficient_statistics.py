@@ -112,7 +112,7 @@ class SSPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     target_bounds : pair of float, optional
         Public lower and upper bounds of the target. Targets and predictions are clipped to them. The default is [-1,
         1].
-    random_state : None, int or generator, default=None
+    random_state : int, numpy.random.Generator or None, default None
         Seed or generator of the noise. Pass None for a model that you publish: anyone who knows the seed can compute
         the noise.
 

@@ -86,9 +86,9 @@ class ScoreCounts:
 
         Parameters
         ----------
-        wrong : bool, default=False
+        wrong : bool, default False
             The share that they are on the wrong side of.
-        ties : bool, default=False
+        ties : bool, default False
             Take the scores in each cell for equal. Without, those in a cell that is not sharp count 0: the order of a
             pair is unknown.
         """

@@ -36,6 +36,7 @@ from thresholdout.errors import (
     ThresholdoutError,
 )
 from thresholdout.guard.holdout import origin
+from thresholdout.guard.registered_guard import RegisteredGuard
 from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.scorer import GuardScorer, _RemoteScorer
 from thresholdout.guard.sharing import shared_objects as sharing
@@ -575,6 +576,6 @@ def test_a_proxy_is_one_of_the_class_that_it_stands_for_and_stays_it() -> None:
     assert not issubclass(RemoteGuard, Thresholdout)
     assert isinstance(there, Thresholdout)
     assert copy.copy(there) is copy.deepcopy(there) is clone(there) is there
-    assert Thresholdout.__mro__ == (Thresholdout, object)
+    assert Thresholdout.__mro__ == (Thresholdout, RegisteredGuard, object)
     with pytest.raises(AttributeError, match="a proxy of a Thresholdout stays one"):
         there.__class__ = Thresholdout

@@ -66,27 +66,27 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
 
     Parameters
     ----------
-    n_components : int, default=4
+    n_components : int, default 4
         Number of mixture components.
-    covariance_type : {"spherical", "diag", "full"}, default="spherical"
+    covariance_type : {"spherical", "diag", "full"}, default "spherical"
         Shape of the components. Fewer numbers have less noise in all.
 
         - "spherical": one variance for each component.
         - "diag": one variance for each coordinate of each component.
         - "full": one covariance matrix for each component.
-    clip_norm : float, default=1.0
+    clip_norm : float, default 1.0
         Public clipping threshold: records are scaled down to at most this Euclidean norm. Subtract a public center
         first, and keep the threshold small, because the noise is proportional to it.
-    n_steps : int, default=20
+    n_steps : int, default 20
         Number of steps. Each step uses all records.
-    epsilon : float, default=1.0
+    epsilon : float, default 1.0
         Privacy target, for which the noise is calibrated. Ignored if `noise_multiplier` is given.
-    delta : float, default=1e-5
+    delta : float, default 1e-5
         Delta of the guarantee, in (0, 1). It should be well below one over the number of records.
     noise_multiplier : float, optional
         Standard deviation of the noise, in units of the norm of the statistics of one record. Less than 0.01 gives no
         privacy.
-    adjacency : {"replace_one", "add_remove"}, default="replace_one"
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
         Whether the guarantee is about one replaced record, or about one record more or less. No setting depends on the
         number of records.
     budget_split : tuple of three floats, optional
@@ -94,15 +94,15 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
     means_init : array_like of shape (n_components, n_features), optional
         Public starting means. If None, they are drawn from a Gaussian with the moments of the first step. Such a start
         can miss a cluster, so pass rough means if any are publicly known.
-    reg_covar : float, default=1e-6
+    reg_covar : float, default 1e-6
         Least variance of a component. It is raised where the noise is larger.
-    average : bool, default=True
+    average : bool, default True
         Whether to use the mean of the statistics of the later half of the steps in place of the last ones. The mean has
         less noise and costs no privacy, because the guarantee covers all steps.
-    random_state : None, int or generator of numpy, default=None
+    random_state : int, numpy.random.Generator or None, default None
         Seed or generator of noise and start. Pass None for a mixture that you publish: anyone who knows the seed can
         compute the noise.
-    progress : bool, default=True
+    progress : bool, default True
         Whether to show a progress bar after two seconds.
 
     Attributes
@@ -468,9 +468,9 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
 
         Parameters
         ----------
-        n_samples : int, default=1
+        n_samples : int, default 1
             Number of records.
-        random_state : None, int or generator of numpy, default=None
+        random_state : int, numpy.random.Generator or None, default None
             Seed or generator of these draws. Do not pass that of the fit.
 
         Returns

@@ -35,11 +35,11 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
 
     Parameters
     ----------
-    hidden_layer_sizes : int or tuple of int, default=()
+    hidden_layer_sizes : int or tuple of int, default ()
         Width of each hidden layer. The default has no hidden layer, which is softmax regression.
-    activation : {"relu", "tanh"}, default="relu"
+    activation : {"relu", "tanh"}, default "relu"
         Activation function of the hidden layers.
-    sampling : {"wor", "wr", "poisson"}, default="wor"
+    sampling : {"wor", "wr", "poisson"}, default "wor"
         How each step draws its batch of size B from the n records.
 
         - "wor": B different records, without replacement.
@@ -48,20 +48,20 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
 
         A fixed size keeps the work of a step constant. Poisson batches need about half the noise of a fixed size with
         ``adjacency="add_remove"``. With replaced records the three are close to each other, except for small noise.
-    batch_size : int or "auto", default="auto"
+    batch_size : int or "auto", default "auto"
         B, the size of a batch (the expected size for "poisson") and the divisor of the sum of gradients. It must be
         less than n. Only "wor" with ``adjacency="replace_one"`` allows B = n, where each step uses all records. "auto"
         is n in that case and n / 2 otherwise, and at most 2048.
-    n_epochs : float, default=60
+    n_epochs : float, default 60
         Number of passes over the data. A `fit` takes ``ceil(n_epochs * n / B)`` steps.
     n_steps : int, optional
         Number of steps of a `fit`. If given, `n_epochs` is ignored.
-    clip_norm : float or sequence of float, default=1.0
+    clip_norm : float or sequence of float, default 1.0
         C, the clipping threshold in [1e-50, 1e50]. The gradient of each record, over all parameters jointly, is scaled
         down to at most this norm. With a sequence, one norm for each layer, the part of each layer is scaled down by
         itself. C, the unit of the noise, is then the root of the sum of their squares. A gradient that is not finite,
         or whose norm exceeds 1e75, counts as zero.
-    learning_rate : float, array or callable, default=2.0
+    learning_rate : float, array or callable, default 2.0
         One rate for all steps, an array with one rate for each step, or a function that maps the number of a step to
         its rate.
     epsilon : float, optional
@@ -75,7 +75,7 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     delta : float, optional
         Delta of the guarantee, in (0, 1). The default is 1e-5, or 1 / (10 n) if that is less, for the n of the first
         call.
-    adjacency : {"replace_one", "add_remove"}, default="replace_one"
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
         Which data sets the guarantee makes hard to tell apart.
 
         - "replace_one": data sets of equal size that differ in one record.
@@ -84,10 +84,10 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         Required with ``adjacency="add_remove"``, because n itself reveals whether a record is present: a public number
         on which rates, numbers of steps and noise depend in place of n. For batches of a fixed size, the data must have
         at least as many records.
-    l2 : float, default=0.0
+    l2 : float, default 0.0
         Strength of the penalty ``l2 / 2`` times the sum of the squared weights, without intercepts, on the mean loss.
         The penalty depends on no record and needs no noise.
-    fit_intercept : bool, default=True
+    fit_intercept : bool, default True
         Whether the layers have intercepts.
     feature_bounds : pair of floats or of arrays, optional
         Public lower and upper bounds of the features. Features are clipped to them and mapped onto [0, 1]. If None,
@@ -99,22 +99,22 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     classes : array, optional
         All possible labels. If None, they are taken from `y`, which `privacy_report_` lists as a leak: a class with one
         record reveals that record.
-    average : bool, int or "half", default="half"
+    average : bool, int or "half", default "half"
         Which iterates the model averages. An average is no further release, and has less noise.
 
         - "half": the iterates of the later half of the last call.
         - True: all iterates.
         - An integer k: the iterates after the first k steps.
         - False: the last iterate alone.
-    warm_start : bool, default=False
+    warm_start : bool, default False
         Whether `fit` continues from the end of the last call. Earlier calls count towards `epsilon`: a target that they
         have used up is refused, and the rest of a larger one may need much noise. To use one target up in parts, call
         `partial_fit` with `n_steps`.
-    random_state : None, int or generator of numpy, default=None
+    random_state : int, numpy.random.Generator or None, default None
         Seed or generator of batches, noise and start. Pass None for a model that you publish: the noise then comes from
         fresh entropy. Anyone who knows an integer seed can compute the noise, and the same integer on other data gives
         the same noise.
-    verbose : bool or int, default=0
+    verbose : bool or int, default 0
         Whether to show a progress bar. It shows no loss, which would be a further release about the records.
     callback : callable, optional
         Function that is called after each step with the number of the step and a read-only list of (weights,

@@ -32,22 +32,22 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
 
     Parameters
     ----------
-    hidden_layer_sizes : int or tuple of int, default=()
+    hidden_layer_sizes : int or tuple of int, default ()
         Width of each hidden layer. The default has no hidden layer, which is linear regression.
-    activation : {"relu", "tanh"}, default="relu"
+    activation : {"relu", "tanh"}, default "relu"
         Activation function of the hidden layers.
-    sampling : {"wor", "wr", "poisson"}, default="wor"
+    sampling : {"wor", "wr", "poisson"}, default "wor"
         How each step draws its batch: without replacement, with replacement, or each record with probability B / n.
-    batch_size : int or "auto", default="auto"
+    batch_size : int or "auto", default "auto"
         B, the (expected) size of a batch. "auto" is n for "wor" with replaced records and n / 2 otherwise, and at most
         2048.
-    n_epochs : float, default=60
+    n_epochs : float, default 60
         Number of passes over the data. A `fit` takes ``ceil(n_epochs * n / B)`` steps.
     n_steps : int, optional
         Number of steps of a `fit`. If given, `n_epochs` is ignored.
-    clip_norm : float or sequence of float, default=1.0
+    clip_norm : float or sequence of float, default 1.0
         Clipping threshold for the norm of the gradient of each record, or one threshold for each layer.
-    learning_rate : float, array or callable, default=0.25
+    learning_rate : float, array or callable, default 0.25
         One rate for all steps, an array with one rate for each step, or a function of the number of a step.
     epsilon : float, optional
         Privacy target for all calls since the parameters started. Pass at most one of `epsilon` and `noise_multiplier`.
@@ -57,13 +57,13 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
         gives neither noise nor privacy.
     delta : float, optional
         Delta of the guarantee, in (0, 1). The default is 1e-5, or 1 / (10 n) if that is less.
-    adjacency : {"replace_one", "add_remove"}, default="replace_one"
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
         Whether the guarantee is about one replaced record, or about one record more or less.
     public_size : int, optional
         Required with ``adjacency="add_remove"``: a public number that replaces n in all settings.
-    l2 : float, default=0.0
+    l2 : float, default 0.0
         Strength of the penalty ``l2 / 2`` times the sum of the squared weights on the mean loss.
-    fit_intercept : bool, default=True
+    fit_intercept : bool, default True
         Whether the layers have intercepts.
     feature_bounds : pair of floats or of arrays, optional
         Public lower and upper bounds of the features. Features are clipped to them and mapped onto [0, 1]. If None,
@@ -74,15 +74,15 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
         Public lower and upper bounds of the target. Targets are clipped to them and mapped onto [-1, 1] for training,
         and predictions are mapped back. Before the first step, the middle is predicted. If None, targets are used as
         they are: scale them to a size of about 1 by public numbers.
-    average : bool, int or "half", default="half"
+    average : bool, int or "half", default "half"
         Which iterates the model averages: those of the later half of the last call ("half"), all (True), those after
         the first k steps (an integer k), or the last one alone (False).
-    warm_start : bool, default=False
+    warm_start : bool, default False
         Whether `fit` continues from the end of the last call, which then counts towards `epsilon`.
-    random_state : None, int or generator of numpy, default=None
+    random_state : int, numpy.random.Generator or None, default None
         Seed or generator of batches, noise and start. Pass None for a model that you publish: anyone who knows the seed
         can compute the noise.
-    verbose : bool or int, default=0
+    verbose : bool or int, default 0
         Whether to show a progress bar.
     callback : callable, optional
         Function that is called after each step with the number of the step and the (weights, intercepts) of the layers.

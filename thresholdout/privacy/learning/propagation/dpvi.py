@@ -235,48 +235,48 @@ class DPVIRegressor(GaussianPredictions, ResumedCalls, RegressorMixin, BaseEstim
 
     Parameters
     ----------
-    n_hidden : int, default=50
+    n_hidden : int, default 50
         Number of rectified linear units in the hidden layer.
-    n_epochs : int, default=40
+    n_epochs : int, default 40
         Number of passes over the data. Each takes ``N // batch_size`` steps, at least one, for N records or for N =
         `public_size`.
-    batch_size : int, default=100
+    batch_size : int, default 100
         Expected size of a batch. Each record is drawn independently with probability ``batch_size / N``.
-    learning_rate : float, default=0.05
+    learning_rate : float, default 0.05
         Learning rate of each step.
-    noise_precision : float, default=5.0
+    noise_precision : float, default 5.0
         Precision of a scaled target about its mean, a public number.
-    prior_precision : float, default=1.0
+    prior_precision : float, default 1.0
         Precision of the Gaussian prior of the weights, whose mean is 0; a public number.
-    n_samples : int, default=10
+    n_samples : int, default 10
         Number of draws of the hidden weights in each step.
-    kl_weight : float, default=1.0
+    kl_weight : float, default 1.0
         beta, the weight of the Kullback-Leibler divergence from the prior, 0 or more. 1 gives the evidence lower bound.
-    clip_norm : float or None, default=1.0
+    clip_norm : float or None, default 1.0
         Clipping threshold for the norm of the gradient of each record. None, for no clipping, needs a fit without
         noise.
     epsilon : float, optional
         Privacy target, for which the noise is calibrated. Pass at most one of `epsilon` and `noise_multiplier`. If both
         are None, the fit is not private.
-    delta : float, default=1e-5
+    delta : float, default 1e-5
         Delta of the guarantee, in (0, 1).
     noise_multiplier : float, optional
         Standard deviation of the noise on the sum of clipped gradients, divided by `clip_norm`.
-    adjacency : {"replace_one", "add_remove"}, default="replace_one"
+    adjacency : {"replace_one", "add_remove"}, default "replace_one"
         Whether the guarantee is about one replaced record, or about one record more or less.
     public_size : int, optional
         Required with ``adjacency="add_remove"``, because N itself reveals whether a record is present: a public number
         in place of N, on which steps, rate, the weight of the prior and noise depend.
-    initial_variance : float, default=0.01
+    initial_variance : float, default 0.01
         Variance of all weights at the start.
     x_offset, x_scale, y_offset, y_scale : float or array_like, optional
         Public numbers for scaling: ``(X - x_offset) / x_scale``, and the same for y.
     standardize : bool, optional
         Whether to scale by means and standard deviations of the training data. If None, True unless the fit is private
         or a public number is given. A private fit also needs `allow_leaks` for it.
-    allow_leaks : bool, default=False
+    allow_leaks : bool, default False
         Whether a private fit may use facts outside its guarantee, which `privacy_report_` then lists.
-    random_state : None, int or generator, default=None
+    random_state : int, numpy.random.Generator or None, default None
         Seed or generator of start, batches and noise. Pass None for a model that you publish: anyone who knows the seed
         can compute the noise.
 

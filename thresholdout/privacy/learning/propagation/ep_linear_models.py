@@ -107,61 +107,61 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
 
     Parameters
     ----------
-    noise_var : float, default=1.0
+    noise_var : float, default 1.0
         Known variance of a target about its mean, in squared units of the target.
-    prior_mean, prior_precision : float or array_like, default=0.0 and 1.0
+    prior_mean, prior_precision : float or array_like, default 0.0 and 1.0
         Mean and precision (a number or a matrix) of the prior of the weights, the intercept last. They apply to scaled
         inputs and target.
-    fit_intercept : bool, default=True
+    fit_intercept : bool, default True
         Whether to add an intercept, with the same prior.
-    algorithm : {"ep", "adf", "sep", "clipped-sep", "dp-sep"}, default="ep"
+    algorithm : {"ep", "adf", "sep", "clipped-sep", "dp-sep"}, default "ep"
         - "ep": expectation propagation, exact for this model, with one site for each record in memory.
         - "adf": assumed density filtering, one pass over the records. Needs ``n_epochs=1``.
         - "sep": stochastic expectation propagation, nearly exact, with memory for one shared site.
         - "clipped-sep": "sep" with clipped sites and no noise, to see the effect of `clip_norm` alone.
         - "dp-sep": "sep" with clipped sites and noise. The only differentially private algorithm.
-    n_epochs : int, default=100
+    n_epochs : int, default 100
         Number of passes over the data (the maximum for "ep").
-    gamma : {"default", "paper", "sep", "auto"} or float, default="default"
+    gamma : {"default", "paper", "sep", "auto"} or float, default "default"
         Step size in (0, N] of the stochastic algorithms: 1 for "paper", N for "sep", the smaller of N and 3 N /
         n_epochs for "auto". "default" means "auto" for "dp-sep" and "sep" otherwise.
     clip_norm : float, optional
         Clipping threshold for the norm of each site, the norm of ``x y / s2`` and ``x x' / s2`` concatenated, where s2
         is the variance of the scaled noise. Required for "clipped-sep" and "dp-sep", and None otherwise.
-    clip_mode : {"joint", "separate"}, default="joint"
+    clip_mode : {"joint", "separate"}, default "joint"
         Whether to clip the natural parameters ``eta`` and ``Lam`` of a site together, or each by itself, which needs
         more noise.
     epsilon, sigma : float, optional
         Pass exactly one for "dp-sep", and none otherwise: `epsilon`, the privacy target, or `sigma`, the noise
         multiplier relative to the sensitivity (with separate clipping, a number or a tuple of two).
-    delta : float, default=1e-5
+    delta : float, default 1e-5
         Delta of the guarantee, in (0, 1). It should be well below 1 / N.
-    sampling : {"uniform", "shuffle", "cyclic"}, default="uniform"
+    sampling : {"uniform", "shuffle", "cyclic"}, default "uniform"
         Order of the updates in the "sep" algorithms: independent uniform draws, a new permutation for each pass, or the
         order of the data. Only "uniform" gains privacy from the random choice of records.
-    accountant : {"rdp", "best", "tight", "wbk"}, default="rdp"
+    accountant : {"rdp", "best", "tight", "wbk"}, default "rdp"
         How to calibrate the noise to `epsilon`: proved Renyi bounds ("rdp"), all proved accountants ("best", slow), or
         published formulas, for comparison ("tight", "wbk"). The epsilon in `privacy_report_` is always proved.
     budget_split : tuple of float, optional
         With separate clipping, the shares of ``eta`` and ``Lam`` in the Renyi divergence. Equal by default.
-    rho : float, default=1e-4
+    rho : float, default 1e-4
         Replacement for eigenvalues of the precision matrix that are zero or negative.
-    damping : float, default=1.0
+    damping : float, default 1.0
         For "ep", in (0, 1]: weight of a new site against the old one.
-    tol : float, default=1e-8
+    tol : float, default 1e-8
         For "ep": stop after a pass that changes no natural parameter of a site by more than this.
     x_offset, x_scale, y_offset, y_scale : float or array_like, optional
         Public numbers for scaling: ``(X - x_offset) / x_scale``, and the same for y. 0 and 1 by default.
-    standardize : bool, default=False
+    standardize : bool, default False
         Whether to scale by means and standard deviations of the training data, which is not private. None means True
         unless the fit is private or a public number is given.
-    prior_norm : {"ignore", "check"}, default="ignore"
+    prior_norm : {"ignore", "check"}, default "ignore"
         Whether to refuse a prior whose norm exceeds `clip_norm`, as [VP] demands. Nothing depends on it.
-    allow_leaks : bool, default=False
+    allow_leaks : bool, default False
         Whether a private fit may use or show facts outside its guarantee, which `privacy_report_` then lists.
-    verbose : bool, default=False
+    verbose : bool, default False
         Whether to show a progress bar of passes after two seconds.
-    random_state : None, int or generator, default=None
+    random_state : int, numpy.random.Generator or None, default None
         Seed or generator of draws and noise. Pass None for a model that you publish: the seed reveals the noise.
 
     Attributes
@@ -320,7 +320,7 @@ class EPClassifier(ClassifierMixin, LinearBase):  # type: ignore[misc]
 
     Parameters
     ----------
-    link : {"probit", "logit"}, default="probit"
+    link : {"probit", "logit"}, default "probit"
         Link between the linear predictor and the probability of the positive class.
     classes : array_like, optional
         The two labels, the positive one last. If None, they are read from `y`. A private fit would then reveal a label

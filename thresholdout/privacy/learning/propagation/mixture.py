@@ -49,57 +49,57 @@ class EPGaussianMixture(ContinuedFits, ClusterMixin, BaseEstimator):  # type: ig
 
     Parameters
     ----------
-    n_components : int, default=4
+    n_components : int, default 4
         Number of clusters.
     weights : array_like of shape (n_components,), optional
         Known weights of the clusters. Equal by default.
-    noise_var : float, default=0.25
+    noise_var : float, default 0.25
         Known variance of a record about the mean of its cluster, in each coordinate.
-    prior_mean : "random" or array_like of shape (n_components, n_features), default="random"
+    prior_mean : "random" or array_like of shape (n_components, n_features), default "random"
         Prior mean of each cluster. Rows must differ, because clusters are otherwise exchangeable. "random" draws them
         from a standard normal distribution.
-    prior_precision : float, default=0.1
+    prior_precision : float, default 0.1
         Prior precision of the mean of each cluster, in each coordinate.
-    algorithm : {"ep", "adf", "sep", "clipped-sep", "dp-sep"}, default="sep"
+    algorithm : {"ep", "adf", "sep", "clipped-sep", "dp-sep"}, default "sep"
         Expectation propagation with one site for each record ("ep"), a single pass ("adf", needs ``n_epochs=1``), one
         shared site ("sep"), the same with clipped sites ("clipped-sep"), or with clipped sites and noise ("dp-sep", the
         only private algorithm).
-    n_epochs : int, default=100
+    n_epochs : int, default 100
         Number of passes over the data (the maximum for "ep").
-    gamma : {"default", "paper", "sep", "auto"} or float, default="default"
+    gamma : {"default", "paper", "sep", "auto"} or float, default "default"
         Step size in (0, N] of the stochastic algorithms: 1 for "paper", N for "sep", the smaller of N and 3 N /
         n_epochs for "auto". "default" means "auto" for "dp-sep" and "sep" otherwise.
     clip_norm : float, optional
         Clipping threshold for the norm of a site over all clusters. Required for "clipped-sep" and "dp-sep", and None
         otherwise.
-    clip_mode : {"joint", "separate"}, default="joint"
+    clip_mode : {"joint", "separate"}, default "joint"
         Whether to clip the two natural parameters of a site together, or each by itself, which needs more noise.
     epsilon, sigma : float, optional
         Pass exactly one for "dp-sep", and none otherwise: `epsilon`, the privacy target, or `sigma`, the noise
         multiplier relative to the sensitivity (with separate clipping, a number or a tuple of two).
-    delta : float, default=1e-5
+    delta : float, default 1e-5
         Delta of the guarantee, in (0, 1). It should be well below 1 / N.
-    sampling : {"uniform", "shuffle", "cyclic"}, default="uniform"
+    sampling : {"uniform", "shuffle", "cyclic"}, default "uniform"
         Order of the updates in the "sep" algorithms: independent uniform draws, a new permutation for each pass, or the
         order of the data. Only "uniform" gains privacy from the random choice of records.
-    accountant : {"rdp", "best", "tight", "wbk"}, default="rdp"
+    accountant : {"rdp", "best", "tight", "wbk"}, default "rdp"
         How to calibrate the noise to `epsilon`: proved Renyi bounds ("rdp"), all proved accountants ("best", slow), or
         published formulas, for comparison ("tight", "wbk"). The epsilon in `privacy_report_` is always proved.
     budget_split : tuple of float, optional
         With separate clipping, the shares of the two parameters in the Renyi divergence. Equal by default.
-    rho : float, default=1e-4
+    rho : float, default 1e-4
         Replacement for eigenvalues of a precision matrix that are zero or negative.
-    damping : float, default=1.0
+    damping : float, default 1.0
         For "ep", in (0, 1]: weight of a new site against the old one.
-    tol : float, default=1e-6
+    tol : float, default 1e-6
         For "ep": stop after a pass that changes no natural parameter of a site by more than this.
-    prior_norm : {"ignore", "check"}, default="ignore"
+    prior_norm : {"ignore", "check"}, default "ignore"
         Whether to refuse a prior whose norm exceeds `clip_norm`.
-    allow_leaks : bool, default=False
+    allow_leaks : bool, default False
         Whether a private fit may use or show facts outside its guarantee, which `privacy_report_` then lists.
-    verbose : bool, default=False
+    verbose : bool, default False
         Whether to show a progress bar of passes after two seconds.
-    random_state : None, int or generator, default=None
+    random_state : int, numpy.random.Generator or None, default None
         Seed or generator of prior means, draws and noise. Pass None for a model that you publish: the seed reveals the
         noise.
 

@@ -179,68 +179,68 @@ class PBPRegressor(GaussianPredictions, ContinuedFits, RegressorMixin, BaseEstim
 
     Parameters
     ----------
-    hidden_layer_sizes : sequence of int, default=(50,)
+    hidden_layer_sizes : sequence of int, default (50,)
         Number of rectified linear units in each hidden layer.
-    n_epochs : int, default=40
+    n_epochs : int, default 40
         Number of passes over the data (the maximum for "ep").
-    noise_precision : {"default", "learn", "fixed"}, default="default"
+    noise_precision : {"default", "learn", "fixed"}, default "default"
         How to determine the noise of the target.
 
         - "learn": infer its precision, with a Gamma(6, 6) prior. A private fit includes it in the vector that is
           clipped and gets noise.
         - "fixed": use `noise_var`.
         - "default": "fixed" in a private fit, "learn" otherwise.
-    noise_var : float, default=1.0
+    noise_var : float, default 1.0
         Variance of a scaled target about its mean, a public number. Used if the noise is fixed.
-    refine_prior : bool, default=True
+    refine_prior : bool, default True
         Whether to infer the prior precision of the weights after each pass, from the posterior alone, with a Gamma(6,
         6) prior. Has no effect for "ep" and "adf".
-    algorithm : {"sep", "ep", "adf", "clipped-sep", "dp-sep"}, default="sep"
+    algorithm : {"sep", "ep", "adf", "clipped-sep", "dp-sep"}, default "sep"
         - "sep": stochastic expectation propagation, with one shared site for all records.
         - "ep": expectation propagation, with one site for each record.
         - "adf": assumed density filtering, one pass over the records. Needs ``n_epochs=1``.
         - "clipped-sep": "sep" with clipped sites and no noise, to see the effect of `clip_norm` alone.
         - "dp-sep": "sep" with clipped sites and noise. The only differentially private algorithm.
-    gamma : {"default", "paper", "sep", "auto"} or float, default="default"
+    gamma : {"default", "paper", "sep", "auto"} or float, default "default"
         Step size in (0, N] of the stochastic algorithms: 1 for "paper", N for "sep", the smaller of N and 3 N /
         n_epochs for "auto". "default" means "auto" for "dp-sep" and "sep" otherwise.
     clip_norm : float, optional
         Clipping threshold for the norm of a site. Required for "clipped-sep" and "dp-sep", and None otherwise.
-    clip_mode : {"joint", "separate"}, default="joint"
+    clip_mode : {"joint", "separate"}, default "joint"
         Whether to clip the natural parameters of a site together, or ``eta`` and the precisions separately, which needs
         more noise. The parameters of the noise belong to the precisions.
     epsilon, sigma : float, optional
         Pass exactly one for "dp-sep", and none otherwise: `epsilon`, the privacy target, or `sigma`, the noise
         multiplier relative to the sensitivity (with separate clipping, a number or a tuple of two).
-    delta : float, default=1e-5
+    delta : float, default 1e-5
         Delta of the guarantee, in (0, 1). It should be well below 1 / N.
-    sampling : {"uniform", "shuffle", "cyclic"}, default="uniform"
+    sampling : {"uniform", "shuffle", "cyclic"}, default "uniform"
         Order of the updates in the "sep" algorithms: independent uniform draws, a new permutation for each pass, or the
         order of the data. Only "uniform" gains privacy from the random choice of records.
-    accountant : {"rdp", "best", "tight", "wbk"}, default="rdp"
+    accountant : {"rdp", "best", "tight", "wbk"}, default "rdp"
         How to calibrate the noise to `epsilon`: proved Renyi bounds ("rdp"), all proved accountants ("best", slow), or
         published formulas, for comparison ("tight", "wbk"). The epsilon in `privacy_report_` is always proved.
     budget_split : tuple of float, optional
         With separate clipping, the shares of the two parts in the Renyi divergence. Equal by default.
-    rho : float, default=1e-4
+    rho : float, default 1e-4
         Replacement for precisions that are zero or negative.
-    damping : float, default=1.0
+    damping : float, default 1.0
         For "ep", in (0, 1]: weight of a new site against the old one.
-    tol : float, default=1e-6
+    tol : float, default 1e-6
         For "ep": stop after a pass that changes no natural parameter of a site by more than this.
     x_offset, x_scale, y_offset, y_scale : float or array_like, optional
         Public numbers for scaling: ``(X - x_offset) / x_scale``, and the same for y.
     standardize : bool, optional
         Whether to scale by means and standard deviations of the training data. If None, True unless the fit is private
         or a public number is given. A private fit also needs `allow_leaks` for it.
-    prior_norm : {"ignore", "check"}, default="ignore"
+    prior_norm : {"ignore", "check"}, default "ignore"
         Whether to refuse a prior whose norm exceeds `clip_norm`. The norm grows with the number of weights, so a check
         refuses most networks.
-    allow_leaks : bool, default=False
+    allow_leaks : bool, default False
         Whether a private fit may use or show facts outside its guarantee, which `privacy_report_` then lists.
-    verbose : bool, default=False
+    verbose : bool, default False
         Whether to show a progress bar of passes after two seconds.
-    random_state : None, int or generator, default=None
+    random_state : int, numpy.random.Generator or None, default None
         Seed or generator of start, draws and noise. Pass None for a model that you publish: the seed reveals the noise.
 
     Attributes

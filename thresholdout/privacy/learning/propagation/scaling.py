@@ -127,7 +127,7 @@ class GaussianPredictions(ABC):
         ----------
         X : array_like of shape (n, n_features)
             Features of the records.
-        return_std : bool, default=False
+        return_std : bool, default False
             Whether to return the standard deviation, too. It includes the noise of the target and the uncertainty of
             the weights.
 

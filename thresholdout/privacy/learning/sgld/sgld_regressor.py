@@ -90,36 +90,36 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
 
     Parameters
     ----------
-    alpha, beta : float, default=1.0
+    alpha, beta : float, default 1.0
         Precisions of the prior and of the noise of the target, above 0.
     step_size : float or array_like of shape (n_steps,), optional
         Step size of the chains. The default keeps them stable and the noise of the minibatches small. It follows from
         the data (their largest eigenvalue and row), or from `domain` alone if that is given.
-    n_steps : int, default=2000
+    n_steps : int, default 2000
         Number of steps of each chain.
-    batch_size : int, default=32
+    batch_size : int, default 32
         Number of records in a step, all records if there are fewer.
-    order : {"uniform", "cyclic", "reshuffle"}, default="uniform"
+    order : {"uniform", "cyclic", "reshuffle"}, default "uniform"
         Draws with replacement, one order that is repeated, or a new order for each pass. The last two need a
         `batch_size` that divides the number of records.
     clip : float, optional
         Clipping threshold for the norm of each record's gradient. If None, the fit is not private.
     epsilon : float, optional
         Privacy target for all chains together, over all fits that they continue. Needs `clip`, and no `step_size`.
-    delta : float, default=1e-5
+    delta : float, default 1e-5
         Delta of the guarantee and of the target, in (0, 1).
-    n_chains : int, default=100
+    n_chains : int, default 100
         Number of chains. Each costs privacy. Their differences give the uncertainty in `predict`.
-    fit_intercept : bool, default=True
+    fit_intercept : bool, default True
         Whether to add an intercept, with the same prior.
     domain : RegressionDomain, optional
         Public bounds of the records, for one feature without intercept. The report then has the privacy of the
         posterior, and a lower bound on the privacy loss of the iterates on the worst-case pair.
-    warm_start : bool, default=False
+    warm_start : bool, default False
         Whether `fit` continues the last chains. Report and target then cover both; a target that is used up is refused.
-    random_state : None, int, numpy.random.RandomState or numpy.random.Generator, default=None
+    random_state : int, numpy.random.RandomState, numpy.random.Generator or None, default None
         Seed or generator. Pass None for a model that you publish: anyone who knows the seed can compute the noise.
-    progress : bool, default=True
+    progress : bool, default True
         Whether to show a progress bar after two seconds.
 
     Attributes
@@ -374,7 +374,7 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
         ----------
         X : array_like of shape (m, n_features)
             Features of the records.
-        return_std : bool, default=False
+        return_std : bool, default False
             Whether to return the standard deviation, too, of noise and of the weights over the chains. It needs many
             chains.
 
