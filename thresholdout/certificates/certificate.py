@@ -87,33 +87,34 @@ class Certificate:
     """Guarantee for the answers of one guard: how wide they can be, and on which assumptions.
 
     With probability at least ``confidence``, over the records, the noise and the analyst, every answer is within its
-    half-width of its estimand, for all answers at once. `about` names the estimand. Where `approximation` is not empty,
-    that is approximate, and nothing is guaranteed. ``guard.certificate`` is the certificate of a guard, and `certify`
-    computes one from the parameters of Algorithm 1. A *route* is one theorem that gives half-widths, with its own
-    assumptions.
+    half-width of its estimand, for all answers at once. `about` names the estimand, the quantity that answers estimate.
+    If `approximation` is not empty, this holds approximately and nothing is guaranteed. ``guard.certificate`` is the
+    certificate of a guard, and `certify` computes one from the parameters of Algorithm 1. A *route* is one theorem that
+    gives half-widths, with its own assumptions. Print ``certificate.statement`` for a summary in words.
 
     Attributes
     ----------
     confidence : float
         Probability with which all half-widths hold at once.
     compared : tuple of Route
-        Every route, whether it applies or not.
+        All routes that were compared, also those that do not apply.
     chosen : Route or None
-        The route on which the certificate rests; ``None`` where no route gives a bound.
+        The route on which the certificate rests; ``None`` if no route gives a bound.
     records : str
         The records and their declared dependence, in words.
     estimand : Estimand
         The estimand of the answers.
     final : FinalCheck or None
-        For a guard with ``final_check=True``: the half-width of its final check is
-        ``certificate.final.half_width(expected)``, if every claim before it is accepted.
+        For a guard with ``final_check=True``: ``certificate.final.half_width(score)`` is the half-width of its final
+        check if every earlier interval is accepted at once. ``None`` for other guards.
     limits : FittedLimits or None
-        Limits of a fitted dependence model, whose failure is part of the probability of error.
+        Confidence limits of a fitted dependence model; their failure is part of the probability of error. ``None`` if
+        the model was not fitted.
     prior_queries : PriorQueries or None
         Scores of these records from before the guard was made, which make the answers wider.
     epsilon : float or None
-        Privacy loss of all answers together under replacing one record, in nats, where the mechanism bounds it.
-        Infinite after a failed query.
+        Privacy loss of all answers together if one record is replaced, in nats; ``None`` if the mechanism does not
+        bound it. Infinite after a failed query.
     bayesian_epsilon : float or None
         Bayesian privacy loss of one record through all answers, with all records that depend on it, against an attacker
         who knows any other records, under the declared dependence.
@@ -171,7 +172,7 @@ class Certificate:
 
     @property
     def routes(self) -> pd.DataFrame:
-        """Table of every route, one row each: tolerance, applies, assumes, why_not, source, row, sound, chosen."""
+        """Data frame with one row per route: tolerance, applies, assumes, why_not, source, row, sound, chosen."""
         import pandas as pd
 
         # pandas drops the middle columns on a narrow screen: they are the long texts
@@ -189,7 +190,7 @@ class Certificate:
 
     @property
     def statement(self) -> str:
-        """The certificate in words, for people."""
+        """The certificate in words: assumptions, half-widths and the theorem behind them."""
         if self.chosen is None:
             reasons = "; ".join(f"{route.name}: {route.why_not}" for route in self.compared)
             instead = f" {_INSTEAD}." if self._by_hand else ""
@@ -433,10 +434,10 @@ def certify(
     grid: float | None = None,
     ratios: NoiseRatios = PUBLISHED_RATIOS,
 ) -> Certificate:
-    """Compute the certificate of a guard of Algorithm 1 from its public parameters, without any data.
+    """Compute the certificate of a guard with Algorithm 1 (`SparseVector`) from its public parameters, without data.
 
-    Use it to compare parameters before a guard is made. For the other mechanisms see `thresholdout.plan` and
-    ``guard.certificate``.
+    Use it to compare parameters before a guard is made. For other mechanisms, `thresholdout.plan` gives the half-widths
+    to expect, and ``guard.certificate`` the guarantee of a guard.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from thresholdout.cli.terminal import say, table
 
 if TYPE_CHECKING:
     from thresholdout.evaluations import EvaluationGuard, Scores
-    from thresholdout.evaluations.guard import Status
+    from thresholdout.evaluations.check_results import Status
 
 __all__ = ["evaluation"]
 

@@ -23,12 +23,12 @@ _TAIL: Final = math.log(0.025)  # each side of a 95 % interval
 class Agreement:
     """Result of `agreement`: how often two judges give the same score, and how far their means differ.
 
-    Parameters
+    Attributes
     ----------
     items : int
         Number of items that both judges scored.
     share : float
-        Share of these items with equal scores.
+        Share of these items to which both judges gave the same score, in [0, 1].
     low, high : float
         Ends of the 95 % interval of the share: exact for independent items, under a normal approximation with clusters.
     exact : bool
@@ -61,19 +61,21 @@ class Agreement:
 def agreement(first: Scores, second: Scores, *, allow_missing: float = 1.0) -> Agreement:
     """Estimate how often two judges give the same score to the same answers.
 
-    Use it before a judge is replaced, or to compare a model that judges with people.
+    A judge is a metric that scores answers, such as a model or a person. Use this function before you replace a judge,
+    or to compare a model that judges with people.
 
     Parameters
     ----------
     first, second : Scores
         Scores of the same answers by two metrics with one range, from `read`.
     allow_missing : float, default 1
-        Maximum percentage of items, and of samples of a judge, without a score.
+        Maximum percentage (0 to 100) of items, and of samples of each judge, that may lack a score.
 
     Returns
     -------
     Agreement
-        Share of equal scores with its interval, and the difference of the judges' means.
+        Its `share` is the share of equal scores, with the interval from `low` to `high`; its `difference` is that of
+        the judges' means.
 
     Examples
     --------

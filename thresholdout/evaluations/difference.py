@@ -41,7 +41,7 @@ class Slice:
 class Difference:
     """Result of `diff`: the difference of two runs, its interval, and a verdict.
 
-    Parameters
+    Attributes
     ----------
     base, candidate : str
         Names of the runs.
@@ -54,7 +54,7 @@ class Difference:
     clustered : bool
         Whether clusters are declared.
     samples : tuple of float
-        Samples per item, of the base and of the candidate.
+        Mean number of samples per item, of the base and of the candidate.
     errors : tuple of int
         Number of samples without a score, of the base and of the candidate.
     difference : float
@@ -71,7 +71,7 @@ class Difference:
     margin, level : float
         Margin and level of the tests, as passed to `diff`.
     smallest_drop : float or None
-        About the smallest drop that is called worse with probability .8. None if no drop can be.
+        Approximate smallest drop that would be called "worse" with probability .8. None if no drop can be.
     slices : tuple of Slice
         Difference in each slice of the items, with `worse` corrected for the number of slices. Empty unless `read` was
         given a field ``by=``.
@@ -109,9 +109,9 @@ class Difference:
     assumption: str = ""
 
     def exit(self, allow_unclear: bool = False) -> int:
-        """Return the exit code of the command line: 0 if the candidate passes, 1 for "worse", 3 for "unclear".
+        """Return the exit code for a command line or CI: 0 if the candidate passes, 1 for "worse", 3 for "unclear".
 
-        With ``allow_unclear=True`` the code of "unclear" is 0.
+        With ``allow_unclear=True`` the code for "unclear" is 0.
         """
         if self.verdict == "unclear":
             return 0 if allow_unclear else 3
@@ -154,10 +154,10 @@ class Difference:
 class Ranking:
     """Result of `rank`: comparisons of several candidates with one baseline, and the possible ranks of all runs.
 
-    Parameters
+    Attributes
     ----------
     differences : tuple of Difference
-        Comparison of each candidate with the baseline, the best mean first. Each has the level divided by the number of
+        Comparison of each candidate with the baseline, the best mean first, each at the level divided by the number of
         candidates.
     ranks : tuple of (str, int, int)
         Name, best rank and worst rank of each run, the baseline first. All ranks are correct at once with probability
@@ -177,9 +177,9 @@ class Ranking:
     ranks: tuple[tuple[str, int, int], ...]
 
     def exit(self, allow_unclear: bool = False) -> int:
-        """Return the exit code of the command line: 0 if a candidate passes, 1 if all are worse, 3 otherwise.
+        """Return the exit code for a command line or CI: 0 if a candidate passes, 1 if all are worse, 3 otherwise.
 
-        With ``allow_unclear=True`` an unclear candidate passes.
+        With ``allow_unclear=True`` an unclear candidate passes, too.
         """
         exits = {each.exit(allow_unclear) for each in self.differences}
         return 0 if 0 in exits else 1 if exits == {1} else 3
@@ -196,9 +196,9 @@ def diff(
 ) -> Difference:
     """Compare a candidate's run with a baseline's on the same items.
 
-    The result says whether the candidate is worse, not worse by more than a margin, or neither. It holds for one
-    comparison of two runs that were not chosen by these scores. For several candidates at once use `rank`, and for
-    changes that follow each other `EvaluationGuard`.
+    The verdict is "worse", "not worse" (by more than a margin) or "unclear". It is valid for one comparison of two runs
+    that were not chosen by these scores. Use `rank` for several candidates at once, and `EvaluationGuard` for changes
+    that follow one another.
 
     Parameters
     ----------
@@ -209,18 +209,18 @@ def diff(
     level : float, default 0.05
         Largest probability of a wrong "worse", and of a wrong "not worse", each.
     any_laws : bool, default False
-        Whether to test by bets on cluster totals, which need independent items or clusters alone. If False, runs with
-        one 0/1 score per item and no clusters are compared by exact tests for items of one distribution (sign test and
-        trinomial test). For other runs, "worse" is tested by sign flips, which are approximate for skewed totals, and
-        "not worse" by bets.
+        Whether to use distribution-free tests (bets on cluster totals), which assume only that items or clusters are
+        independent. If False, runs with one 0/1 score per item and no clusters are compared by exact tests for items of
+        one distribution (sign test and trinomial test). For other runs, "worse" is tested by sign flips, which are
+        approximate for skewed totals, and "not worse" by bets.
     allow_missing : float, default 1
-        Maximum percentage of items, and of samples of a run, without a score. A "not worse" holds for all values of
-        missing scores.
+        Maximum percentage (0 to 100) of items, and of samples of each run, that may lack a score. A "not worse" holds
+        for all values of missing scores.
 
     Returns
     -------
     Difference
-        The difference, its interval, and the verdict in ``verdict``.
+        Its `verdict`, and the `difference` of the means with the interval from `low` to `high`.
 
     Raises
     ------

@@ -7,14 +7,13 @@ import json
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import numpy as np
 
 from thresholdout.errors import EvaluationSetUsed, InputError, LedgerMismatch
 from thresholdout.evaluations.account import Account, Promise
+from thresholdout.evaluations.check_results import Check, Event, Mode, Status
 from thresholdout.evaluations.difference import check_margin, smallest_drop
 from thresholdout.evaluations.pairing import Pairs, pair
 from thresholdout.evaluations.scores import Scores, shown
@@ -24,110 +23,11 @@ from thresholdout.ledger.entry import CONTENT, Entry, fresh_key
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
 
-__all__ = ["Check", "EvaluationGuard", "Mode", "Status"]
-
-Mode = Literal["alarm", "proof"]
+__all__ = ["EvaluationGuard"]
 
 _KIND: Final = "evaluation set"
 _DISCORDANT: Final = 0.1  # assumed share of items that a harmless change changes; it affects plans, no guarantee
 _PROMOTED: Final = "promoted"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Result of `EvaluationGuard.check`: one outcome, and the budget that remains.
-
-    Parameters
-    ----------
-    outcome : {"worse", "not worse", "nothing"}
-        "worse" is asserted in the mode "alarm", "not worse" than the baselines by the margin in the mode "proof".
-        "nothing" asserts nothing.
-    repeated : bool
-        Whether these scores were checked before. A repeated check is free.
-    number : int
-        Number of the check, counted from 1.
-    checks_left, surprises_left : int
-        Planned checks, and planned unexpected outcomes, that remain.
-
-    Examples
-    --------
-    >>> Check("nothing", False, 1, 299, 5).passes("alarm")
-    True
-    """
-
-    outcome: str
-    repeated: bool
-    number: int
-    checks_left: int
-    surprises_left: int
-
-    def passes(self, mode: Mode) -> bool:
-        """Return whether a change may be merged: no alarm in the mode "alarm", a proof in the mode "proof"."""
-        return self.outcome != "worse" if mode == "alarm" else self.outcome == "not worse"
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A check or a promotion in the history; `smallest_drop` is None for proofs, and where no drop could be seen."""
-
-    number: int
-    outcome: str
-    name: str
-    time: float | None
-    dev_difference: float
-    smallest_drop: float | None
-
-    @property
-    def day(self) -> str:
-        """The day as text."""
-        return "-" if self.time is None else datetime.fromtimestamp(self.time, UTC).strftime("%Y-%m-%d")
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """Result of `EvaluationGuard.status`: plan, use and history of a guarded set. Nothing in it is secret.
-
-    Attributes
-    ----------
-    metric, mode, promise, margin
-        Plan of the set, as described in `EvaluationGuard.create`.
-    gate_items, dev_items, clusters : int
-        Numbers of items in the two parts, and of clusters in the gate part.
-    tests, assumption
-        Names of the tests of "worse" and of "not worse", and the assumption about the metric that they need, or "".
-    checks, done, surprises, surprised : int
-        Planned and used checks, and planned and used unexpected outcomes.
-    level, smallest_drop, proof_power : float or None
-        Level of the next check, about the drop that it reports with probability .8, and in the mode "proof" about the
-        probability of a proof for a change without effect. The last two may be None.
-    closed, history
-        Why the set was closed (None if it is open), and the checks and promotions in order.
-
-    Examples
-    --------
-    >>> from dataclasses import fields
-    >>> [field.name for field in fields(Status)][:4]
-    ['metric', 'mode', 'promise', 'gate_items']
-    """
-
-    metric: str
-    mode: Mode
-    promise: Promise
-    gate_items: int
-    dev_items: int
-    clusters: int
-    tests: tuple[str, str]
-    assumption: str
-    margin: float
-    checks: int
-    done: int
-    surprises: int
-    surprised: int
-    level: float
-    smallest_drop: float | None
-    proof_power: float | None
-    closed: str | None
-    history: tuple[Event, ...]
 
 
 class EvaluationGuard:
@@ -144,7 +44,7 @@ class EvaluationGuard:
     Parameters
     ----------
     where : str, path or Ledger
-        File or database in which `create` began the guard: a file's name, or an address such as
+        File or database in which `create` began the guard: a file name, or an address such as
         ``"postgresql://user@host/database"``. `LedgerMismatch` is raised if it holds no evaluation set.
 
     Notes
@@ -194,7 +94,7 @@ class EvaluationGuard:
         any_laws: bool = False,
         expect: Literal["claim", "nothing"] | None = None,
     ) -> Self:
-        """Begin to guard an evaluation set, with a run of the released baseline.
+        """Start a guard of an evaluation set, with a run of the released baseline.
 
         Parameters
         ----------
@@ -202,8 +102,11 @@ class EvaluationGuard:
             File or database of the guard. A new file is made.
         baseline : Scores
             Run of the release, from `read`.
-        checks, surprises : int, default 300 and 5
-            Planned number of checks, and of outcomes other than the expected one.
+        checks : int, default 300
+            Planned number of checks, after which the set is used up.
+        surprises : int, default 5
+            Planned number of unexpected outcomes, such as "worse" in the mode "alarm". After these the set is used up,
+            too.
         mode : {"alarm", "proof"}, default "alarm"
             "alarm" reports "worse" or "nothing". "proof" reports "not worse" by the margin, or "nothing".
         margin : float, default 0.02
@@ -211,11 +114,13 @@ class EvaluationGuard:
         dev : float, default 0.2
             Share of the items in the dev part, which everybody may read and which is never compared.
         promise : {"year", "each"}, default "year"
-            "year" is valid for changes that depend on earlier outcomes, "each" only for changes that do not.
+            "year" guarantees all outcomes also if changes depend on earlier outcomes, "each" only if they do not.
         any_laws : bool, default False
-            Whether to test by bets on cluster totals, which need independent items or clusters alone.
+            Whether to use distribution-free tests (bets on cluster totals), which assume only that items or clusters
+            are independent. See `diff`.
         expect : {"claim", "nothing"}, optional
-            Outcome of a proof that is expected and hence free. If None, chosen by the number of items and the margin.
+            In the mode "proof": the outcome that is expected ("claim" for "not worse") and does not count as a
+            surprise. If None, chosen by the number of items and the margin.
 
         Returns
         -------
@@ -284,13 +189,15 @@ class EvaluationGuard:
         return cls(ledger)
 
     def read(self, path: str | os.PathLike[str], **fields: Any) -> Scores:
-        """Read a run like the baseline. Arguments of `thresholdout.evaluations.read` override the guard's."""
+        """Read a run with the arguments with which the baseline was read; ``fields`` override them. See `read`."""
         from thresholdout.evaluations.reading import read
 
         return read(os.fspath(path), **{**self.fields, **fields})
 
     def check(self, candidate: Scores, name: str | None = None, *, allow_missing: float = 1.0) -> Check:
-        """Compare a run with the release and with main, and return one outcome.
+        """Compare a run with the release and with main, and return one outcome for both.
+
+        A check counts against the planned number. Scores that were checked before return their outcome again, free.
 
         Parameters
         ----------
@@ -299,12 +206,12 @@ class EvaluationGuard:
         name : str, optional
             Name of the check in the history. If None, the name of the run, such as its file.
         allow_missing : float, default 1
-            Maximum percentage of gate items, and of samples of a run, without a score.
+            Maximum percentage (0 to 100) of gate items, and of samples of the run, that may lack a score.
 
         Returns
         -------
         Check
-            Outcome, and the remaining checks. `Check.passes` says whether the change may be merged.
+            Its `outcome`, and the checks that remain. `Check.passes` tells whether the change may be merged.
 
         Raises
         ------
@@ -351,14 +258,16 @@ class EvaluationGuard:
         )
 
     def promote(self, run: Scores, *, allow_missing: float = 1.0) -> None:
-        """Make a run the new main. The release remains the other baseline of every check.
+        """Make the run of a merged change the new main, with which later checks also compare.
+
+        The release remains the other baseline of every check.
 
         Parameters
         ----------
         run : Scores
             Run of the merged change.
         allow_missing : float, default 1
-            Maximum percentage of gate items, and of samples of a run, without a score.
+            Maximum percentage (0 to 100) of gate items, and of samples of the run, that may lack a score.
         """
         gate = self._gate(run)
         pair(self._release, gate, allow_missing)
@@ -377,7 +286,7 @@ class EvaluationGuard:
         self._ledger.ask(self._name, None, self._dev_difference(run), "promote", compute)
 
     def refresh(self, baseline: Scores) -> EvaluationGuard:
-        """Continue with new items, which have an error budget of their own, and close the present set.
+        """Start a new set with new items, which have an error budget of their own, and close this set.
 
         Parameters
         ----------
@@ -414,11 +323,11 @@ class EvaluationGuard:
         return begun
 
     def close(self, why: str = "closed") -> None:
-        """Close this set permanently. Its history remains readable."""
+        """Close this set permanently, for the reason ``why``. Its history remains readable."""
         self._ledger.close_guard(self._name, why)
 
     def status(self) -> Status:
-        """Return the plan of this set, its use so far, and the drop that a check can still detect."""
+        """Return a `Status`: the plan of this set, its use so far, and the drop that a check can still detect."""
         kept = json.loads(self._ledger.state(self._name))
         account = Account.from_dict(kept["account"])
         parameters = self._parameters

@@ -57,7 +57,7 @@ class Scores:
     An item is one example of the set. A run may score an item several times, in samples. `diff`, `rank`, `agreement`
     and `EvaluationGuard` compare such objects.
 
-    Parameters
+    Attributes
     ----------
     name : str
         Source of the run, such as its file, for messages.
@@ -145,7 +145,7 @@ class Scores:
         return int((self.samples + self.missing).max()) <= 1
 
     def digest(self) -> str:
-        """Return a fingerprint of all scores. It does not depend on the name of the run."""
+        """Return a fingerprint of all scores, as text. It does not depend on the name of the run."""
         rows = sorted(
             zip(self.identities, self.values.tolist(), self.samples.tolist(), self.missing.tolist(), strict=True)
         )

@@ -21,7 +21,8 @@ import numpy as np
 from thresholdout.client.errors import ServiceError
 from thresholdout.client.local_server import Answer, LocalServer
 from thresholdout.errors import EvaluationSetUsed, InputError, LedgerError, ThresholdoutError
-from thresholdout.evaluations.guard import Check, EvaluationGuard, Mode
+from thresholdout.evaluations.check_results import Check, Mode
+from thresholdout.evaluations.guard import EvaluationGuard
 from thresholdout.evaluations.reading import read
 from thresholdout.evaluations.scores import Scores
 from thresholdout.evaluations.set_parts import as_kept, from_kept

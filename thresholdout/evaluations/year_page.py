@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from thresholdout.evaluations.guard import Event, Status
+    from thresholdout.evaluations.check_results import Event, Status
 
 __all__ = ["year_page"]
 

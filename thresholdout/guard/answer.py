@@ -20,24 +20,25 @@ _FROM: Final = {"train": "what was expected, confirmed by the holdout", "holdout
 class Answer:
     """Result of a query to a guard: a value and an interval that contains the estimand with the guard's confidence.
 
-    An answer converts to a float, and is compared and formatted by its value: ``b > a`` does not show that b is better.
-    If intervals overlap, ``guard.compare`` may still separate the models. There is no ``b - a``, since its interval
-    would be unknown.
+    The estimand is the quantity that the query asks about, such as a model's accuracy on new records. An answer
+    converts to a float, and is compared and formatted by its value. So ``b > a`` does not show that b is better: use
+    ``guard.compare(b, a)``, which may separate two models even if their intervals overlap. ``b - a`` is refused, since
+    the interval of the difference would be unknown.
 
     Attributes
     ----------
     value : float
         The answer, in the units of the query's range.
     interval : tuple of float
-        Lower and upper limit, in the units of the query's range. Together with all other intervals of the guard it
-        contains its estimand with the guard's confidence. It is the whole range if no certificate applies.
+        Lower and upper limit, in the units of the query's range. With the guard's confidence, the intervals of all
+        answers contain their estimands at once. It is the whole range if no certificate applies.
     source : {"train", "holdout"}
-        Where the value comes from: "train" for the training value, which the holdout confirmed; "holdout" for a value
-        computed from the holdout. Only "holdout" uses up an answer from the holdout.
+        "train" if the value is the training value, which the holdout confirmed; "holdout" if it was computed from the
+        holdout. Only the latter counts against a declared limit of answers from the holdout.
     query : int
         Number of the query, from 1.
     remaining : int or None
-        Number of answers from the holdout left after this one; ``None`` if no limit was declared.
+        Number of answers from the holdout that are left after this one; ``None`` if no limit was declared.
     lower, upper : float, default 0.0 and 1.0
         Declared range of the query.
     name : str
@@ -51,9 +52,10 @@ class Answer:
     estimand : str
         The estimand of a statistic that is not a mean over records, in words. (For means see the guard's certificate.)
     cost : float or None
-        Nats of the error budget spent, for an interval that was stated directly; infinite if it took all.
+        Spent error budget in nats (decrease of its logarithm), for an answer with ``precise=True`` or another interval
+        that was stated directly; ``None`` for other answers. Infinite if all of it was spent.
     approximate : bool
-        Whether the guard has normal limits, so that no interval is guaranteed.
+        Whether the guard uses normal limits (``Claims(limits="normal")``), so that no interval is guaranteed.
 
     Examples
     --------
@@ -83,7 +85,7 @@ class Answer:
 
     @property
     def half_width(self) -> float:
-        """Half-width of the interval: the largest distance between ``value`` and one of its ends, rounded up."""
+        """Half-width of the interval: the largest distance between ``value`` and an end of it, rounded up."""
         return larger_side(self.value, *self.interval)
 
     def __float__(self) -> float:

@@ -27,19 +27,21 @@ class Comparison:
     Attributes
     ----------
     value : float
-        The difference of both scores, in the metric's units, or the win rate.
+        Score of the first model minus that of the second, in the metric's units; or the first model's win rate, in
+        [0, 1].
     interval : tuple of float
-        Lower and upper limit. Together with all other intervals of the guard it contains its estimand with the guard's
-        confidence.
+        Lower and upper limit of the value. With the guard's confidence, the intervals of all answers contain their
+        estimands at once.
     verdict : {"better", "worse", "not settled"}
-        "better" or "worse" if the whole interval is on one side of 0 (of one half for a win rate), else "not settled".
+        "better" or "worse" (the first model than the second) if the whole interval is on one side of 0, or of one half
+        for a win rate; else "not settled".
     settling : int or None
-        Approximate number of holdout records that would settle the comparison if the value were exact; ``None`` if it
-        is settled, or if no number would settle it.
+        Approximate number of holdout records that would settle the comparison if the true difference were ``value``;
+        ``None`` if it is settled, or if no number would settle it.
     answer : Answer
-        The answer that the comparison is made from.
+        The guard's answer that the comparison is made from.
     about : {"difference", "win_rate"}
-        The quantity of value and interval.
+        Whether value and interval are those of the difference or of the win rate.
     candidate : str
         Name of the model in the history, in a comparison of several models.
     direct : tuple of float or None

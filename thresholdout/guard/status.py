@@ -20,6 +20,9 @@ __all__ = ["GuardStatus", "status_of"]
 class GuardStatus:
     """Result of `Thresholdout.status`: how much of a guard's budgets is used. Nothing in it is secret.
 
+    A guard answers queries until one of its limits is reached: the error budget that all answers share, the declared
+    number of queries, or the declared number of answers from the holdout.
+
     Attributes
     ----------
     asked : int
@@ -27,15 +30,15 @@ class GuardStatus:
     answers_left : int or None
         Number of answers from the holdout that are left; ``None`` if no limit was declared.
     error_budget_left : float or None
-        Remaining probability of error, for mechanisms with an error budget.
+        Remaining probability of error, between 0 and 1 - confidence; ``None`` if the mechanism has no error budget.
     information_released : float or None
-        Nats that the answers so far can have released: the logarithm of the initial over the remaining error budget.
-        Infinite if nothing is left, as after `Thresholdout.final_check`.
+        Largest information that the answers so far can have released, in nats: the logarithm of the ratio of initial
+        to remaining error budget. Infinite if nothing is left, as after `Thresholdout.final_check`.
     epsilon : float or None
-        Privacy loss of all answers together, under replacing one record; ``None`` if the mechanism bounds none.
-        Infinite after a query has failed on the holdout, since a failure shows without noise.
+        Privacy loss of all answers together if one record is replaced, in nats; ``None`` if the mechanism does not
+        bound it. Infinite after a query has failed on the holdout, since a failure shows without noise.
     bayesian_epsilon : float or None
-        Bayesian privacy loss: the same with all records that depend on the record, under the declared dependence.
+        Bayesian privacy loss: that of a record with all records that depend on it, under the declared dependence.
     exhausted : {"budget", "queries", "error_budget", "epsilon"} or None
         The limit that is reached, so that no new query is answered (see `BudgetExhausted`); ``None`` if none is.
     approximation : str
@@ -63,7 +66,7 @@ class GuardStatus:
     _chosen: bool = field(repr=False, compare=False)
 
     def line(self) -> str:
-        """Return one line with the number of answers that are left and the privacy loss."""
+        """Return one line of text with the number of answers that are left and the privacy loss."""
         left = "any number of" if self.answers_left is None else self.answers_left
         approximate = f"; approximate: {self.approximation}" if self.approximation else ""
         return f"{left} answers from the holdout left{self._privacy}{approximate}"

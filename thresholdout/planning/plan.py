@@ -85,26 +85,28 @@ class Plan:
     model : graphs.DependenceModel
         The holdout's records and their dependence.
     n_train : float or None
-        Number of independent records behind the training values, as it was passed.
+        Number of independent records behind the training values, as passed; ``None`` if not.
     queries : int or None
         Number of queries, as declared or solved for; ``None`` for any number.
     asked : int
-        Number of queries to which the half-widths refer: ``queries``, or the first 100 where none are declared.
-    anticipated_score, confidence : float
-        The likely score, and the probability with which all intervals hold at once.
+        Number of queries to which the half-widths refer: ``queries``, or the first 100 if none are declared.
+    anticipated_score : float
+        Likely score, in (0, 1), for which the half-widths are computed.
+    confidence : float
+        Probability with which all intervals hold at once, in (0, 1).
     width : float or None
-        The half-width to reach, as it was passed.
+        Half-width to reach, as passed.
     prior_queries : PriorQueries or None
         Earlier scores of the holdout, with the number of values that each could have had.
     ways : tuple of Way
-        All ways, the narrowest first. Each has a `name`, a `half_width`, a `call` and, where it does not apply, the
-        reason in `why_not`.
+        All ways, the narrowest first. Each has a `name`, a `half_width`, the `call` that makes it and, if it does not
+        apply, the reason in `why_not`.
     recommended : Way
         The recommended way.
     recommendation : str
         The recommendation with its reason, in one sentence.
     warnings : tuple of str
-        Obstacles to this plan.
+        Obstacles to this plan, each as a sentence.
     division : str
         How to divide the records into training, development and guarded ones before the first query, and the half-width
         of one final check on the guarded ones. Empty for one query, a fixed list, prior queries, an epsilon, and
@@ -112,7 +114,7 @@ class Plan:
     leaderboard : Leaderboard or None
         Intervals of a leaderboard with these records, if a number of teams was given.
     epsilon : float or None
-        Bound on the privacy loss of a record through all answers, if it was given.
+        Bound on the privacy loss of one record through all answers together, in nats, as passed.
 
     Examples
     --------
@@ -156,14 +158,14 @@ class Plan:
 
     @property
     def budgets(self) -> pd.DataFrame:
-        """Table of all routes from `epsilon` to that of one record; see `graphs.DependenceModel.explain`."""
+        """Data frame of all routes from ``epsilon`` to that of one record; see `graphs.DependenceModel.explain`."""
         if self.epsilon is None:
             raise InputError("epsilon", "nothing", "one to the plan, such as plan(..., epsilon=0.5)")
         return self.model.explain(self.epsilon, confidence=self.confidence)
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Certificate of a guard with the recommended parameters."""
+        """Return the `Certificate` of a guard with the recommended parameters."""
         from thresholdout.certificates.certify_parameters import certify_parameters
         from thresholdout.certificates.prior_queries import confidence_after
         from thresholdout.certificates.problem import within_limits
@@ -179,7 +181,7 @@ class Plan:
 
     @property
     def table(self) -> pd.DataFrame:
-        """Table of all ways, one row each: half_width, records, queries, needs, call, why_not, recommended."""
+        """Data frame with one row per way: half_width, records, queries, needs, call, why_not, recommended."""
         import pandas as pd
 
         columns = ["half_width", "records", "queries", "needs", "call", "why_not"]

@@ -202,17 +202,17 @@ def plan(
 ) -> Plan:
     """Recommend how to query a holdout, and compute the half-widths to expect, before any query is made.
 
-    Call it to learn how many queries a holdout can answer at which precision, or how many records a precision needs. It
-    compares one final evaluation, a fixed list of queries, a guard (`Thresholdout`) for adaptive queries and, where it
-    is asked for or the only one, Algorithm 1. Pass the records, or the structure of their dependence (``groups``,
-    ``order`` or ``graph``); pass ``width`` as well, or instead, to solve for the number of queries or records.
-    Half-widths are for scores that are shares of right predictions, such as accuracy.
+    Use it to find out how precise the answers of a holdout will be for a number of queries, or how many records or
+    queries a precision allows. It compares one final evaluation, a fixed list of queries, a guard (`Thresholdout`) for
+    adaptive queries and, if it is requested or the only possibility, Algorithm 1 (`SparseVector`). Pass the records, or
+    the structure of their dependence (``groups``, ``order`` or ``graph``). Pass ``width`` as well, or instead, to solve
+    for the number of queries or records. Half-widths are for shares of correct predictions, such as accuracy.
 
     Parameters
     ----------
     records : int, graphs.DependenceModel or callable, optional
         Number of independent records in the holdout, or the dependence model of its records. If None, and without
-        ``groups``, ``order`` or ``graph``, give ``width``: the plan then finds the number of independent records that
+        ``groups``, ``order`` or ``graph``, pass ``width``: the plan then finds the number of independent records that
         reaches it. A function from a number of records to their model, such as ``lambda n: MarkovChain(transition,
         n=n)``, finds the number of records of that kind (up to half a per cent more than needed). Its model may have
         fewer records than the number: whole groups, whole units of a panel.
@@ -227,20 +227,20 @@ def plan(
     graph : networkx.Graph, optional
         Graph whose nodes are the records. Records without an edge between them are independent.
     correlation : float, optional
-        Correlation of right and wrong predictions inside a group, from 0 to 1. If None, it is 0.5 in the plan, and a
-        guard learns it from the training part. With a window, the correlation of records within it. If None, limits
-        hold for any, and are up to twice as wide.
+        Correlation, from 0 to 1, between the correctness of two predictions in a group or, with ``window``, within the
+        window. If None, the plan assumes 0.5 in groups, and a guard learns it from the training part. With a window and
+        None, limits hold for any correlation and are up to twice as wide.
     similarity : float, default 0.5
         Correlation of two queries' values on the same record, from 0 to 1: about 0.5 for models of one search, 0 for
         unrelated queries. A guard assumes 0.5. Its answers are wider if queries share less: for unrelated ones they
         were 14 % wider than planned in a simulation of 40 queries.
     limits : {"exact", "normal"}, default "exact"
         Confidence limits of the planned guard. "exact" limits are guaranteed. "normal" stands for
-        ``Claims(limits="normal")``, for groups, and is APPROXIMATE. Where groups with wrong predictions are few for a
-        level, about as many as normal limits need, half-widths may be 25 % off.
+        ``Claims(limits="normal")``, for groups, and is APPROXIMATE. Half-widths may be 25 % off if there are hardly as
+        many groups with wrong predictions as normal limits need at their level.
     queries : int, optional
-        Number of queries. If None, any number: half-widths then refer to the first 100. With ``records`` and ``width``,
-        but without ``queries``, the plan finds the largest number within that width.
+        Maximum number of queries. If None, there is no limit, and half-widths refer to the first 100. With ``records``
+        and ``width``, but without ``queries``, the plan finds the largest number within that width.
     anticipated_score : float, default 0.9
         Likely score, in (0, 1). Intervals are narrow near 0 and 1, and widest at 0.5.
     n_train : int, optional
@@ -259,9 +259,10 @@ def plan(
         Number of scores of this holdout that were seen before; see `PriorQueries`. Half-widths are for a guard that is
         made with the same ``prior_queries``.
     teams : int, optional
-        Number of teams of a leaderboard, one answer each. `Plan.leaderboard` has the intervals after these answers.
+        Number of teams of a leaderboard, with one answer each. `Plan.leaderboard` has the intervals after these
+        answers.
     anticipation_error : float, default 0.0
-        Amount by which these teams' guesses exceed their scores, beyond the noise of their training part.
+        Amount by which the teams overestimate their scores, beyond the sampling noise of their training part.
     epsilon : float, optional
         Bound on the privacy loss of one record through all answers together, in nats, under the model, against an
         attacker who knows any other records. Half-widths are those of guards with noise calibrated to it.
@@ -279,7 +280,7 @@ def plan(
     InputError
         If an argument is out of range, or if nothing is given to solve for.
     PlanError
-        If nothing can be certified, or if no number of records or queries reaches the width.
+        If nothing can be certified, or if the width cannot be reached by any number of records or queries.
 
     Notes
     -----

@@ -38,8 +38,8 @@ def precision(positive: Any | None = None, *, average: Average = "binary") -> St
     Parameters
     ----------
     positive : label, optional
-        The positive class, among any number of classes. If None, it is 1 for labels 0 and 1 or -1 and 1, and True for
-        False and True. For other labels it must be named, as in scikit-learn.
+        The positive class. If None, it is 1 for labels 0 and 1 or -1 and 1, and True for booleans. Other labels need a
+        named class, as in scikit-learn.
     average : {"binary", "macro"}, default "binary"
         "binary" for the precision of the positive class, "macro" for the unweighted mean over all classes.
 
@@ -75,8 +75,8 @@ def recall(positive: Any | None = None, *, average: Average = "binary") -> Stati
     Parameters
     ----------
     positive : label, optional
-        The positive class. If None, it is 1 or True; for other labels than 0 and 1, -1 and 1 or booleans it must be
-        named.
+        The positive class. If None, it is 1 for labels 0 and 1 or -1 and 1, and True for booleans. Other labels need a
+        named class, as in scikit-learn.
     average : {"binary", "macro"}, default "binary"
         "binary" for the recall of the positive class, "macro" for the unweighted mean over all classes.
 
@@ -107,8 +107,8 @@ def f1(positive: Any | None = None, *, average: Average = "binary") -> Statistic
     Parameters
     ----------
     positive : label, optional
-        The positive class. If None, it is 1 or True; for other labels than 0 and 1, -1 and 1 or booleans it must be
-        named.
+        The positive class. If None, it is 1 for labels 0 and 1 or -1 and 1, and True for booleans. Other labels need a
+        named class, as in scikit-learn.
     average : {"binary", "macro"}, default "binary"
         "binary" for the score of the positive class, "macro" for the unweighted mean over all classes.
 
@@ -141,8 +141,8 @@ def jaccard(positive: Any | None = None, *, average: Average = "binary") -> Stat
     Parameters
     ----------
     positive : label, optional
-        The positive class. If None, it is 1 or True; for other labels than 0 and 1, -1 and 1 or booleans it must be
-        named.
+        The positive class. If None, it is 1 for labels 0 and 1 or -1 and 1, and True for booleans. Other labels need a
+        named class, as in scikit-learn.
     average : {"binary", "macro"}, default "binary"
         "binary" for the score of the positive class, "macro" for the unweighted mean over all classes.
 
@@ -170,8 +170,8 @@ def fbeta(beta: float, positive: Any | None = None) -> Statistic:
     beta : float
         Weight of recall. More than 1 gives recall more weight than precision. For 1, `f1` has narrower intervals.
     positive : label, optional
-        The positive class. If None, it is 1 or True; for other labels than 0 and 1, -1 and 1 or booleans it must be
-        named.
+        The positive class. If None, it is 1 for labels 0 and 1 or -1 and 1, and True for booleans. Other labels need a
+        named class, as in scikit-learn.
 
     Returns
     -------
