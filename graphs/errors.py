@@ -13,10 +13,16 @@ import math
 import re
 from collections.abc import Sequence
 
-__all__ = ["ArgumentError", "RouteUnavailable", "TooWide"]
+__all__ = ["ArgumentError", "RouteUnavailable", "TooWide", "amount"]
 
 # Names of types follow "a" in most messages.
 _ARTICLE = re.compile(r"^a (?=[aeioAEIO]|ndarray|un(?!i))")
+
+
+def amount(number: int, noun: str) -> str:
+    """Return a number with its noun for a message: 1 query, 1,200 queries."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 class ArgumentError(ValueError):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 
-from graphs.errors import ArgumentError
+from graphs.errors import ArgumentError, amount
 
 __all__ = [
     "BudgetExhausted",
@@ -121,22 +121,19 @@ class BudgetExhausted(ThresholdoutError):
 
     Parameters
     ----------
-    what : {"budget", "queries", "error_budget", "epsilon", "width", "allowance", "quota"}
+    what : str
         The limit that was reached. The guard answers no more: "budget", the limit on answers from the holdout;
         "queries", the declared number of queries; "error_budget", the probability of error that all answers share;
-        "epsilon", the declared bound on the privacy loss. Only this query is refused: "width", its interval would be
-        wider than ``max_half_width``. Only this client is refused: "allowance", the information that its answers may
-        release; "quota", its number of queries.
+        "final_check", the last query; "epsilon", the declared bound on the privacy loss. Only this query is refused:
+        "width", its interval would be wider than ``max_half_width``. Only this client is refused: "allowance", the
+        information that its answers may release; "quota", its number of queries.
     spent, limit : int
         Number of uses so far, and the largest allowed number; for limits that are no counts, the number of queries
         twice.
 
     Examples
     --------
-    >>> try:
-    ...     raise BudgetExhausted("queries", spent=100, limit=100)
-    ... except BudgetExhausted as error:
-    ...     print(error)
+    >>> print(BudgetExhausted("queries", spent=100, limit=100))
     All 100 queries of this guard are used. Earlier answers stay valid; new queries need a new holdout.
     """
 
@@ -144,19 +141,23 @@ class BudgetExhausted(ThresholdoutError):
         self.what = what
         self.spent = spent
         self.limit = limit
-        used = f"All {limit} {'answers from the holdout' if what == 'budget' else 'queries'} of this guard are used."
-        if what == "error_budget":
-            used = f"The error budget is exhausted after {spent} queries."
-        if what == "epsilon":
-            used = f"The epsilon of this guard's answers is exhausted after {spent} queries."
+        asked = amount(spent, "query")
+        if what in ("budget", "queries", "quota"):
+            noun, rest = ("answer", " from the holdout") if what == "budget" else ("query", "")
+            rest += " of this client" if what == "quota" else " of this guard"
+            used = f"The only {noun}{rest} is used." if limit == 1 else f"All {amount(limit, noun)}{rest} are used."
+        else:
+            used = {
+                "error_budget": f"The error budget is exhausted after {asked}.",
+                "final_check": f"The final check closed this guard after {asked}.",
+                "epsilon": f"The epsilon of this guard's answers is exhausted after {asked}.",
+                "width": f"After {asked} this one would have a half-width above max_half_width.",
+                "allowance": f"After {asked} this client's answers have released all the information that they may.",
+            }[what]
         then = "Earlier answers stay valid; new queries need a new holdout."
         if what == "width":
-            used = f"After {spent} queries this one would have a half-width above max_half_width."
             then = "It was refused free of charge; a guard without max_half_width answers it."
         if what in ("allowance", "quota"):
-            used = f"All {limit} queries of this client are used."
-            if what == "allowance":
-                used = f"After {spent} queries this client's answers have released all the information that they may."
             then = "The query was refused free of charge; others may still ask."
         super().__init__(f"{used} {then}")
 
@@ -174,7 +175,7 @@ class SearchExhausted(BaseException):
 
     Parameters
     ----------
-    what : {"budget", "queries", "error_budget", "epsilon", "width", "allowance", "quota"}
+    what : {"budget", "queries", "error_budget", "final_check", "epsilon", "width", "allowance", "quota"}
         The limit that was reached, as explained in `BudgetExhausted`.
     spent, limit : int
         Number of uses so far, and the largest allowed number.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from graphs.errors import amount
 from thresholdout.cli.running import Command, Commands, ExitCode, Failure, show, wants_json
 from thresholdout.cli.terminal import say, table
 
@@ -311,7 +312,8 @@ def check_command(ctx: click.Context, /, database: str, run: str, name: str | No
     again = ", as before: the same scores are free" if found.repeated else ""
     show(
         {"schema": "thresholdout.eval.check/1", **asdict(found), "exit": int(code)},
-        f"{words} (check {found.number}{again}); {found.checks_left} checks and {found.surprises_left} surprises left",
+        f"{words} (check {found.number}{again}); {amount(found.checks_left, 'check')} and "
+        f"{amount(found.surprises_left, 'surprise')} left",
     )
     ctx.exit(code)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import click
 
+from graphs.errors import amount
 from graphs.numerics.rounding import shown_above, shown_around, shown_below
 from thresholdout.cli.options import (
     CLIENT,
@@ -221,7 +222,7 @@ def _in_words(answer: Answer, anticipates: bool) -> str:
 
 
 def _where(answer: Answer, anticipates: bool) -> str:
-    left = "" if answer.remaining is None else f"; {answer.remaining} answers from the holdout left"
+    left = "" if answer.remaining is None else f"; {amount(answer.remaining, 'answer')} from the holdout left"
     again = ", repeated: free of charge" if answer.repeated else ""
     where = f"from the {answer.source} part"
     if anticipates:

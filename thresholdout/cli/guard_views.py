@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from graphs.errors import amount
 from graphs.numerics.rounding import shown_above, shown_below
 from thresholdout.cli.options import (
     GUARD,
     LEDGER,
     NEW_FILE,
     choose,
-    entries_in_words,
     in_folder,
     metric_of,
     metric_options,
@@ -64,7 +64,7 @@ def _guard_status(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> tu
         most = service.queries
         lines = [
             f"{ledger.location}: {'' if alone else f'guard {guard[:12]}, '}{service.guard!r}",
-            f"{asked} {'queries' if most is None else f'of {most} queries'} so far",
+            f"{amount(asked, 'query') if most is None else f'{asked:,} of ' + amount(most, 'query')} so far",
             service.certificate.statement,
             *sentences,
         ]
@@ -77,7 +77,7 @@ def _guard_status(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> tu
             "corrections": list(sentences),
         }
     else:
-        lines = [f"{ledger.location}: guard {guard[:12]}, {entries_in_words(asked)}"]
+        lines = [f"{ledger.location}: guard {guard[:12]}, {amount(asked, 'entry')}"]
         lines += _approximate(ledger, guard, data)
     if closed is not None:
         lines.append(f"closed: {printable(closed)}")
@@ -208,4 +208,4 @@ def report(ledger: str, output: Path, title: str, guard: str | None) -> None:
         else:
             made = report_of(opened, chosen, title=title)
     saved = made.save(in_folder(output))
-    show({"guard": chosen, "file": saved, "queries": made.queries}, f"{saved}: {made.queries} queries")
+    show({"guard": chosen, "file": saved, "queries": made.queries}, f"{saved}: {amount(made.queries, 'query')}")

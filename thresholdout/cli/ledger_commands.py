@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graphs.errors import amount
 from graphs.progress_bar import progress_bar
-from thresholdout.cli.options import FILE, GUARD, KEY_FILE, LEDGER, NEW_FILE, choose, entries_in_words
+from thresholdout.cli.options import FILE, GUARD, KEY_FILE, LEDGER, NEW_FILE, choose
 from thresholdout.cli.running import Command, show
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def verify(ledger: str, checkpoint: str | None, guard: str | None) -> None:
     show(
         {"ledger": where, "guards": [_data(*one) for one in checked]},
         *(
-            f"{where}: guard {one[:12]}, {entries_in_words(count)}, unchanged{kept}\ncheckpoint {head}"
+            f"{where}: guard {one[:12]}, {amount(count, 'entry')}, unchanged{kept}\ncheckpoint {head}"
             for one, count, head in checked
         ),
     )
@@ -78,7 +79,7 @@ def export(ledger: str, file: Path, guard: str | None) -> None:
         written = export_history(opened, choose(opened, guard), file)
     show(
         {"file": file, **_data(written.guard, written.count, written.checkpoint)},
-        f"{file}: guard {written.guard[:12]}, {entries_in_words(written.count)}",
+        f"{file}: guard {written.guard[:12]}, {amount(written.count, 'entry')}",
         f"checkpoint {written.checkpoint}",
     )
 
@@ -144,7 +145,7 @@ def backup(ledger: str, file: Path) -> None:
         {"file": file, "ledger": ledger, "guards": [_data(guard, *one) for guard, one in found.items()]},
         f"{file}: a copy of {ledger}, as secret as that",
         *(
-            f"guard {guard[:12]}, {entries_in_words(count)}, unchanged\ncheckpoint {checkpoint}"
+            f"guard {guard[:12]}, {amount(count, 'entry')}, unchanged\ncheckpoint {checkpoint}"
             for guard, (count, checkpoint) in found.items()
         ),
     )

@@ -24,7 +24,6 @@ __all__ = [
     "NEW_FILE",
     "QUOTA",
     "choose",
-    "entries_in_words",
     "holdout_tables",
     "in_folder",
     "metric_of",
@@ -109,11 +108,6 @@ def choose(ledger: Ledger, start: str | None) -> str:
     listed = ", ".join(identity[:12] for identity in found[:5])
     more = ", ..." if len(found) > 5 else ""
     raise Misuse(f"{ledger.location} holds {len(found)} guards. Choose one with --guard: {listed}{more}.")
-
-
-def entries_in_words(count: int) -> str:
-    """Return a number of entries in words."""
-    return f"{count:,} {'entry' if count == 1 else 'entries'}"
 
 
 def metric_of(name: str, clip: float | None) -> Metric:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Final, Literal, get_args
 
+from graphs.errors import amount
 from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputError
 
 __all__ = ["POLICIES", "Exhausted", "check_exhausted", "warn_exhausted", "without_answer"]
@@ -39,8 +40,7 @@ def check_exhausted(policy: object) -> Exhausted:
 
 def warn_exhausted(error: BudgetExhausted, policy: Exhausted, answers: int, stacklevel: int = 2) -> None:
     """Warn once that a guard is exhausted: answers so far, their replacement, and advice."""
-    has = f"this search has {answers} answer{'' if answers == 1 else 's'}"
-    message = f"{error} {has[0].upper()}{has[1:]}; {_CONSEQUENCES[policy]}. {_advice(error.what)}"
+    message = f"{error} This search has {amount(answers, 'answer')}; {_CONSEQUENCES[policy]}. {_advice(error.what)}"
     warnings.warn(message, GuardExhaustedWarning, stacklevel=stacklevel + 1)
 
 
@@ -54,5 +54,6 @@ def without_answer(error: BudgetExhausted) -> BudgetExhausted:
 
 
 def _advice(what: str) -> str:
+    larger = {"budget": " with a larger holdout_answers=", "queries": " with a larger queries="}.get(what, "")
     saving = _SAVING if what == "budget" else ""
-    return f"For more answers make a guard of new records with a larger {what}=.{saving}"
+    return f"For more answers make a guard of new records{larger}.{saving}"

@@ -441,9 +441,7 @@ class KFoldGuard:
         return self.dependence.folds[[fold.test[0] for fold in self._folds]]
 
     def __repr__(self) -> str:
-        answers = self.status.answers_left
-        left = "any number of" if answers is None else answers
-        return f"<KFoldGuard: {self.dependence.describe()}; {left} answers from the records left>"
+        return f"<KFoldGuard: {self.dependence.describe()}; {self.status.line('records')}>"
 
     def _repr_html_(self) -> str:
         from thresholdout.report.html import guard_html

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+from graphs.errors import amount
 from graphs.numerics.rounding import shown_above
 from thresholdout.mechanisms.claims.lists import NOTHING
 
@@ -14,6 +15,14 @@ if TYPE_CHECKING:
     from thresholdout.mechanisms import Mechanism
 
 __all__ = ["GuardStatus", "status_of"]
+
+
+_EXHAUSTED: Final = {
+    "queries": "all queries used",
+    "error_budget": "error budget exhausted",
+    "final_check": "closed by the final check",
+    "epsilon": "epsilon exhausted",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,7 @@ class GuardStatus:
         bound it. Infinite after a query has failed on the holdout, since a failure shows without noise.
     bayesian_epsilon : float or None
         Bayesian privacy loss: that of a record with all records that depend on it, under the declared dependence.
-    exhausted : {"budget", "queries", "error_budget", "epsilon"} or None
+    exhausted : {"budget", "queries", "error_budget", "final_check", "epsilon"} or None
         The limit that is reached, so that no new query is answered (see `BudgetExhausted`); ``None`` if none is.
     approximation : str
         How intervals and the error budget are approximate, in words. Empty if they are guaranteed.
@@ -59,17 +68,18 @@ class GuardStatus:
     information_released: float | None
     epsilon: float | None
     bayesian_epsilon: float | None
-    exhausted: Literal["budget", "queries"] | None
+    exhausted: Literal["budget", "queries", "error_budget", "final_check", "epsilon"] | None
     approximation: str
     _mechanism: Mechanism[Any, Any] = field(repr=False, compare=False)
     _log_risk: float | None = field(repr=False, compare=False)
     _chosen: bool = field(repr=False, compare=False)
 
-    def line(self) -> str:
-        """Return one line of text with the number of answers that are left and the privacy loss."""
-        left = "any number of" if self.answers_left is None else self.answers_left
+    def line(self, part: str = "holdout") -> str:
+        """Return one line with the number of answers that are left, or the limit that is reached, and the privacy."""
+        left = "any number of answers" if self.answers_left is None else amount(self.answers_left, "answer")
+        said = _EXHAUSTED.get(self.exhausted or "", f"{left} from the {part} left")
         approximate = f"; approximate: {self.approximation}" if self.approximation else ""
-        return f"{left} answers from the holdout left{self._privacy}{approximate}"
+        return f"{said}{self._privacy}{approximate}"
 
     @property
     def _privacy(self) -> str:
@@ -120,7 +130,7 @@ def status_of(
         information_released=released,
         epsilon=worth.epsilon,
         bayesian_epsilon=worth.bayesian_epsilon,
-        exhausted=None if refusal is None else cast(Literal["budget", "queries"], refusal.what),
+        exhausted=None if refusal is None else cast(Any, refusal.what),
         approximation=worth.approximation,
         _mechanism=mechanism,
         _log_risk=left,

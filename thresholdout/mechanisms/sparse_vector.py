@@ -157,7 +157,7 @@ class SparseVectorParameters(Parameters):
 
     def summary(self, from_holdout: int, left: str, answered: bool) -> str:
         """Return a sentence with the number of answers from the holdout."""
-        told = f"{from_holdout:,} were answered from the holdout"
+        told = f"{from_holdout:,} {'was' if from_holdout == 1 else 'were'} answered from the holdout"
         return f"{told}{left}; the holdout agreed with the training values of the others."
 
     @classmethod

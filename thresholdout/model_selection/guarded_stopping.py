@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from graphs.errors import amount
 from thresholdout.data.arguments import check_count
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.guard.answer import Answer
@@ -301,7 +302,8 @@ class GuardedStopping:
         if not best and self.best_round is not None:
             best = f"; best round {self.best_round} by the signal alone"
         replaced = f", {self.replaced} without an answer ({self.exhausted} used up)" if self.replaced else ""
-        return f"{self._rounds} rounds, {self.asked} queries, {self.spent} from the holdout{replaced}{best}"
+        counts = f"{amount(self._rounds, 'round')}, {amount(self.asked, 'query')}, {self.spent} from the holdout"
+        return f"{counts}{replaced}{best}"
 
     def __repr__(self) -> str:
         return f"<GuardedStopping {self.metric.name}: {self.summary()}>"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from graphs.errors import amount
 from thresholdout.data.arguments import check_word
 from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.guard.answer import Answer
@@ -201,7 +202,7 @@ class GuardedObjective:
     def summary(self) -> str:
         """Return one line of text with the numbers of queries, answers from the holdout and repeated answers."""
         replaced = f", {self.replaced} without an answer ({self.exhausted} used up)" if self.replaced else ""
-        return f"{self.asked} queries, {self.spent} from the holdout, {self.repeated} repeated{replaced}"
+        return f"{amount(self.asked, 'query')}, {self.spent} from the holdout, {self.repeated} repeated{replaced}"
 
     def __repr__(self) -> str:
         return f"<GuardedObjective {', '.join(one.name for one in self.metrics)}: {self.summary()}>"

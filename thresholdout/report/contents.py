@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from graphs.errors import amount
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.ledger.entry import history_frame
 from thresholdout.mechanisms.base import AnswerSource
@@ -168,7 +169,7 @@ class GuardReport:
         return render(self)
 
     def __repr__(self) -> str:
-        asked = f"{self.queries:,} {'query' if self.queries == 1 else 'queries'}"
+        asked = amount(self.queries, "query")
         return f"<GuardReport {self.title!r}: {asked}; save('report.html') writes the page>"
 
     def save(self, path: str | Path) -> Path:

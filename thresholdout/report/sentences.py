@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from graphs.errors import amount
 from graphs.numerics.rounding import shown_above
 from thresholdout.mechanisms.claims.gate_states import PROVED
 
@@ -28,8 +29,8 @@ def summary(report: GuardReport) -> str:
     if not report.queries and not report.candidates:
         return "No query has been asked yet."
     most = report.declared.queries
-    of = "" if most is None else f" of {most:,}"
-    parts = [f"{report.queries:,}{of} queries were asked."]
+    asked = amount(report.queries, "query") if most is None else f"{report.queries:,} of {amount(most, 'query')}"
+    parts = [f"{asked} {'was' if report.queries == 1 else 'were'} asked."]
     counted = report.parameters.summary(report.from_holdout, _left(report), bool(len(report.answers)))
     if counted:
         parts.append(counted)

@@ -30,10 +30,10 @@ def test_from_create_to_history(folder: Path) -> None:
     assert "accuracy: 1.0000" in first
     assert "from the train part; query 1; 2 answers from the holdout left" in first
     second = run("guard", "score", "guard.db", "overfitted.csv", "--name", "overfitted").output
-    assert "from the holdout part; query 2; 1 answers from the holdout left" in second
+    assert "from the holdout part; query 2; 1 answer from the holdout left" in second
     assert "repeated: free of charge" in run("guard", "score", "guard.db", "overfitted.csv").output
     status = run("guard", "status", "guard.db").output
-    assert "1 answers from the holdout left" in status
+    assert "1 answer from the holdout left" in status
     assert "2 of 100 queries so far" in status
     history = run("guard", "history", "guard.db", "--plot", "history.png", "--csv", "history.csv").output
     assert "overfitted" in history

@@ -96,7 +96,7 @@ def test_moving(asked: Path) -> None:
     assert f"it was moved to {asked / 'new.db'}" in refused
     assert "closed: it was moved to" in run("guard", "status", "guard.db").output
     assert "repeated: free of charge" in run("guard", "score", "new.db", "overfitted.csv").output
-    assert "1 answers from the holdout left" in run("guard", "status", "new.db").output
+    assert "1 answer from the holdout left" in run("guard", "status", "new.db").output
     assert "closed" not in run("guard", "status", "new.db").output
     assert run("guard", "history", "new.db").output == run("guard", "history", "guard.db").output
     assert "moved to" in run("ledger", "move", "guard.db", "third.db", code=4).output

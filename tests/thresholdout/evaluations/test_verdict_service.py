@@ -56,7 +56,7 @@ def sent(url: str, body: object) -> tuple[int, Any]:
 
 
 def test_a_year_by_an_address(url: str, files: Path) -> None:
-    assert check(url, files / "same.csv").output == "nothing to report (check 1); 299 checks and 1 surprises left\n"
+    assert check(url, files / "same.csv").output == "nothing to report (check 1); 299 checks and 1 surprise left\n"
     bad = check(url, files / "bad.csv", "--name", "pull request 7")
     assert (bad.exit_code, bad.output) == (1, "worse (check 2); 298 checks and 0 surprises left\n")
     again = check(url, files / "bad.csv")

@@ -128,7 +128,7 @@ def test_a_quota_is_each_client_s_own(tmp_path: Path) -> None:
     guard = guard_of()
     for _ in range(2):
         ask(guard, 0.9, RECORDS < 900, key="a", client="ann", quota=1)
-    with pytest.raises(BudgetExhausted, match="All 1 queries of this client are used"):
+    with pytest.raises(BudgetExhausted, match="The only query of this client is used"):
         ask(guard, 0.9, RECORDS < 890, client="ann", quota=1)
     ask(guard, 0.9, RECORDS < 890, client="bob", quota=1)
     assert len(guard.history) == 2
@@ -171,7 +171,7 @@ def test_a_query_that_fails_is_charged_to_its_client_and_stays_within_the_quota(
     with pytest.raises(InputError, match="failed on the holdout"):
         ask(guard, failing, client="ann", quota=1, key="first")
     assert guard.history[["source", "client"]].to_numpy().tolist() == [["failed", "ann"]]
-    with pytest.raises(BudgetExhausted, match="of this client are used"):
+    with pytest.raises(BudgetExhausted, match="of this client is used"):
         ask(guard, failing, client="ann", quota=1, key="second")
     assert len(guard.history) == 1
 

@@ -220,7 +220,7 @@ def test_a_budget_that_is_used_up_says_what_spends_less() -> None:
     scorer, _, messages = searched(guard, "stop", "loky", 1)
     (message,) = messages
     assert f"This search has {scorer.asked} answer" in message
-    assert message.endswith("larger budget=. Training values by cross-validation spend less of it.")
+    assert message.endswith("larger holdout_answers=. Training values by cross-validation spend less of it.")
 
 
 @pytest.mark.slow

@@ -176,12 +176,14 @@ def test_it_is_the_last_query_and_asked_again_it_is_free(tmp_path: Path) -> None
     assert answer.half_width == pytest.approx(foreseen, rel=0.05)
     assert answer.half_width < 1.05 * half_length(0.7, N)
     assert guard.status.final_half_width(0.7) == 1.0
+    assert guard.status.exhausted == "final_check"
+    assert "closed by the final check" in repr(guard)
     again = labelled(final_check=True, queries=1, mechanism=Claims(holdout_answers=1), ledger=tmp_path / "guard.db")
     assert again.final_check(Constant(1), key="last", cv="training").repeated
-    with pytest.raises(BudgetExhausted, match="The error budget is exhausted after"):
+    with pytest.raises(BudgetExhausted, match="The final check closed this guard after 2 queries"):
         again.final_check(Constant(0), cv="training")
     assert again.score(Constant(0), cv="training").repeated
-    with pytest.raises(BudgetExhausted, match="The error budget is exhausted after"):
+    with pytest.raises(BudgetExhausted, match="The final check closed this guard after 2 queries"):
         again.score(Constant(1), cv="training")
     with pytest.raises(LedgerMismatch, match="final_check"):
         labelled(queries=1, mechanism=Claims(holdout_answers=1), ledger=tmp_path / "guard.db")

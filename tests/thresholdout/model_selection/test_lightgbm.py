@@ -120,7 +120,7 @@ def test_exhaustion() -> None:
     guard, fitted, valid, _ = make(CANCER, queries=1)
     rows = np.arange(len(CANCER[1]))[valid]
     stopping = GuardedStopping(guard, validation=rows, ask="rounds")
-    with pytest.warns(GuardExhaustedWarning, match="All 1 queries"):
+    with pytest.warns(GuardExhaustedWarning, match="The only query of this guard is used"):
         booster = fit(CANCER, fitted, CASES[1][2], callbacks=[LightGBMCallback(stopping)])
     assert (stopping.rounds, booster.best_iteration, stopping.replaced) == (2, 1, 1)
     with pytest.raises(BudgetExhausted) as caught:  # without any answer

@@ -87,7 +87,7 @@ def test_exhaustion() -> None:
     guard, fitted, valid, _ = make(CANCER, queries=1)
     rows = np.arange(len(CANCER[1]))[valid]
     stopping = GuardedStopping(guard, validation=rows, ask="rounds")
-    with pytest.warns(GuardExhaustedWarning, match="All 1 queries"):
+    with pytest.warns(GuardExhaustedWarning, match="The only query of this guard is used"):
         booster = fit(CANCER, fitted, CASES[2][2], callbacks=[xgboost_callback(stopping)])
     assert (booster.num_boosted_rounds(), booster.best_iteration, stopping.replaced) == (2, 0, 1)
     raising = GuardedStopping(guard, validation=rows)

@@ -142,7 +142,7 @@ def test_labels_and_the_place_of_the_ledger_stay_out(tmp_path: Path) -> None:
     output = tmp_path / "page.html"
     result = CliRunner().invoke(main, ["guard", "report", str(path), "--output", str(output), "--title", "Zoo"])
     assert result.exit_code == 0, result.output
-    assert result.output == f"{output}: 1 queries\n"
+    assert result.output == f"{output}: 1 query\n"
     shown = output.read_text()
     assert "first (accuracy)" in shown
     assert "With probability at least 0.95, every interval contains its estimand, all of them at once" in shown

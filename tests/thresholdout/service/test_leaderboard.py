@@ -110,7 +110,7 @@ def test_a_quota_counts_and_repeats_do_not(tmp_path: Path) -> None:
     service = made(tmp_path)
     for _ in range(3):
         service.ask(right_in(0.8, 1), expected=0.8, client="ann", quota=1)
-    with pytest.raises(BudgetExhausted, match="All 1 queries of this client"):
+    with pytest.raises(BudgetExhausted, match="The only query of this client is used"):
         service.ask(right_in(0.8, 2), expected=0.8, client="ann", quota=1)
     service.ask(right_in(0.8, 2), expected=0.8, client="bob", quota=1)
 
@@ -327,7 +327,7 @@ def test_the_leaderboard_on_the_command_line(tmp_path: Path, monkeypatch: pytest
             "guard", "score", "g.db", "p.csv", "--client", client, "--anticipated-score", f"{share}", "--quota", "1"
         )
         assert "about as anticipated" in said
-    assert "of this client are used" in run(
+    assert "The only query of this client is used" in run(
         "guard",
         "score",
         "g.db",

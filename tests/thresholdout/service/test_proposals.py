@@ -72,7 +72,7 @@ def test_asked_again_it_is_the_same_decision_and_free_but_not_for_others() -> No
     assert not service.propose(new, old, client="bob").repeated
     kept = service.decoded(service.read(old).encoded)
     assert service.propose(service.read(new), kept, client="ann").repeated
-    with pytest.raises(BudgetExhausted, match="queries of this client"):
+    with pytest.raises(BudgetExhausted, match="The only query of this client"):
         service.propose(wrong_on(1), old, client="ann", quota=1)
 
 

@@ -24,10 +24,24 @@ from typing import Final
 from thresholdout.mechanisms.claims.predictor import Prediction
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, lowered
 
-__all__ = ["FEW", "NOTHING", "PRECISE", "Told", "after_list", "after_release", "cell_nats", "ends_nats", "list_level"]
+__all__ = [
+    "CLOSED",
+    "FEW",
+    "NOTHING",
+    "PRECISE",
+    "Told",
+    "after_list",
+    "after_release",
+    "cell_nats",
+    "ends_nats",
+    "list_level",
+]
 
 NOTHING: Final = -1e9
 """Logarithm of an exhausted error budget."""
+
+CLOSED: Final = 2.0 * NOTHING
+"""The same after a final check, so that a refusal can name it."""
 
 FEW: Final = 5
 """Declared queries up to which a comparison is stated directly where that is narrower on average."""
@@ -92,6 +106,8 @@ _LEAST: Final = 1e-290  # smallest error budget at which the price of a release 
 
 def after_release(log_error_budget: float, nats: Callable[[float], float]) -> float:
     """Return the logarithm of the error budget after another release, rounded down."""
+    if log_error_budget <= NOTHING:
+        return log_error_budget
     risk = math.exp(log_error_budget)
     cost = nats(risk) if risk >= _LEAST else math.inf
     return max(NOTHING, lowered(log_error_budget - cost * (1.0 + 1e-12)))

@@ -31,6 +31,7 @@ from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import CHOSEN, INNER, check_expected, final_interval
 from thresholdout.mechanisms.claims.interval import BetTest, ClaimOutcome, MeanTest, TwoEnds
 from thresholdout.mechanisms.claims.lists import (
+    CLOSED,
     FEW,
     NOTHING,
     PRECISE,
@@ -372,9 +373,9 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
         else:
             value = claim.stated(0.0)[0] / claim.steps
         asked, hits, outcomes = state.asked + 1, state.hits + 1, state.outcomes + 1
-        after = replace(state, log_error_budget=NOTHING, asked=asked, hits=hits, outcomes=outcomes)
+        after = replace(state, log_error_budget=CLOSED, asked=asked, hits=hits, outcomes=outcomes)
         value = min(max(value, low), high)
-        return after, Outcome(value, "holdout", state.hits, asked, interval=(low, high), log_error_budget=NOTHING)
+        return after, Outcome(value, "holdout", state.hits, asked, interval=(low, high), log_error_budget=CLOSED)
 
     def first_half_width(self, score: float) -> float:
         """Return the half-width of a first answer that is confirmed, for 100 queries where none are declared.
@@ -387,8 +388,10 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
 
     def refuses_final(self, state: ClaimsState) -> BudgetExhausted | None:
         """Return the reason why there is no final check any more, or ``None``."""
-        asked = state.queries
-        return BudgetExhausted("error_budget", asked, asked) if state.log_error_budget <= NOTHING else None
+        if state.log_error_budget > NOTHING:
+            return None
+        what = "final_check" if state.log_error_budget <= CLOSED else "error_budget"
+        return BudgetExhausted(what, state.queries, state.queries)
 
     def final_half_width(self, log_error_budget: float, expected: float, *, chosen: bool = False) -> float:
         """Return the half-width of a final check of a share of right predictions, at a likely score."""
@@ -419,8 +422,9 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
 
     def refusal(self, state: ClaimsState, more: int = 1) -> BudgetExhausted | None:
         """Return the reason why no further query, or list of queries, is allowed, or ``None``."""
-        if state.log_error_budget <= NOTHING:
-            return BudgetExhausted("error_budget", state.queries, state.queries)
+        closed = self.refuses_final(state)
+        if closed is not None:
+            return closed
         if self._private is not None and state.outcomes >= self._private.outcomes:
             return BudgetExhausted("epsilon", state.queries, state.queries)
         if state.hits + more > self._budget:
