@@ -63,9 +63,7 @@ PAGES = {
         "thresholdout/limits/PROOFS.md",
         "thresholdout/evaluations/PROOFS.md",
         "thresholdout/privacy/accounting/RELEASES.md",
-    ),
-    "proofs-dependence": ("graphs/PROOFS.md",),
-    "proofs-private-learners": (
+        "graphs/PROOFS.md",
         "thresholdout/privacy/accounting/PROOFS.md",
         "thresholdout/privacy/accounting/pld/PROOFS.md",
         "thresholdout/privacy/accounting/minibatches/PROOFS.md",
@@ -77,10 +75,12 @@ PAGES = {
         "thresholdout/privacy/learning/propagation/THEORY.md",
         "thresholdout/privacy/auditing/PROOFS.md",
     ),
-    "benchmarks": ("benchmarks/README.md",),
+    "measurements": ("benchmarks/README.md",),
     "contributing": ("CONTRIBUTING.md", "CHANGELOG.md"),
 }
-"""Pages that files of the project fill: the first below the page's title, each other one as a section."""
+"""Pages with texts of the project's files, and these files."""
+
+_HERE = "<!-- the text stands in the project: see conf.py -->"
 
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#\s]*)(?P<anchor>#[^)]*)?\)")
 _ROW = re.compile(r"^\| (?P<names>`.*?) \|", re.MULTILINE)
@@ -95,15 +95,29 @@ def lowered(text: str) -> str:
     return _HEADING.sub(lambda found: found[1] or "#", text)
 
 
-def taken(files: tuple[str, ...]) -> str:
-    """Return the text of a page from its files: the first one whole, others as sections."""
+def begins(text: str) -> bool:
+    """Return whether a file's text begins a page."""
+    return text.startswith(_HERE)
+
+
+def title_anchor(path: str) -> str:
+    """Return the anchor of a file's title, which is a section of a page."""
+    title = (ROOT / path).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+    return "#" + re.sub(r"[^\w -]", "", title).lower().replace(" ", "-")
+
+
+def taken(text: str, files: tuple[str, ...]) -> str:
+    """Return a page with the texts of files in their place: as sections, except for a file that begins the page."""
+    before, after = text.split(_HERE)
     texts = [moved((ROOT / file).read_text(encoding="utf-8"), file) for file in files]
-    return "\n".join([texts[0], *map(lowered, texts[1:])])
+    whole = int(begins(text))
+    return "\n".join([before, *texts[:whole], *map(lowered, texts[whole:]), after])
 
 
 def moved(text: str, source: str) -> str:
     """Let links between files of the project be links between pages; what has no page is named only."""
     names = {path: name for name, paths in PAGES.items() for path in paths} | {"README.md": "index"}
+    first = {paths[0] for name, paths in PAGES.items() if begins((HERE / f"{name}.md").read_text(encoding="utf-8"))}
 
     def link(found: re.Match[str]) -> str:
         target = found["target"]
@@ -114,7 +128,10 @@ def moved(text: str, source: str) -> str:
             return f"![{found['text']}](/{posixpath.relpath(path, 'docs')})"
         if path.startswith("docs/"):
             return f"[{found['text']}](/{path.removeprefix('docs/')}{found['anchor'] or ''})"
-        return f"[{found['text']}](/{names[path]}.md{found['anchor'] or ''})" if path in names else found["text"]
+        if path not in names:
+            return found["text"]
+        anchor = found["anchor"] or ("" if path in first or path == "README.md" else title_anchor(path))
+        return f"[{found['text']}](/{names[path]}.md{anchor})"
 
     return _LINK.sub(link, text)
 
@@ -163,7 +180,7 @@ def read(app: Sphinx, name: str, content: list[str]) -> None:
     if name in PAGES:
         for file in PAGES[name]:
             app.env.note_dependency(str(ROOT / file))
-        content[0] = taken(PAGES[name]) + "\n" + moved(content[0], f"docs/{name}.md")
+        content[0] = taken(moved(content[0], f"docs/{name}.md"), PAGES[name])
     elif name == "reference":
         content[0] = linked(moved(content[0], "docs/reference.md"))
     elif name.startswith("gallery/"):

@@ -14,7 +14,7 @@ _WHAT = re.compile(r"\bwhat(ever)?\b(?![^.]*\?)", re.IGNORECASE)
 PROOFS = tuple(path for package in ("thresholdout", "graphs") for path in sorted((ROOT / package).rglob("*.md")))
 PLAIN = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
-    *(f"docs/{page}.md" for page in ("index", "start", "guarantees", "model_selection", "evaluation_year", "big")),
+    *(f"docs/{page}.md" for page in ("index", "start", "model_selection", "evaluation_year", "big")),
     *(f"docs/{page}.md" for page in ("agents", "serve", "operation", "learners", "how", "reference", "measurements")),
     *(f"docs/{page}.md" for page in ("errors", "contributing", "history", "hypotheses", "papers")),
     "benchmarks/README.md",
