@@ -8,7 +8,7 @@ from math import ceil, fsum
 
 import mpmath as mp
 
-__all__ = ["binomial_tail", "count_law", "lattice_law", "noisy_tail", "raised", "tail"]
+__all__ = ["binomial_log_tail", "binomial_tail", "count_law", "lattice_law", "noisy_tail", "raised", "tail"]
 
 
 def count_law(expectations: Sequence[float]) -> list[Fraction]:
@@ -36,6 +36,35 @@ def binomial_tail(k: int, n: int, p: float, digits: int = 60) -> mp.mpf:
             if j > n * p and term < total * mp.mpf(10) ** (8 - digits):
                 break
         return total
+
+
+def binomial_log_tail(k: int, n: int, p: float, digits: int = 40) -> mp.mpf:
+    """Return ln P(Bin(n, p) >= k) to many digits, also for billions of records.
+
+    The continued fraction of the incomplete beta function (Numerical Recipes, section 6.4), on its convergent side.
+    """
+    with mp.workdps(digits):
+        if k <= 0:
+            return mp.mpf(0)
+        x, a, b = mp.mpf(p), mp.mpf(k), mp.mpf(n - k + 1)
+        swapped = x > (a + 1) / (a + b + 2)
+        if swapped:
+            x, a, b = 1 - x, b, a
+        front = a * mp.log(x) + b * mp.log1p(-x) - mp.log(a) + mp.loggamma(a + b) - mp.loggamma(a) - mp.loggamma(b)
+        c, d = mp.mpf(1), 1 / (1 - (a + b) * x / (a + 1))
+        found, m = d, 0
+        while True:
+            m += 1
+            for step in (
+                m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+                -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+            ):
+                d, c = 1 / (1 + step * d), 1 + step / c
+                found *= c * d
+            if abs(c * d - 1) < mp.mpf(10) ** (5 - digits):
+                break
+        whole = front + mp.log(found)
+        return mp.log1p(-mp.exp(whole)) if swapped else whole
 
 
 def lattice_law(step: Fraction, scale: float, reach: int) -> list[tuple[Fraction, float]]:

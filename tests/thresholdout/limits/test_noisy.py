@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 import thresholdout.limits.binomial as noisy
 from tests.cases import for_each
-from tests.oracles.counts import count_law, lattice_law, noisy_tail, raised
-from tests.sizes import sized
+from tests.oracles.counts import binomial_log_tail, count_law, lattice_law, noisy_tail, raised
+from tests.sizes import corners, sized
 from thresholdout.limits.binomial import (
     binomial_lower,
     log_laplace_moment,
@@ -112,6 +113,82 @@ def test_a_limit_that_forgets_the_moment_of_the_noise_exceeds_its_level(
     monkeypatch.setattr(noisy, "log_laplace_moment", lambda theta, scale: 0.0)
     broken = noisy_tail(count_law([noisy_binomial_lower(k, n, math.log(level), scales)] * n), k, noises)
     assert sound <= level < broken
+
+
+def _passed(n: int, k: int, p: float, scale: int) -> mp.mpf:
+    """Return P(Bin(n, p) >= k + nu), nu on the lattice of its scale."""
+    with mp.workdps(25):
+        masses = [mp.tanh(0.5) * mp.exp(-abs(m)) for m in range(-25, 26)]
+        tails = [mp.exp(binomial_log_tail(k + m * scale, n, p, 25)) for m in range(-25, 26)]
+        return mp.fdot(masses, tails)
+
+
+@pytest.mark.parametrize(
+    ("n", "share", "level"),
+    [
+        (10**4, 0.9, 1e-3),
+        *(
+            pytest.param(n, share, level, marks=pytest.mark.slow)
+            for n in (10**8, 10**10)
+            for share in (0.01, 0.95)
+            for level in (0.02, 1e-12)
+        ),
+    ],
+)
+def test_limits_behind_noise_keep_their_level_for_any_number_of_records(
+    monkeypatch: pytest.MonkeyPatch, n: int, share: float, level: float
+) -> None:
+    """The second difference of the binomial tail's logarithm is far below the amount by which slopes are raised."""
+    k = round(share * n)
+    scale = max(1, round(0.06 * math.sqrt(share * (1 - share) * n)))
+    limit = noisy_binomial_lower(k, n, math.log(level), (float(scale),))
+    assert 0.9 * level < _passed(n, k, limit, scale) <= level
+    monkeypatch.setattr(noisy, "log_laplace_moment", lambda theta, scale: 0.0)
+    assert _passed(n, k, noisy_binomial_lower(k, n, math.log(level), (float(scale),)), scale) > level
+
+
+@for_each("n", [3, 1000, 10**7, 10**9, 10**11])
+def test_slopes_of_a_secant_are_at_least_the_exact_ones(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+    """The only requirement of the proof, at every p that the search tries."""
+    means: list[float] = []
+    slopes: list[tuple[float, float]] = []
+    tail = noisy.log_binomial_tail
+
+    def noted(k: int, n: int, p: float) -> float:
+        means.append(p)
+        return tail(k, n, p)
+
+    def moment(theta: float, scale: float) -> float:
+        slopes.append((means[-1], theta))
+        return log_laplace_moment(theta, scale)
+
+    monkeypatch.setattr(noisy, "log_binomial_tail", noted)
+    monkeypatch.setattr(noisy, "log_laplace_moment", moment)
+    monkeypatch.setattr(noisy, "_log_laplace_tail", lambda distance, scales: -math.inf)  # it has slopes of its own
+    k = max(3, round(0.8 * n))
+    noisy_binomial_lower(k, n, math.log(0.01), (0.01 * math.sqrt(n),))
+    assert slopes
+    for p, slope in slopes:
+        exact = float(binomial_log_tail(k - 1, n, p) - binomial_log_tail(k, n, p))
+        assert exact <= slope <= exact * (1 + 2e-9) + 14e-10 * max(1.0, n / 10**7)
+
+
+@pytest.mark.parametrize("n", corners([10**6, 10**8, 10**9, 10**10, 10**11], 0))
+def test_the_library_is_within_a_tenth_of_the_assumed_error(n: int) -> None:
+    worst = 0.0
+    for p in (1e-4, 0.003, 0.05, 0.5, 0.9, 0.999):
+        for far in (1, 2, 6, 20, 34):
+            k = math.ceil(n * p + far * math.sqrt(n * p * (1 - p)) + 2)
+            for count in (k - 1, k) if k <= n else ():
+                found = noisy._log_survival(count, n, p) - noisy._slack(n)
+                if found > noisy._FAR:
+                    worst = max(worst, abs(found - float(binomial_log_tail(count, n, p))))
+    assert 0.0 < worst < 0.1 * noisy._slack(n)
+
+
+def test_more_records_than_were_compared_have_the_limit_of_relative_entropy() -> None:
+    n, level = 10**11 + 1, math.log(0.01)
+    assert noisy_binomial_lower(n // 2, n, level, (1e4,)) == noisy_entropy_lower(n // 2 / n, n, level, (1e4,), n)
 
 
 def test_hoeffding_is_one_sided() -> None:
