@@ -254,6 +254,39 @@ def test_what_is_left_is_what_a_counter_of_new_scores_expects() -> None:
     )
 
 
+@for_each("train", [0.0, 0.3, 0.9, 1.0])
+def test_first_scores_share_all_of_the_budget(train: float) -> None:
+    """One cell d away has 2/(3 (d + 1) (d + 2)) = 2/3 (1/(d + 1) - 1/(d + 2)), so sums over cells telescope.
+
+    The own cell and a cells below have 2/3 (1 - 1/(a + 2)), b cells above 2/3 (1/2 - 1/(b + 2)): 1 in all as a and b
+    grow. A larger denominator wastes budget, a smaller one spends more than there is.
+    """
+    mechanism, noise = Ladder(LadderParameters(), N), SeededNoise(0)
+    start = mechanism.start(noise)
+    shares = {}
+    for cell in range(mechanism.cells):
+        values = mechanism.read(np.full(N, mechanism._middle(cell)), N, (0.0, 1.0), "v")
+        after, _ = mechanism.step(start, train, values, noise)
+        shares[after.best] = math.exp(after.log_error_budget - start.log_error_budget)
+    below = min(math.floor(2.0 / math.pi * math.asin(math.sqrt(train)) * mechanism.cells), mechanism.cells - 1)
+    above = mechanism.cells - 1 - below
+    whole = 2.0 / 3.0 * (1.0 - 1.0 / (below + 2) + 0.5 - 1.0 / (above + 2))
+    assert len(shares) == mechanism.cells
+    assert sum(shares.values()) == pytest.approx((1.0 - 2.0 * FAILURE_SHARE) * whole, rel=1e-12)
+
+
+@for_each("random_estimands", [False, True])
+def test_a_plan_pays_for_the_costliest_first_score(random_estimands: bool) -> None:
+    """The cost of one round is that of the score farthest from the training value, from one end to the other."""
+    mechanism, noise = Ladder(LadderParameters(queries=1, random_estimands=random_estimands), 100), SeededNoise(0)
+    start = mechanism.start(noise)
+    costs = []
+    for train, mean in itertools.product((0.0, 1.0), (0.0, 0.5, 1.0)):
+        after, _ = mechanism.step(start, train, mechanism.read(np.full(100, mean), 100, (0.0, 1.0), "v"), noise)
+        costs.append(start.log_error_budget - after.log_error_budget)
+    assert mechanism._paid(1)[1][-1] == pytest.approx(max(costs), rel=1e-12)
+
+
 def test_only_clear_improvements_are_shown() -> None:
     outcomes = play(Ladder(LadderParameters(), N), [0.5, 0.505, 0.4, 0.9, 0.905])
     assert [round(outcome.value, 2) for outcome in outcomes] == [0.5, 0.5, 0.5, 0.9, 0.9]
