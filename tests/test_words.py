@@ -24,3 +24,11 @@ def test_a_plain_page_has_no_what_clause() -> None:
     assert len(found("README.md", "It says what it knows.")) == 1
     assert found("README.md", "What does it cost? It costs nothing.") == []
     assert found("docs/other.md", "It says what it knows.") == []
+
+
+def test_docstrings_and_comments_of_a_package_have_no_what_clause() -> None:
+    source = '"""Return what is left."""\n\nx = "what it is"  # what it costs\n'
+    assert found("graphs/a.py", source) == ["graphs/a.py:1: a what-clause", "graphs/a.py:3: a what-clause"]
+    assert found("benchmarks/a.py", source) == []
+    code = '"""What does `what` mean?\n\n    what : str\n        A word.\n\n    >>> print(a.what)\n"""\n'
+    assert found("graphs/a.py", code) == []

@@ -1,9 +1,15 @@
-"""``python -m tests.words``: texts, docstrings and messages use none of the words of ``docs/words.txt``."""
+"""``python -m tests.words``: texts, docstrings and messages use none of the words of ``docs/words.txt``.
+
+Pages, docstrings and comments have no clauses that begin with "what", either.
+"""
 
 from __future__ import annotations
 
+import ast
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +17,8 @@ from tests.documents import MADE, PAGES, ROOT
 
 WORDS = ROOT / "docs" / "words.txt"
 _WHAT = re.compile(r"\bwhat(ever)?\b(?![^.]*\?)", re.IGNORECASE)
+_CODE = re.compile(r"`[^`]*`|^ *(?:>>>|\.\.\.) .*|^ *what :", re.MULTILINE)
+"""Code inside of a docstring: quoted names, examples, and the parameter ``what`` of errors."""
 PROOFS = tuple(path for package in ("thresholdout", "graphs") for path in sorted((ROOT / package).rglob("*.md")))
 PLAIN = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
@@ -37,13 +45,25 @@ def texts() -> Iterator[Path]:
             yield from (path for path in (ROOT / package).rglob(f"*.{suffix}") if path.parts[-2] not in MADE)
 
 
+def prose(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the first line and the text of each docstring and comment of a module, without code inside of them."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, _CODE.sub("", node.value.value)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
 def found(name: str, text: str) -> list[str]:
-    """Return a line for each listed word in a text, and for each what-clause of a plain page."""
+    """Return a line for each listed word, and for each what-clause of a plain page or of a package's prose."""
     said = [
         f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {' '.join(match[0].split())!r}, say {better}"
         for pattern, better in patterns()
         for match in pattern.finditer(text)
     ]
+    if name.startswith(("thresholdout/", "graphs/")) and name.endswith(".py"):
+        said += [f"{name}:{line}: a what-clause" for line, part in prose(text) if _WHAT.search(part)]
     if name in PLAIN:
         said += [f"{name}: a what-clause near {text[m.start() : m.start() + 40]!r}" for m in _WHAT.finditer(text)]
     return said

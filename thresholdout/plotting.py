@@ -126,7 +126,7 @@ def plot_history(
     lowest_is_best : bool, default False
         Of named answers: whether they are losses.
     beside : str, default "training value"
-        What the training values are called: in a leaderboard they are what was expected.
+        Label of the training values. In a leaderboard they are the expected values.
 
     Returns
     -------

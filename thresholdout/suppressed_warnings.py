@@ -58,7 +58,7 @@ _lock = threading.RLock()
 _going_on: tuple[_Silence, ...] = ()
 _places: Final[dict[type[Warning], _InThread]] = {}
 _show: Any = None
-"""What shows warnings while nobody is silent, as long as somebody is."""
+"""The function that shows warnings of other threads while some thread suppresses its own."""
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def _settle() -> None:
             vars(place).pop("match", None)
     wanted = {one.category for one in _going_on}
     filters: list[Any] = [("ignore", _places[category], category, None, 0) for category in wanted]
-    found: Any = warnings.filters  # the list stays the same one, and so does what is known to have been shown
+    found: Any = warnings.filters  # the same list object, so that the record of shown warnings stays valid
     found[:] = filters + [each for each in found if not isinstance(each[1], _InThread)]
     if wanted and _show is None:
         _show = vars(warnings)["_showwarnmsg"]

@@ -1,7 +1,7 @@
 """Per-record values of a guard's queries: checked and reduced to one mean.
 
 A query is a mean over records of values in a declared range ``[lower, upper]``. The guard works in units of that range,
-so each value is mapped to ``[0, 1]``. The mean of n such numbers has sensitivity 1/n to one record, whatever the range.
+so each value is mapped to ``[0, 1]``. The mean of n such numbers has sensitivity 1/n to one record for every range.
 
 Floating point: values are summed in blocks of `BLOCK`, which stay in the cache while they are summed and checked. The
 blocks' sums are added exactly. In any order inside a block of k values, the error is at most ``(k - 1) * 2**-53`` times
@@ -78,7 +78,7 @@ def check_bounds(bounds: object) -> tuple[float, float]:
 
 
 def is_boolean(values: object) -> bool:
-    """Whether values have a boolean type, which is public whatever the values are.
+    """Whether values have a boolean type, which is public for all values.
 
     Values that numpy cannot read have none; they are refused where the values are read.
 
@@ -248,7 +248,7 @@ def clipped(
 ) -> NDArray[Any]:
     """Return per-record values clipped to the range; missing ones become ``missing``, by default the lower end.
 
-    The result is a function of each record alone, and therefore a query like any other, whatever the values were.
+    The result is a function of each record alone, and therefore a query like any other for all values.
 
     Examples
     --------

@@ -226,7 +226,7 @@ _DESCRIBING = (
     "_abc_impl"
 )
 _NO_CONTENT: Final = frozenset(_DESCRIBING.split())
-"""Attributes that describe a class and do not change what it does."""
+"""Attributes that describe a class and do not change its behaviour."""
 _OF_THE_PROCESS: Final = frozenset({"_deprecated_key_to_warnings", "_metadata_request", "_stop_words_id", "n_threads"})
 """Attributes of scikit-learn's objects that depend on the process or are lost in a pickle, without any prediction."""
 

@@ -73,7 +73,7 @@ class Thresholdout(RegisteredGuard):
         part if its records have neighbours in the holdout.
     sampling : {"independent", "iid", "fixed_features"}, default "independent"
         "independent" assumes no more than ``dependence``. "iid" declares that all records (or groups, of one size) have
-        the same distribution, and that every query is the same function of each record, whatever its position or
+        the same distribution, and that every query is the same function of each record and ignores its position and
         identifier. "fixed_features" declares that the holdout's features are public: estimands are expectations given
         these, and comparisons use only records on which models disagree. It needs pairs (X, y) of independent records
         or groups, and metrics that are means.

@@ -117,7 +117,7 @@ def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | 
         found = None
     if found is None:
         raise LedgerDamaged(ledger.location, None, f"guard {guard[:12]!r}...: its state can't be read")
-    # Entries never change, so the state was computed from those up to its own number, whatever is asked meanwhile.
+    # Entries never change, so the state was computed from those up to its own number. Later ones make no difference.
     state = found.mechanism
     sources = ledger.sources(guard, state.asked)
     fits = before <= state.asked <= ledger.count(guard) and state.agrees(Past(state.asked, sources))

@@ -210,7 +210,7 @@ class LazyRecords(Records):
             found = np.asarray(part.frame.select(column).collect()[column].to_numpy())
         except Exception as error:
             raise EngineFailed(part.name, f"{type(error).__name__} while its times were read") from error
-        lost = int(np.count_nonzero(found != found))  # neither is what is no number or no time itself
+        lost = int(np.count_nonzero(found != found))  # NaN and NaT differ from themselves
         if lost or found.dtype.kind not in "iufM":
             seen = f"{lost or 'some'} records of the {part.name} part without a value of {column!r}"
             raise InputError("by", seen, "a column with a time for each record")

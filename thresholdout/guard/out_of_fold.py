@@ -177,7 +177,7 @@ class OutOfFoldGuard(RegisteredGuard):
         if key is not None and not isinstance(key, SpareKey):
             return key
         try:
-            unfitted = clone(estimator)  # without what an earlier fit has left
+            unfitted = clone(estimator)  # without the results of an earlier fit
         except Exception:
             return key
         return self._models.keys.known_by(key, "cross-validation", unfitted, metric, expected)

@@ -119,8 +119,8 @@ class GuardScorer:
     A model's prediction for a record must not depend on the records that it predicts at the same time, as ranks or
     batch statistics do: a score is a mean of one value per record.
 
-    A halving search scores every candidate on the whole holdout, whatever part of the training records it was fitted
-    to.
+    A halving search scores every candidate on the whole holdout, also if it was fitted to a part of the training
+    records.
 
     A scorer sees one candidate at a time, in the order in which workers finish, so every query is adaptive and pays for
     information that earlier answers released. `GuardedSearchCV` fits first and asks about all candidates as one list:

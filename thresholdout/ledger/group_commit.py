@@ -1,12 +1,13 @@
 """Transactions that the threads of a process share.
 
-A durable commit costs a synchronisation of the disk, whatever the number of queries in it. While one thread waits for
+A durable commit costs one synchronisation of the disk for any number of queries. While one thread waits for
 the disk, the others queue up, and the next one takes the whole queue into its transaction. A single thread waits for
 nobody.
 
 An exception from outside may hit the leading thread at any line, so nobody depends on it. A request stays in the queue
 until it is done, the leader's lock is released in any case, and waiting threads check from time to time whether there
-is a leader. If not, the next one repeats all that is left, and `Work` must recognise what was stored by then.
+is a leader. If not, the next one repeats all that is left, and `Work` must recognise the requests that were stored by
+then.
 
 Signal handlers, and so a ``KeyboardInterrupt``, run in the main thread. It therefore never queues and never leads: an
 interrupt hits its own request only.

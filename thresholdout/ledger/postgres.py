@@ -374,10 +374,10 @@ class PostgresServer(Database):
     The address is read by libpq: options such as ``?host=/run/postgresql``, environment variables, a password file. The
     timeout covers other processes, the server, and its recovery.
 
-    All tables are in a schema of their own, created on first use. Commits wait for the server's disk, whatever the
-    defaults of the server, the database or the role. A server with ``fsync = off`` is refused: it loses answers at a
-    power failure, and no session can change that. A pool of connections in front of the server must keep one session
-    for each client.
+    All tables are in a schema of their own, created on first use. Commits wait for the server's disk, also if the
+    defaults of the server, the database or the role differ. A server with ``fsync = off`` is refused: it loses answers
+    at a power failure, and no session can change that. A pool of connections in front of the server must keep one
+    session for each client.
 
     A commit is durable on this server. An asynchronous replica that takes over may lack it, and the budget is spent
     again: make commits wait for it (``synchronous_standby_names``). Recovery to a point in time, and a restored dump,

@@ -171,7 +171,7 @@ class Statements:
             return str(statement.compile(dialect=rules))
 
         def new(table: Table, *columns: str) -> Any:
-            """Insert what is not there yet."""
+            """Insert a row unless its key is there."""
             values: dict[str, Any] = {name: bindparam(name) for name in columns}
             if dialect == "sqlite":
                 return sqlite_insert(table).values(values).on_conflict_do_nothing()

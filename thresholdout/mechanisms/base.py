@@ -310,7 +310,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     def shares_error_budget(
         self, what: str, instead: str = "", *, private: str | None = None
     ) -> SharesErrorBudget[StateT, ValuesT]:
-        """Return the mechanism as one whose answers share one error budget, or refuse ``what``, which needs this."""
+        """Return the mechanism as one whose answers share one error budget, or refuse the feature that needs this."""
         raise InputError("mechanism", f"a {self.name}", f"'claims' for {what}", instead)
 
     def lists(self) -> AnswersLists[StateT, ValuesT]:

@@ -63,7 +63,7 @@ _OBJECTIVES: dict[str, tuple[Kind, Callable[[NDArray[Any], dict[str, Any]], NDAr
         ("values", _itself),
     ),
 }
-"""What LightGBM's objectives put out, under all their names, and what makes it of raw scores."""
+"""Kinds of outputs of LightGBM's objectives, under all their names, and their functions of raw scores."""
 
 
 class _FreeOutputs:

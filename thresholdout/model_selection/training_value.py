@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["TRAINING_COLUMN", "Scoring", "WithTrainingValue"]
 
 TRAINING_COLUMN = "guarded_training_value"
-"""What scores of the guard's own metric are called inside a search."""
+"""Name of the guard's own metric among the scores of a search."""
 
 # Scores of scikit-learn that are in the units of the guard's score of the same name.
 _SAME_UNITS = ("accuracy", *BY_NAME)

@@ -23,7 +23,7 @@ _OBJECTIVES: dict[str, Literal["probabilities", "values", "codes"]] = {
     "binary:hinge": "codes",
     "count:poisson": "values",
 }
-"""What XGBoost's objectives put out; all those that begin with ``reg:`` put out values."""
+"""Kinds of outputs of XGBoost's objectives; all that begin with ``reg:`` have values."""
 
 
 def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = None) -> Any:

@@ -1,8 +1,8 @@
 """Queries about columns: expressions with the same meaning in every engine, which no value can make fail.
 
 A narwhals expression is read, checked against the types of the columns, and rebuilt from few operations. If a column
-that it reads has a missing value or NaN for a record, the record's value is missing, whatever the rest of the
-expression is. So no engine's three-valued logic and no engine's order of NaN has an effect. Arithmetic uses 64-bit
+that it reads has a missing value or NaN for a record, the record's value is missing, independently of the rest of the
+expression. So no engine's three-valued logic and no engine's order of NaN has an effect. Arithmetic uses 64-bit
 floats. A comparison with a result that is NaN, such as ``inf - inf``, is false, and true for "differs", as in numpy.
 """
 

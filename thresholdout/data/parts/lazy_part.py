@@ -224,7 +224,7 @@ def _steps(total: float, bits: int) -> int:
 
 _EXACT: Final = float(1 << 53)
 PANIC: Final = "PanicException"
-"""What engines written in Rust raise when something is wrong in themselves; it is no Exception."""
+"""Name of the error of engines written in Rust for faults of their own; it is no Exception."""
 
 _TOGETHER: Final = 256
 """Queries in one pass of a list, at most: engines plan each of their sums."""
@@ -236,11 +236,11 @@ _FETCHED: ContextVar[Mapping[tuple[Any, ...], Any] | None] = ContextVar("fetched
 
 _PROBED: Final = 20
 _PROBES: Final = [(k * 2.0**-23, round(k / 8) * 2.0**-20) for k in (1, 3, 4, 5, 8, 11, 12, 13, 20)]
-"""Numbers and what they are on a grid of 20 digits: below, at and above the middle between two steps."""
+"""Numbers with their roundings to a grid of 20 digits: below, at and above the middle between two steps."""
 
 LOGARITHM: Final = 2.0**-40
-"""By how much an engine's logarithm may be off, in units of the larger of 1 and its absolute value: 2^12 times what
-libraries of mathematics are."""
+"""Largest error of an engine's logarithm, in units of the larger of 1 and its absolute value: 2^12 times the error of
+libraries of mathematics."""
 _OF: Final = (2.0**-1000, math.exp(-5.0), 0.1, 0.5, 0.75, 0.999, 1.0 - 2.0**-20, 1.0)
 """Numbers whose logarithm is tried."""
 

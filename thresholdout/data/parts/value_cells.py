@@ -1,4 +1,4 @@
-"""Numbers of records in cells of their values: one for each of some values, and one for what is between two of them.
+"""Numbers of records in cells of their values: one for each of some values, and one between two of them.
 
 The values come from the training part, so which cell a record is in is a function of this record alone. They are all
 values that training records have, or 65,536 of more, of which one is the likelier the more records have it.
@@ -110,7 +110,7 @@ def _mapped(
 
 
 def _floats(batch: pa.RecordBatch) -> list[NDArray[np.float64]]:
-    """Return the columns of a batch; what is missing is no number."""
+    """Return the columns of a batch; missing values are NaN."""
     return [column.to_numpy(zero_copy_only=False).astype(np.float64) for column in batch.columns]
 
 

@@ -44,7 +44,7 @@ class Bracket(Evidence):
 
 @dataclass(frozen=True)
 class Rounded(Evidence):
-    """What terms a_i say that may be off by `slack` b_i: of ends that are larger by it. Secret.
+    """Evidence from terms a_i with errors up to `slack` b_i: that of exact terms against ends larger by it. Secret.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Rounded(Evidence):
         return self.plain.value
 
     def against(self, end: float, bet: float) -> float:
-        """Return what the terms say against a larger end."""
+        """Return the evidence of the terms against a larger end."""
         return self.plain.against(math.nextafter(end + self.slack, math.inf), bet)
 
     def mirrored(self) -> Rounded:

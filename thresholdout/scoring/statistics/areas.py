@@ -162,7 +162,7 @@ class Area(StatisticPart):
         return _evidence(counts, _constant(float((p + q).max()), bool(((p > 0) & (q > 0)).any())))
 
     def evidence_of_counts(self, counts: ScoreCounts, model: DependenceModel) -> Evidence:
-        """Return what counts say of records of which nobody knows the groups. Secret."""
+        """Return the evidence from counts of records whose groups are unknown. Secret."""
         ahead, behind = int(counts.ahead.sum()), int(counts.behind.sum())
         _check_classes(ahead, behind)
         return _evidence(counts, matching_constant(ahead, behind, _largest(model)))

@@ -104,7 +104,7 @@ class ClassMean(Ratio):
     def evidence_of_groups(
         self, n: int, truth: Sequence[NDArray[np.float64]], both: Sequence[NDArray[np.float64]]
     ) -> Evidence:
-        """Return what the numbers of records of each class in independent groups say, and of those predicted so.
+        """Return the evidence from numbers of records of each class, and of those predicted so, in independent groups.
 
         Examples
         --------

@@ -46,7 +46,7 @@ class SliceMean(Ratio):
         return Tally(n, wins, inside - wins)
 
     def evidence_of_moments(self, moments: Moments, n: int, slack: float, model: DependenceModel) -> Evidence:
-        """Return what moments of the values inside say of records of which nobody knows the groups. Secret."""
+        """Return the evidence from moments of values inside, of records whose groups are unknown. Secret."""
         self.check_counted(moments.size)
         if singles(model):
             return MomentBets(moments, slack)

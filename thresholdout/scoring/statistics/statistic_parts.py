@@ -213,7 +213,7 @@ class Ratio(StatisticPart):
         return Bets(of_a, of_b, (largest, largest * (self.weight or 1.0)))
 
     def evidence_of(self, tally: Tally, model: DependenceModel, one_law: bool) -> Evidence:
-        """Return what counts say of records that win or lose, and of which nobody knows the groups. Secret."""
+        """Return the evidence from counts of records that win or lose and whose groups are unknown. Secret."""
         assert self.weight is not None
         self.check_counted(tally.wins + tally.losses)
         if not singles(model):
@@ -281,14 +281,14 @@ class MeanShare(Ratio):
         return ratio_estimate(1.0 - mean if self.relative else mean, moments, float(n), 1.0, n)
 
     def evidence_of_shares(self, moments: Moments, slack: float, model: DependenceModel) -> Evidence:
-        """Return what moments of shares say of records of which nobody knows the groups. Secret."""
+        """Return the evidence from moments of shares of records whose groups are unknown. Secret."""
         if singles(model):
             return MomentBets(moments, slack, self.relative)
         mean = 1.0 - moments.mean() if self.relative else moments.mean()
         return replace(dependent(mean, 1.0, model), slack=slack + Dependent.slack)
 
     def evidence_of_groups(self, sums: NDArray[np.float64], sizes: NDArray[np.float64], slack: float) -> Evidence:
-        """Return what the sums of shares of independent groups say. Secret."""
+        """Return the evidence from sums of shares of independent groups. Secret."""
         largest = float(sizes.max())
         return Rounded(Bets(sizes - sums if self.relative else sums, sizes, (largest, largest)), slack)
 
@@ -344,7 +344,7 @@ def _tally(a: NDArray[np.float64], b: NDArray[np.float64]) -> Tally:
 
 
 def dependent(numerator: float, denominator: float, model: DependenceModel) -> Dependent:
-    """Return what means say of records that depend on each other."""
+    """Return the evidence from means of records that depend on each other."""
     return Dependent(numerator, denominator, model.effective_records(), model.n / model.variance_inflation())
 
 
