@@ -209,13 +209,13 @@ class SearchExhausted(BaseException):
 class SearchFailed(BaseException):
     """Raised to abort a search when its guard cannot answer because of a technical failure.
 
-    The guard's ledger was moved or closed, for example, or the process that holds the guard has ended. It is a
+    The guard's ledger was moved or closed, or its process has ended, or ``scoring=guard.scorer`` has no call. It is a
     ``BaseException`` for the same reason as `SearchExhausted`: a search would otherwise store NaN for every later
     candidate and appear to have finished normally.
 
     Parameters
     ----------
-    reason : LedgerError or SharingError
+    reason : LedgerError, SharingError or InputTypeError
         The failure, also available as an attribute and, in the process that asked, as ``__cause__``.
 
     Examples
@@ -225,11 +225,11 @@ class SearchFailed(BaseException):
     ledger guard.db: this guard was closed and answers no more here: moved to other.db
     """
 
-    def __init__(self, reason: LedgerError | SharingError) -> None:
+    def __init__(self, reason: LedgerError | SharingError | InputTypeError) -> None:
         self.reason = reason
         super().__init__(f"{str(reason).removesuffix('.')}. The search stops here; its answers stay in the ledger.")
 
-    def __reduce__(self) -> tuple[type[SearchFailed], tuple[LedgerError | SharingError]]:
+    def __reduce__(self) -> tuple[type[SearchFailed], tuple[LedgerError | SharingError | InputTypeError]]:
         return (type(self), (self.reason,))
 
 

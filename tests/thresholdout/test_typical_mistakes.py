@@ -24,7 +24,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from tests.cases import for_each
-from thresholdout import Claims, InputError, KFoldGuard, PriorQueries, Thresholdout, plan
+from thresholdout import Claims, InputError, KFoldGuard, PriorQueries, SearchFailed, Thresholdout, plan
+from thresholdout.model_selection import GuardedSearchCV
 
 N = 200
 X, Y = make_classification(2 * N, 5, flip_y=0.2, random_state=0)
@@ -117,6 +118,13 @@ MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "cv",
         "KFold(shuffle=True) or GroupKFold",
     ),
+    "a misprinted argument": (made(trian=TRAIN), "trian", "Did you mean train=? The arguments are holdout, train, "),
+    "training records for K-fold": (
+        lambda _: KFoldGuard((X, Y), train=TRAIN),  # type: ignore[call-arg]
+        "train",
+        "pass them as KFoldGuard((X, y))",
+    ),
+    "X and y for K-fold": (lambda _: KFoldGuard(X, Y), "records", "Write KFoldGuard((X, y))"),  # type: ignore[call-arg]
     "a plan for a score in per cent": (
         lambda _: plan(1000, anticipated_score=90),
         "anticipated_score",
@@ -309,6 +317,21 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
         "sample_weight",
         "finite weights of at least 0",
     ),
+    "a search with a misprinted score": (
+        lambda guard: GuardedSearchCV(GridSearchCV(MODEL, {"C": [1.0]}, scoring="acc"), guard).fit(*TRAIN),
+        "scoring",
+        "Did you mean 'accuracy'?",
+    ),
+    "a score for the guard of a search": (
+        lambda guard: GuardedSearchCV(GridSearchCV(MODEL, {"C": [1.0]}), guard, scoring="accuracy"),  # type: ignore[call-arg]
+        "scoring",
+        "metric= is that of the guard's answers",
+    ),
+    "a search that has the method of a scorer": (
+        lambda guard: GuardedSearchCV(GridSearchCV(MODEL, {"C": [1.0]}, scoring=guard.scorer), guard).fit(*TRAIN),
+        "search",
+        "GuardedSearchCV queries the guard itself",
+    ),
     "a misprinted metric of a scorer": (lambda guard: guard.scorer("acuracy"), "metric", "'accuracy'?"),
 }
 
@@ -404,3 +427,14 @@ def test_a_scorer_without_the_folds_of_its_guard_says_so() -> None:
     with pytest.warns(UserWarning, match=r"does not ask the guard .*Pass cv=guard\.split\(\) to the search"):
         GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, scoring=guard.scorer()).fit(*TRAIN)
     assert len(guard.history) == 0
+
+
+def test_the_method_in_place_of_a_scorer_ends_a_search() -> None:
+    """Scikit-learn turns an Exception of a scorer into NaN, so the error is a BaseException."""
+    guard = Thresholdout(HOLDOUT, train=TRAIN)
+    said = r"scoring must be guard.scorer\(\), the scorer that .* Pass cv=guard.split\(\) with it"
+    with pytest.raises(SearchFailed, match=said):
+        cross_val_score(MODEL, *TRAIN, scoring=guard.scorer, cv=guard.split())
+    with pytest.raises(SearchFailed, match=said):
+        GridSearchCV(MODEL, {"C": [1.0]}, scoring=guard.scorer, cv=guard.split()).fit(*TRAIN)
+    assert guard.history.empty

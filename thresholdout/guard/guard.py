@@ -20,10 +20,10 @@ from thresholdout.guard.development import declared_share, development_score, op
 from thresholdout.guard.gates import Certify, Gate
 from thresholdout.guard.given_features import check_sampling
 from thresholdout.guard.lazy_records import LazyRecords, declared_parts
-from thresholdout.guard.likely_mistakes import data_in_pairs
+from thresholdout.guard.likely_mistakes import checked_call
 from thresholdout.guard.registered_guard import RegisteredGuard
 from thresholdout.guard.registration import noise_of
-from thresholdout.guard.scorer import GuardScorer
+from thresholdout.guard.scorer import GuardScorer, made_by_a_call
 from thresholdout.guard.train_split import TrainSplit
 from thresholdout.guard.training_values import TrainingFolds
 from thresholdout.ledger import Ledger
@@ -125,7 +125,7 @@ class Thresholdout(RegisteredGuard):
     True
     """
 
-    @data_in_pairs
+    @checked_call("Thresholdout((X, y), train=(X_train, y_train))")
     def __init__(
         self,
         holdout: object,
@@ -510,6 +510,7 @@ class Thresholdout(RegisteredGuard):
         """
         return Gate(self, champion, metric, certify, delta, tolerance, train_values)
 
+    @made_by_a_call
     def scorer(
         self,
         metric: object = "accuracy",

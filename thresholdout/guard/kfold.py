@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.asking import checked_reserve, class_and_parameters, first_places, listed, repeats
 from thresholdout.guard.fold_assignment import fold_model, make_folds
+from thresholdout.guard.likely_mistakes import checked_call
 from thresholdout.guard.model_queries import check_mean
 from thresholdout.guard.out_of_fold import FoldPredictions, OutOfFoldGuard, check_estimator, fold_predictions
 from thresholdout.guard.query import Query
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["KFoldGuard"]
+
+_ALL_TRAIN: Final = "All records train and are tested, in different folds: pass them as KFoldGuard((X, y))."
 
 
 @shared
@@ -139,6 +142,7 @@ class KFoldGuard:
     1       10000        1.0
     """
 
+    @checked_call("KFoldGuard((X, y))", train=_ALL_TRAIN, holdout=_ALL_TRAIN)
     def __init__(
         self,
         records: tuple[Any, ...],

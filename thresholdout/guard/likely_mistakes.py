@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import re
 import warnings
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 import numpy as np
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_pair",
-    "data_in_pairs",
+    "checked_call",
     "warn_of_classes",
     "warn_of_columns",
     "warn_of_gap",
@@ -58,17 +60,31 @@ _SEEN: Final = "Was the model fitted to records of the holdout, or to copies of 
 Given = ParamSpec("Given")
 
 
-def data_in_pairs(init: Callable[Given, None]) -> Callable[Given, None]:
-    """Make a constructor explain how to pass X and y if they come as two arguments."""
+def checked_call(call: str, **instead: str) -> Callable[[Callable[Given, None]], Callable[Given, None]]:
+    """Make a constructor explain its positional arguments, and name all of them where one is unknown."""
 
-    @functools.wraps(init)
-    def checked(*given: Given.args, **named: Given.kwargs) -> None:
-        if len(given) > 2:  # self and the holdout
-            advice = "Write Thresholdout((X, y), train=(X_train, y_train)), with all other arguments by name."
-            raise InputTypeError("holdout", f"{len(given) - 1} positional arguments", "one argument, a pair", advice)
-        init(*given, **named)
+    def checks(init: Callable[Given, None]) -> Callable[Given, None]:
+        known = inspect.signature(init).parameters
+        _, *positional = [each.name for each in known.values() if each.kind is each.POSITIONAL_OR_KEYWORD]
 
-    return checked
+        @functools.wraps(init)
+        def checked(*given: Given.args, **named: Given.kwargs) -> None:
+            if len(given) > 1 + len(positional):
+                one = "one argument, a pair" if len(positional) == 1 else f"passed with {positional[-1]} alone"
+                advice = f"Write {call}, with all other arguments by name."
+                raise InputTypeError(positional[0], f"{len(given) - 1} positional arguments", one, advice)
+            for name in named:
+                if name not in known:
+                    near = get_close_matches(name, known, 1)
+                    meant = f"Did you mean {near[0]}=? " if near else ""
+                    advice = instead.get(name) or f"{meant}The arguments are {', '.join(list(known)[1:])}."
+                    seen = f"an argument that {call.partition('(')[0]} does not have"
+                    raise InputTypeError(name, seen, "left out", advice)
+            init(*given, **named)
+
+        return checked
+
+    return checks
 
 
 def check_pair(pair: object, argument: str) -> None:

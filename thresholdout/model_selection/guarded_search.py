@@ -19,6 +19,7 @@ from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhau
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.holdout import origin
 from thresholdout.guard.kfold import KFoldGuard
+from thresholdout.guard.likely_mistakes import checked_call
 from thresholdout.guard.train_split import check_training
 from thresholdout.model_selection.held_out import HeldOut
 from thresholdout.model_selection.listed_queries import (
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GuardedSearchCV"]
 
+_SCORING = "The search has the scoring of cross-validation; metric= is that of the guard's answers."
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -193,6 +195,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     best_index_: int
     exhausted_: str | None
 
+    @checked_call("GuardedSearchCV(search, guard)", scoring=_SCORING)
     def __init__(
         self,
         search: Any,

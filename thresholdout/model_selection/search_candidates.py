@@ -20,12 +20,14 @@ __all__ = ["check_search", "listed_candidates", "most_candidates", "ranked"]
 
 def check_search(search: object, candidates: object) -> None:
     """Refuse objects that are no search, and searches that query a guard themselves."""
+    from thresholdout.guard.guard import Thresholdout
     from thresholdout.guard.scorer import GuardScorer
 
     if isinstance(search, type) or not all(hasattr(search, name) for name in ("estimator", "fit", "get_params")):
         seen = f"{search!r}"
         raise InputTypeError("search", seen, "a search over an estimator's parameters, such as GridSearchCV")
-    if isinstance(getattr(search, "scoring", None), GuardScorer):
+    scoring = getattr(search, "scoring", None)
+    if isinstance(getattr(scoring, "__self__", scoring), GuardScorer | Thresholdout):
         advice = "GuardedSearchCV queries the guard itself."
         raise InputError("search", "a search that scores by guard.scorer()", "one with an ordinary score", advice)
     if candidates is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.scoring.metrics import Metric, needed_range
-from thresholdout.scoring.statistics import Statistic, get_score
+from thresholdout.scoring.statistics import Statistic, did_you_mean, get_score
 from thresholdout.scoring.statistics.scorers import BY_NAME, from_scorer, is_scorer
 
 if TYPE_CHECKING:
@@ -79,11 +79,15 @@ class Scoring:
 
     @staticmethod
     def _by_default(scoring: Any) -> str:
+        from sklearn.metrics import get_scorer_names
+
         if isinstance(scoring, str) and scoring in _LOSSES:
             return _LOSSES[scoring]
         unlimited = needed_range("metric", f"None for scoring={scoring!r}", scoring if isinstance(scoring, str) else "")
         if unlimited is not None:
             raise unlimited
+        if isinstance(scoring, str) and scoring not in get_scorer_names():
+            raise InputError("scoring", repr(scoring), "the name of a score of scikit-learn", did_you_mean(scoring))
         advice = "Pass metric= from thresholdout.scoring.metrics or thresholdout.scoring.statistics."
         raise InputError("metric", f"None for scoring={scoring!r}", "a metric's name or object", advice)
 

@@ -110,12 +110,16 @@ def _named(score: str) -> Metric | Statistic:
         refused = error
     if score.removeprefix("neg_") in METRIC_NAMES or needed_range("metric", repr(score), score) is not None:
         raise refused
-    from difflib import get_close_matches
-
     from sklearn.metrics import get_scorer, get_scorer_names
 
     if score in get_scorer_names():
         return from_scorer(get_scorer(score))
+    raise InputError("metric", repr(score), refused.expected, f"{did_you_mean(score)} {refused.advice}".strip())
+
+
+def did_you_mean(score: str) -> str:
+    """Return a question with the known score that is nearest to a name; empty if none is near."""
+    from difflib import get_close_matches
+
     near = get_close_matches(_SHORT.get(score.lower(), score), (*METRIC_NAMES, *BY_NAME), 1, 0.5)
-    meant = f"Did you mean {near[0]!r}? " if near else ""
-    raise InputError("metric", repr(score), refused.expected, meant + refused.advice)
+    return f"Did you mean {near[0]!r}?" if near else ""
