@@ -152,7 +152,7 @@ class BudgetExhausted(ThresholdoutError):
                 "final_check": f"The final check closed this guard after {asked}.",
                 "epsilon": f"The epsilon of this guard's answers is exhausted after {asked}.",
                 "width": f"After {asked} this one would have a half-width above max_half_width.",
-                "allowance": f"After {asked} this client's answers have released all the information that they may.",
+                "allowance": f"After {asked} this client's answers have released all that they are allowed to.",
             }[what]
         then = "Earlier answers stay valid; new queries need a new holdout."
         if what == "width":
@@ -222,7 +222,7 @@ class SearchFailed(BaseException):
     --------
     >>> ended = SearchFailed(LedgerClosed("guard.db", "moved to other.db"))
     >>> print(ended.reason)
-    ledger guard.db: this guard was closed and answers no more here: moved to other.db
+    Ledger guard.db: This guard was closed, and answers no more queries here: moved to other.db.
     """
 
     def __init__(self, reason: LedgerError | SharingError | InputTypeError) -> None:
@@ -372,8 +372,8 @@ class EvaluationFileError(ThresholdoutError):
 
     Examples
     --------
-    >>> print(EvaluationFileError("pr.eval", "it has no samples; run the evaluation again"))
-    pr.eval: it has no samples; run the evaluation again
+    >>> print(EvaluationFileError("pr.eval", "It has no samples. Run the evaluation again."))
+    pr.eval: It has no samples. Run the evaluation again.
     """
 
     def __init__(self, path: str, reason: str) -> None:
@@ -452,7 +452,7 @@ class LedgerError(ThresholdoutError):
     def __init__(self, location: str, reason: str) -> None:
         self.location = location
         self.reason = reason
-        super().__init__(f"ledger {location}: {reason}")
+        super().__init__(f"Ledger {location}: {reason}")
 
     def __reduce__(self) -> tuple[type[LedgerError], tuple[str, str]]:
         return (type(self), (self.location, self.reason))
@@ -470,9 +470,9 @@ class LedgerDamaged(LedgerError):
 
     Examples
     --------
-    >>> error = LedgerDamaged("guard.db", 3, "this entry is not the one that was written")
+    >>> error = LedgerDamaged("guard.db", 3, "Entry 3 is not the one that was stored.")
     >>> print(error)
-    ledger guard.db: this entry is not the one that was written
+    Ledger guard.db: Entry 3 is not the one that was stored.
     >>> error.query
     3
     """
@@ -493,7 +493,7 @@ class LedgerMismatch(LedgerError):
     >>> from thresholdout.ledger import MemoryLedger, export_history
     >>> export_history(MemoryLedger(), "guard", "history.jsonl")
     Traceback (most recent call last):
-    thresholdout.errors.LedgerMismatch: ledger memory: holds no guard 'guard'...
+    thresholdout.errors.LedgerMismatch: Ledger memory: It has no guard 'guard'.... Use the ledger it was created in.
     """
 
 
@@ -517,7 +517,7 @@ class LedgerClosed(LedgerError):
 
     def __init__(self, location: str, why: str) -> None:
         self.why = why
-        super().__init__(location, f"this guard was closed and answers no more here: {why}")
+        super().__init__(location, f"This guard was closed, and answers no more queries here: {why.rstrip('.')}.")
 
     def __reduce__(self) -> tuple[type[LedgerClosed], tuple[str, str]]:
         return (type(self), (self.location, self.why))
@@ -551,7 +551,7 @@ class LedgerUnusable(LedgerError):
     >>> from thresholdout.ledger import open_ledger
     >>> open_ledger("missing/guard.db", must_exist=True)
     Traceback (most recent call last):
-    thresholdout.errors.LedgerUnusable: ledger missing/guard.db: there is no such file; check its name, or create it
+    thresholdout.errors.LedgerUnusable: Ledger missing/guard.db: The file does not exist. Check its name, or create it.
     """
 
 

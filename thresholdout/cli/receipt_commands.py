@@ -161,6 +161,6 @@ def _public_keys(file: Path) -> dict[str, bytes]:
         published = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
         raise InputError(
-            "public key", f"{file}, which is no JSON", "a set of JSON Web Keys, as from /v1/receipt-key"
+            "public key", f"{file}, which is not JSON", "a set of JSON Web Keys, as from /v1/receipt-key"
         ) from None
     return public_keys(published)

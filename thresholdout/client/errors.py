@@ -96,7 +96,7 @@ class NothingThere(ServiceError):
 
     Examples
     --------
-    >>> NothingThere("not_found", "There is nothing at this address that this API token may see.", 404).status
+    >>> NothingThere("not_found", "Nothing was found at this address, or this API token may not see it.", 404).status
     404
     """
 

@@ -72,7 +72,7 @@ class EvaluationGuard:
         self._ledger = open_ledger(where, must_exist=True)
         found = [each for each in self._ledger.guards() if self._ledger.parameters(each).get("kind") == _KIND]
         if not found:
-            raise LedgerMismatch(self._ledger.location, "holds no evaluation set; make one with `eval guard init`")
+            raise LedgerMismatch(self._ledger.location, "It has no evaluation set. Create one by `eval guard init`.")
         self._name = found[-1]
         self._parameters: dict[str, Any] = dict(self._ledger.parameters(self._name))
         self._release = from_kept(self._document("release"))
@@ -171,8 +171,8 @@ class EvaluationGuard:
         if again:
             raise LedgerMismatch(
                 ledger.location,
-                f"{len(again)} of {len(gate)} items, or their clusters, are in a guarded set already ({shown(again)}); "
-                "check runs against that set, or pass new items to refresh",
+                f"{len(again)} of {len(gate)} items, or their clusters, are in a guarded set already ({shown(again)}). "
+                "Check runs against that set, or pass new items to refresh.",
             )
         account = _planned(parameters)
         state = json.dumps({"account": account.as_dict(), "key": key, "main": "release", "entries": 0})
@@ -238,7 +238,7 @@ class EvaluationGuard:
         def compute(state: str) -> tuple[str, Entry]:
             kept = json.loads(state)
             if kept["main"] != main:
-                raise LedgerMismatch(self._ledger.location, "main changed while this run was compared; check it again")
+                raise LedgerMismatch(self._ledger.location, "The main run changed meanwhile. Check this run again.")
             account = Account.from_dict(kept["account"])
             if account.exhausted:
                 raise EvaluationSetUsed(account.done, account.checks, account.surprised, account.surprises)
@@ -425,7 +425,7 @@ class EvaluationGuard:
     def _document(self, name: str) -> str:
         found = self._ledger.document(self._name, name)
         if found is None:
-            raise LedgerMismatch(self._ledger.location, f"its run {name!r} is missing; restore the file from a backup")
+            raise LedgerMismatch(self._ledger.location, f"Its run {name!r} is missing. Restore the file from a backup.")
         return found
 
 

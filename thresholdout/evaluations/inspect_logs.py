@@ -38,11 +38,13 @@ def read_eval(path: Path, fields: Fields) -> Scores:
     try:
         archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile:
-        raise EvaluationFileError(str(path), "it is not a whole zip file; copy or write the log again") from None
+        raise EvaluationFileError(str(path), "It is not a complete zip file. Copy or write the log again.") from None
     with archive, path.open("rb") as file:
         members = {info.filename: info for info in archive.infolist()}
         if "header.json" not in members:
-            raise EvaluationFileError(str(path), "the run was cut off: it has a journal and no header; finish the run")
+            raise EvaluationFileError(
+                str(path), "The run was interrupted: the log has a journal but no header. Finish the run."
+            )
         load = _loader(file, str(path))
         header = json.loads(load(members["header.json"]))
         _check_status(header, str(path))
@@ -92,13 +94,16 @@ def _loader(file: IO[bytes], where: str) -> Callable[[zipfile.ZipInfo], bytes]:
         if info.compress_type == zipfile.ZIP_DEFLATED:
             return zlib.decompress(packed, -15)
         if info.compress_type != _ZSTD:
-            raise EvaluationFileError(where, f"{info.filename} is compressed by method {info.compress_type}, not zstd")
+            raise EvaluationFileError(
+                where,
+                f"{info.filename} is compressed by method {info.compress_type}, not by zstd. Write the log again.",
+            )
         if not decompress:
             try:
                 import zstandard
             except ImportError:
                 raise EvaluationFileError(
-                    where, "reading .eval needs zstandard; pip install 'thresholdout[evals]'"
+                    where, "Reading .eval files needs zstandard: pip install 'thresholdout[evals]'."
                 ) from None
             unpacker = zstandard.ZstdDecompressor()
             decompress.append(lambda data: unpacker.decompressobj().decompress(data))
@@ -110,7 +115,7 @@ def _loader(file: IO[bytes], where: str) -> Callable[[zipfile.ZipInfo], bytes]:
         except EvaluationFileError:
             raise
         except Exception as error:
-            raise EvaluationFileError(where, f"{info.filename} is damaged ({error}); copy the log again") from None
+            raise EvaluationFileError(where, f"{info.filename} is damaged ({error}). Copy the log again.") from None
 
     return checked
 
@@ -126,14 +131,14 @@ def _listed(text: str, where: str) -> Iterator[dict[str, Any]]:
         try:
             value, at = decode(text, at)
         except ValueError:
-            raise EvaluationFileError(where, "its summaries are cut off; copy or write the log again") from None
+            raise EvaluationFileError(where, "Its summaries are cut off. Copy or write the log again.") from None
         yield value
 
 
 def _check_status(header: Mapping[str, Any], where: str) -> None:
     status = header.get("status")
     if status != "success":
-        raise EvaluationFileError(where, f"the run ended with status {status!r} and is incomplete; run it to its end")
+        raise EvaluationFileError(where, f"The run ended with status {status!r} and is incomplete. Run it to its end.")
 
 
 class _Metric(NamedTuple):
@@ -179,7 +184,9 @@ def _scores(
     name = metric.scorer if metric.part is None else f"{metric.scorer}.{metric.part}"
     scores = collect(rows(), where, name, fields.scale, metric.judge, False if metric.graded else None)
     if count < total:
-        raise EvaluationFileError(where, f"it has {count} of {total} samples; copy the log again, or run it again")
+        raise EvaluationFileError(
+            where, f"It has {count} of {total} samples. Copy the log again, or run the evaluation again."
+        )
     return scores
 
 

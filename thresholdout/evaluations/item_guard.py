@@ -43,7 +43,8 @@ class ItemScore(Metric):
             )
         if self.judge and estimator.judge and self.judge != estimator.judge:
             raise EvaluationFileError(
-                estimator.name, f"the settings of scorer {self.name} are not those of the guarded set; score it alike"
+                estimator.name,
+                f"The settings of scorer {self.name} differ from those of the guarded set. Score both alike.",
             )
         scored = {
             identity
@@ -55,8 +56,8 @@ class ItemScore(Metric):
             many = len(self.dev_items) + len(self.gate_items)
             raise EvaluationFileError(
                 estimator.name,
-                f"{len(lacking)} of the {many} guarded items have no score there ({shown(lacking)}); "
-                "pass a run of the guarded set, and run again what failed",
+                f"{len(lacking)} of the {many} guarded items have no score there ({shown(lacking)}). "
+                "Pass a run of the guarded set, and rerun failed samples.",
             )
         return "predict"
 

@@ -34,10 +34,12 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
                     raise ValueError
             except ValueError:
                 raise EvaluationFileError(
-                    str(path), f"line {number} is no JSON: the file was cut off or changed; write it again"
+                    str(path), f"Line {number} is not JSON: the file was cut off or changed. Write it again."
                 ) from None
             if not isinstance(row, dict):
-                raise EvaluationFileError(str(path), f"line {number} is no JSON object; each line is one sample")
+                raise EvaluationFileError(
+                    str(path), f"Line {number} is not a JSON object. Each line must be one sample."
+                )
             yield row
 
 
@@ -59,7 +61,9 @@ def read_lm_eval(path: Path, fields: Fields) -> Scores:
             if wanted is not None and name != wanted:
                 continue
             if metric not in row:
-                raise EvaluationFileError(where, f"document {row.get('doc_id')} has no {metric}; the file was changed")
+                raise EvaluationFileError(
+                    where, f"Document {row.get('doc_id')} has no {metric}: the file was changed. Write it again."
+                )
             hashed = row["doc_hash"]
             yield Row(
                 hashed if fields.item is None else str(lookup(row, fields.item, where)),
@@ -141,9 +145,9 @@ def read_openai_evals(path: Path, fields: Fields) -> Scores:
         elif kind not in _NOT_SCORES:
             scores.update((name, value) for name, value in data.items() if isinstance(value, bool | int | float))
     if specs != 1:
-        raise EvaluationFileError(where, f"it has {specs} runs; write one run to one file")
+        raise EvaluationFileError(where, f"It has {specs} runs. Write one run to one file.")
     if not ended:
-        raise EvaluationFileError(where, "the run was cut off: it has no final report; run it to its end")
+        raise EvaluationFileError(where, "The run was interrupted: it has no final report. Run it to its end.")
     names = (name for scores in found.values() for name in scores)
     metric = choose("metric", names, fields.metric, where)
     if fields.cluster is not None or fields.by is not None:

@@ -154,7 +154,8 @@ def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0, binary: bo
         raise InputError("range", f"{base.scale} and {candidate.scale}", "the same for both runs")
     if base.judge and candidate.judge and base.judge != candidate.judge:
         raise EvaluationFileError(
-            candidate.name, f"the settings of scorer {base.metric} are not those of {base.name}; score both runs alike"
+            candidate.name,
+            f"The settings of scorer {base.metric} differ from those of {base.name}. Score both runs alike.",
         )
     first, second = keys(base, [candidate]), keys(candidate, [base])
     place = {key: number for number, key in enumerate(second)}
@@ -162,8 +163,8 @@ def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0, binary: bo
     if not both:
         raise EvaluationFileError(
             candidate.name,
-            f"none of its items is in {base.name} (it has {shown(candidate.items)}, not {shown(base.items)}); "
-            "pass runs of one set, or name the field that tells items apart by item=",
+            f"None of its items is in {base.name} (it has {shown(candidate.items)}, not {shown(base.items)}). "
+            "Pass runs of one set, or name the field that identifies items by item=.",
         )
     every = len(first) + len(second) - len(both)
     used = [(i, j) for i, j in both if not (math.isnan(base.values[i]) or math.isnan(candidate.values[j]))]
@@ -173,7 +174,7 @@ def pair(base: Scores, candidate: Scores, allow_missing: float = 1.0, binary: bo
         lost = f"{every - len(used)} of {every} items have no score in both runs"
         sizes = f"({base.name} has {len(base)} items, {candidate.name} {len(candidate)})"
         advice = _missing_advice(base, candidate, first, second, 100.0 * (every - len(used)) / every)
-        raise EvaluationFileError(candidate.name, f"{lost} {sizes}; {advice}")
+        raise EvaluationFileError(candidate.name, f"{lost} {sizes}. {advice}.")
     left, right = np.array([i for i, _ in used]), np.array([j for _, j in used])
     names = tuple(base.items[i] for i, _ in used)
     differences = candidate.values[right] - base.values[left]
@@ -214,8 +215,8 @@ def _check_contents(base: Scores, candidate: Scores, used: list[tuple[int, int]]
     if changed:
         raise EvaluationFileError(
             candidate.name,
-            f"item {changed[0]!r} has other content than in {base.name} ({len(changed)} such items); "
-            "run both on the same set",
+            f"Item {changed[0]!r} has other content than in {base.name} ({len(changed)} such items). "
+            "Run both on the same set.",
         )
 
 
@@ -228,8 +229,8 @@ def _check_errors(base: Scores, candidate: Scores, allow_missing: float) -> None
             where = f", at items {shown(lost)}" if scores is candidate else ""
             raise EvaluationFileError(
                 scores.name,
-                f"{scores.errors} of {total} samples have no score{where}; run them again"
-                f"{_allowing(100.0 * scores.errors / total)}",
+                f"{scores.errors} of {total} samples have no score{where}. Run them again"
+                f"{_allowing(100.0 * scores.errors / total)}.",
             )
 
 
@@ -239,11 +240,11 @@ def _missing_advice(base: Scores, candidate: Scores, first: list[str], second: l
     if base.known_as is not None:  # a guarded set, whose items a message does not name
         lost = []
     if not added:
-        return f"run the missing ones{f', such as {lost[0]!r}' if lost else ''}{_allowing(percent)}"
-    ours = f"{base.name} alone has {lost[0]!r}, " if lost else ""
+        return f"Run the missing ones{f', such as {lost[0]!r}' if lost else ''}{_allowing(percent)}"
+    ours = f"Only {base.name} has {lost[0]!r}, and only" if lost else "Only"
     return (
-        f"{ours}{candidate.name} alone has {added[0]!r}; pass runs of the same items, or name the field that tells "
-        f"items apart by item={_allowing(percent)}"
+        f"{ours} {candidate.name} has {added[0]!r}. Pass runs of the same items, or name the field that identifies "
+        f"items by item={_allowing(percent)}"
     )
 
 
@@ -269,8 +270,8 @@ def _groups(
         if base.clusters[i] != candidate.clusters[j]:
             raise EvaluationFileError(
                 candidate.name,
-                f"item {name!r} is in cluster {candidate.clusters[j]!r}, and in {base.clusters[i]!r} in {base.name}; "
-                "name a field that runs share, by --cluster",
+                f"Item {name!r} is in cluster {candidate.clusters[j]!r}, but in {base.clusters[i]!r} in {base.name}. "
+                "Name a field that is equal in both runs by cluster=.",
             )
     _, groups = np.unique(np.array([base.clusters[i] for i, _ in used]), return_inverse=True)
     return np.asarray(groups), True

@@ -105,15 +105,15 @@ def read(
         return replace(read_table(frame_rows(path), "the frame", fields), fields=kept)
     path = Path(path)
     if not path.is_file():
-        raise EvaluationFileError(str(path), "there is no such file; pass the log that the run wrote")
+        raise EvaluationFileError(str(path), "The file does not exist. Pass the log that the run wrote.")
     try:
         return replace(_read_file(path, fields), file_digest=_digest(path), fields=kept)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise EvaluationFileError(
-            str(path), f"it is not laid out as its tool writes it ({type(error).__name__}: {error}); write it again"
+            str(path), f"Its layout is not that of its tool ({type(error).__name__}: {error}). Write it again."
         ) from error
     except UnicodeDecodeError:
-        raise EvaluationFileError(str(path), "it is no text in UTF-8; write it again") from None
+        raise EvaluationFileError(str(path), "It is not UTF-8 text. Write it again.") from None
 
 
 def _of_tool(path: Path, fields: Fields) -> Fields:
@@ -133,7 +133,7 @@ def _read_file(path: Path, fields: Fields) -> Scores:
     with path.open("rb") as file:
         start = file.read(4)
     if not start:
-        raise EvaluationFileError(str(path), "it is empty; run the evaluation again")
+        raise EvaluationFileError(str(path), "It is empty. Run the evaluation again.")
     kind = path.suffix.lower()
     if kind == ".eval" or start == b"PK\x03\x04":
         return read_eval(path, _of_tool(path, fields))
@@ -146,14 +146,16 @@ def _read_file(path: Path, fields: Fields) -> Scores:
     try:
         log = json.loads(path.read_bytes())
     except json.JSONDecodeError:
-        raise EvaluationFileError(str(path), "it is no whole JSON: it was cut off or changed; write it again") from None
+        raise EvaluationFileError(
+            str(path), "It is not complete JSON: it was cut off or changed. Write it again."
+        ) from None
     return _read_json(path, log, fields)
 
 
 def _read_lines(path: Path, fields: Fields) -> Scores:
     first = next(json_lines(path), None)
     if first is None:
-        raise EvaluationFileError(str(path), "it has no lines; run the evaluation again")
+        raise EvaluationFileError(str(path), "It has no lines. Run the evaluation again.")
     if "spec" in first:
         return read_openai_evals(path, _of_tool(path, fields))
     if "doc_hash" in first and "filtered_resps" in first:
@@ -173,5 +175,5 @@ def _read_json(path: Path, log: Any, fields: Fields) -> Scores:
             return read_mlflow_split(path, log, fields)
     raise EvaluationFileError(
         str(path),
-        "no known tool writes this; pass a log, or a table, and name its columns by item= and metric=",
+        "Its format is not that of a known tool. Pass a log, or a table whose columns you name by item= and metric=.",
     )

@@ -180,7 +180,7 @@ def lookup(row: Mapping[str, Any], path: str, where: str) -> Any:
     for part in path.split("."):
         if not isinstance(found, Mapping) or part not in found:
             known = ", ".join(sorted(map(str, found))) if isinstance(found, Mapping) else type(found).__name__
-            raise EvaluationFileError(where, f"a sample has no field {path!r}; there is: {known}")
+            raise EvaluationFileError(where, f"A sample has no field {path!r}. Its fields are: {known}.")
         found = found[part]
     return found
 
@@ -214,21 +214,22 @@ def as_number(value: Any, scale: tuple[float, float], where: str, item: str) -> 
         except ValueError:
             raise EvaluationFileError(
                 where,
-                f"item {item!r} has the score {value!r}; scores are numbers, booleans, yes/no, pass/fail or C, I, P, N",
+                f"Item {item!r} has the score {value!r}. Scores are numbers, booleans, yes/no, pass/fail, "
+                "or C, I, P, N.",
             ) from None
     if isinstance(value, list | dict | tuple):
         raise EvaluationFileError(
-            where, f"item {item!r} has a score of several values, {str(value)[:60]}; name one of them as METRIC.FIELD"
+            where, f"Item {item!r} has a score of several values, {str(value)[:60]}. Name one of them as METRIC.FIELD."
         )
     if isinstance(value, bool | np.bool_):
         return float(value)
     number = float(value)
     low, high = scale
     if math.isnan(number):
-        raise EvaluationFileError(where, f"item {item!r} has the score NaN; leave the score out where it is missing")
+        raise EvaluationFileError(where, f"Item {item!r} has the score NaN. Leave missing scores out.")
     if not low <= number <= high:
         raise EvaluationFileError(
-            where, f"item {item!r} has the score {number:g}, outside of {low:g} to {high:g}; pass both ends by range="
+            where, f"Item {item!r} has the score {number:g}, outside of {low:g} to {high:g}. Pass both ends by range=."
         )
     return (number - low) / (high - low)
 
@@ -266,14 +267,17 @@ def collect(
             lost.append(0)
         elif contents[at] != content:
             raise EvaluationFileError(
-                name, f"item {item!r} is there with different content; name a field that tells items apart by item="
+                name, f"Item {item!r} occurs with different contents. Name a field that identifies items by item=."
             )
         elif clusters[at] != cluster or tags[at] != tag:
-            raise EvaluationFileError(name, f"the samples of item {item!r} lie in different clusters or slices")
+            raise EvaluationFileError(
+                name,
+                f"The samples of item {item!r} are in different clusters or slices. An item must be in one of each.",
+            )
         if sample is not None:
             if (item, sample) in seen:
                 raise EvaluationFileError(
-                    name, f"item {item!r} has sample {sample} twice; name a field that tells samples apart by --sample"
+                    name, f"Item {item!r} has sample {sample} twice. Name a field that identifies samples by sample=."
                 )
             seen.add((item, sample))
         if value is None:
@@ -289,7 +293,7 @@ def collect(
         squares[at] += number * number
         counts[at] += 1
     if not contents:
-        raise EvaluationFileError(name, "it has no samples; run the evaluation again")
+        raise EvaluationFileError(name, "It has no samples. Run the evaluation again.")
     count = np.array(counts)
     total = np.array(sums)
     with np.errstate(invalid="ignore", divide="ignore"):

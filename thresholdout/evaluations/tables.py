@@ -33,7 +33,9 @@ def csv_rows(path: Path) -> Iterator[dict[str, Any]]:
         reader = csv.DictReader(file)
         for number, row in enumerate(reader, 2):
             if None in row or None in row.values():
-                raise EvaluationFileError(str(path), f"row {number} has another number of cells than the header")
+                raise EvaluationFileError(
+                    str(path), f"Row {number} has another number of cells than the header. Write the file again."
+                )
             yield {key: None if value == "" else value for key, value in row.items()}
 
 
@@ -44,9 +46,11 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     try:
         frame = pd.read_parquet(path)
     except ImportError:
-        raise EvaluationFileError(str(path), "reading Parquet needs pyarrow; pip install 'thresholdout[big]'") from None
+        raise EvaluationFileError(
+            str(path), "Reading Parquet needs pyarrow: pip install 'thresholdout[big]'."
+        ) from None
     except Exception as error:
-        raise EvaluationFileError(str(path), f"it is no whole Parquet file ({error}); write it again") from None
+        raise EvaluationFileError(str(path), f"It is not a complete Parquet file ({error}). Write it again.") from None
     return frame_rows(frame)
 
 
@@ -75,7 +79,7 @@ def read_table(rows: Iterable[Mapping[str, Any]], where: str, fields: Fields) ->
         rows = [row for row in rows if all(_text(lookup(row, name, where)) == value for name, value in only.items())]
     kept = list(rows)
     if not kept:
-        raise EvaluationFileError(where, "it has no rows; run the evaluation again")
+        raise EvaluationFileError(where, "It has no rows. Run the evaluation again.")
     first = kept[0]
     metric = _metric(first, fields.metric, where)
     traces = "trace_id" in first
@@ -101,7 +105,7 @@ def read_table(rows: Iterable[Mapping[str, Any]], where: str, fields: Fields) ->
         for row in kept:
             content = lookup(row, item, where)
             if content is None:
-                raise EvaluationFileError(where, f"a row has no {item}; fill it in, or name another column by item=")
+                raise EvaluationFileError(where, f"A row has no {item}. Fill it in, or name another column by item=.")
             key = content if isinstance(content, str) else json.dumps(content, sort_keys=True, default=str)
             long = len(key) > 80 or not key.isprintable()
             yield Row(

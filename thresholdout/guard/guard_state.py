@@ -116,7 +116,7 @@ def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | 
     except InputError:
         found = None
     if found is None:
-        raise LedgerDamaged(ledger.location, None, f"guard {guard[:12]!r}...: its state can't be read")
+        raise LedgerDamaged(ledger.location, None, f"The state of guard {guard[:12]!r}... cannot be read.")
     # Entries never change, so the state was computed from those up to its own number. Later ones make no difference.
     state = found.mechanism
     sources = ledger.sources(guard, state.asked)
@@ -132,8 +132,8 @@ def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | 
         raise LedgerDamaged(
             ledger.location,
             None,
-            f"guard {guard[:12]!r}...: its state does not fit its history; the state was changed, or put back from "
-            "an earlier time, so the holdout should not be used again",
+            f"The state of guard {guard[:12]!r}... does not match its history. It was changed, or restored from "
+            "an earlier time: do not use the holdout again.",
         )
 
 
@@ -174,7 +174,7 @@ def check_clients(ledger: Ledger, guard: str) -> None:
         if rows.get(key) == told[key]:
             unlike.discard(key)
     if unlike:
-        reason = f"guard {guard[:12]!r}...: what it keeps of {len(unlike):,} clients does not fit its history"
+        reason = f"The rows of {len(unlike):,} clients of guard {guard[:12]!r}... do not match its history."
         raise LedgerDamaged(ledger.location, None, reason)
 
 

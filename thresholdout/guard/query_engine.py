@@ -194,7 +194,7 @@ class QueryEngine:
             return state
         except InputError:
             pass
-        raise LedgerDamaged(self._ledger.location, None, "its state cannot be read")
+        raise LedgerDamaged(self._ledger.location, None, "The state of the guard cannot be read.")
 
     def log_error_budget_before(self, entry: Entry) -> float:
         """Return the logarithm of the error budget before an entry, for mechanisms with an error budget."""
@@ -420,7 +420,7 @@ class QueryEngine:
             return certificate.interval(outcome.asked, outcome.hits, source, outcome.value)
         except InputError:
             pass
-        raise LedgerDamaged(self._ledger.location, None, "its state cannot be read")
+        raise LedgerDamaged(self._ledger.location, None, "The state of the guard cannot be read.")
 
     def evaluate_all(
         self,

@@ -65,8 +65,8 @@ def known_as(ledger: Ledger, records: Records, sole: bool) -> str | None:
     if sole and ledger.guards():
         raise LedgerMismatch(
             ledger.location,
-            "it belongs to another holdout; a holdout is known by its content, so give exactly the same records, "
-            "or another file",
+            "It belongs to another holdout. A holdout is identified by its content: pass exactly the same records, "
+            "or another file.",
         )
     return None
 
@@ -94,8 +94,8 @@ def stored_parameters(ledger: Ledger, identity: str, declared: Declaration) -> P
     if stored.get("rules") != RULES:
         raise LedgerUnusable(
             ledger.location,
-            f"its guard keeps the rules {stored.get('rules')!r}, this program knows {RULES}; "
-            "use the program that made it, or a newer one",
+            f"Its guard follows rules of version {stored.get('rules')!r}, but this version knows {RULES}. "
+            "Use the version of thresholdout that created it, or a newer one.",
         )
     before, found = read_declaration(ledger, identity)
     difference = before.difference(declared)
@@ -106,7 +106,7 @@ def stored_parameters(ledger: Ledger, identity: str, declared: Declaration) -> P
             seen = "another model of dependence (groups or dependence=)"
         raise LedgerMismatch(
             ledger.location,
-            f"this holdout's guard was declared with {seen}; open it with what it was declared with",
+            f"The guard of this holdout was declared with {seen}. Open it with the arguments of its declaration.",
         )
     return found
 
@@ -121,12 +121,12 @@ def check_order(
         return
     split_off = records.development is not None and records.development.split_off
     if split_off or not isinstance(dependence, Independent):
-        why = "its dependence model counts records in their order"
+        why = "its dependence model refers to that order"
         if split_off:
-            why = "their places say which of them are in its development part"
+            why = "their positions decide which of them are in its development part"
         raise LedgerMismatch(
             ledger.location,
-            f"it knows these records in another order, and {why}; give them in the order of the first time",
+            f"It has these records in another order, and {why}. Pass them in their first order.",
         )
 
 
@@ -222,7 +222,7 @@ def opened(
     else:
         check_standing(found, known, mechanism)
     if SPLIT in documents and found.document(known, SPLIT) != documents[SPLIT]:
-        raise LedgerMismatch(found.location, "another process made this guard at the same time; open it again")
+        raise LedgerMismatch(found.location, "Another process created this guard at the same time. Open it again.")
     return Opened(found, known, parameters, mechanism, certificate, confidence, assumed)
 
 

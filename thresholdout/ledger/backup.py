@@ -49,7 +49,7 @@ def back_up(source: str | os.PathLike[str], file: str | os.PathLike[str]) -> dic
         except FileExistsError:
             raise InputError("file", f"{target}, which exists", "the name of a new file") from None
     except OSError as error:
-        raise LedgerUnusable(str(target), f"it can't be written: {error.strerror}") from None
+        raise LedgerUnusable(str(target), f"The file cannot be written: {error.strerror}.") from None
     finally:
         for suffix in ("", "-journal", "-wal", "-shm"):
             with suppress(FileNotFoundError):
@@ -69,7 +69,7 @@ def _copy(source: Path, draft: Path) -> None:
         ):
             old.backup(new)  # in one step, so that writers cannot make it start again and again
     except sqlite3.Error as error:
-        reason = f"it can't be copied ({error.sqlite_errorname})"
+        reason = f"The file cannot be copied ({error.sqlite_errorname})."
     if reason is not None:
         raise LedgerUnusable(str(source), reason)
 

@@ -100,7 +100,7 @@ class Cipher:
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         except ImportError:
             raise ThresholdoutError(
-                "encrypted ledgers need the library cryptography: pip install 'thresholdout[encryption]'"
+                "An encrypted ledger needs the library cryptography: pip install 'thresholdout[encryption]'."
             ) from None
         library = AESGCM(key)
         self._encrypt = library.encrypt
@@ -230,4 +230,4 @@ def _joined(parts: tuple[str, ...]) -> bytes:
 
 
 def _no_copy() -> SharingError:
-    return SharingError("a key can't be copied or pickled; give it to each process by its environment or a key file")
+    return SharingError("A key cannot be copied or pickled. Pass it to each process by its environment or a key file.")

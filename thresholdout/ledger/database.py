@@ -91,7 +91,10 @@ class Database(ABC):
     def check_not_asking(self) -> None:
         """Refuse a thread that is inside a `transact`: most likely the mechanism uses the ledger."""
         if self._is_asking(get_ident()):
-            raise LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
+            raise LedgerError(
+                self.location,
+                "The mechanism used the ledger while it computed an answer, which it must not. Nothing was stored.",
+            )
 
     @abstractmethod
     def _is_asking(self, thread: int) -> bool:

@@ -63,7 +63,7 @@ TIMEOUT: Final = 30.0
 
 _KNOWN: Final = "thresholdout"
 _PLAIN: Final = "plain:"
-_WANTED: Final = "give its key as key= or key_file=, or set THRESHOLDOUT_KEY or THRESHOLDOUT_KEY_FILE"
+_WANTED: Final = "Pass its key as key= or key_file=, or set THRESHOLDOUT_KEY or THRESHOLDOUT_KEY_FILE."
 
 
 class Encryption:
@@ -104,20 +104,20 @@ class Encryption:
         if self._cipher is None:
             if is_encrypted(stored):
                 raise LedgerEncrypted(
-                    self._location, f"it was encrypted while it was open here; open it again, and {_WANTED}"
+                    self._location, f"It was encrypted while it was open here. Open it again. {_WANTED}"
                 )
             return stored.removeprefix(_PLAIN)
         with suppress(DecryptionError):
             return self._cipher.decrypt(stored, *about)
         guard, kind, *rest = about
-        what = f"document {rest[0]!r}" if kind == "document" else "the state"
-        what = f"{what} of guard {guard[:12]!r}..." if rest else "its secret"
+        what = f"Document {rest[0]!r}" if kind == "document" else "The state"
+        what = f"{what} of guard {guard[:12]!r}..." if rest else "The ledger's secret"
         raise LedgerDamaged(
             self._location,
             None,
-            f"{what} does not open. If the key was changed while the ledger was open here, "
-            "open it again. Otherwise it was changed, or put back from an earlier time, or the history beside it was: "
-            "the holdout should not be used again",
+            f"{what} cannot be decrypted. If the key was rotated while the ledger was open here, open it again. "
+            "Otherwise the ledger or a part of it was changed, or restored from an earlier time: do not use the "
+            "holdout again.",
         )
 
     def __repr__(self) -> str:
@@ -136,18 +136,18 @@ def open_encryption(database: Database, key: Key | None) -> Encryption:
         raise LedgerDamaged(
             location,
             None,
-            "it holds guards but not the mark of its key, which every ledger on a server has: it was changed, and its "
-            "holdouts should not be used again",
+            "It has guards but no trace of its key, unlike every ledger on a server. So it was changed: do not use its "
+            "holdouts again.",
         )
     if key is not None and key.given:
         raise LedgerMismatch(
             location,
-            "it is not encrypted, and a key was given; run `thresholdout ledger encrypt` on it first, or give no key",
+            "It is not encrypted, but a key was passed. Run `thresholdout ledger encrypt` first, or pass no key.",
         )
     if key is not None:
         warnings.warn(
-            f"ledger {location} keeps its secrets in plain text, though {key.origin} is set; "
-            "run `thresholdout ledger encrypt` on it",
+            f"Ledger {location} keeps its secrets in plain text, although {key.origin} is set. "
+            "Run `thresholdout ledger encrypt` to encrypt it.",
             UnencryptedLedgerWarning,
             stacklevel=4,
         )
@@ -162,7 +162,7 @@ def check_encryption(database: Database, cursor: Cursor, encryption: Encryption)
     """
     if not encryption.fits(_setting(database, cursor)):
         raise LedgerEncrypted(
-            database.location, f"its key was changed while it was open here; open it again, and {_WANTED}"
+            database.location, f"Its key was rotated while it was open here. Open it again. {_WANTED}"
         )
 
 
@@ -327,7 +327,7 @@ def rotate_key(
         setting = _kept(database)
         if setting is None:
             raise LedgerMismatch(
-                database.location, "it is not encrypted; run `thresholdout ledger encrypt` with the new key"
+                database.location, "It is not encrypted. Run `thresholdout ledger encrypt` with the new key."
             )
         assert new is not None
         replacement = Encryption(database.location, new.cipher())
@@ -340,11 +340,11 @@ def rotate_key(
 def _fitting(location: str, setting: str, key: Key | None) -> Encryption:
     """Return the encryption of an encrypted ledger; refuse a missing or wrong key."""
     if key is None:
-        raise LedgerEncrypted(location, f"its secrets are encrypted; {_WANTED}")
+        raise LedgerEncrypted(location, f"Its secrets are encrypted. {_WANTED}")
     found = Encryption(location, key.cipher())
     if not found.fits(setting):
         raise LedgerEncrypted(
-            location, f"its secrets are encrypted with another key than the one from {key.origin}; {_WANTED}"
+            location, f"Its secrets are encrypted with another key than the one from {key.origin}. {_WANTED}"
         )
     return found
 
@@ -423,6 +423,6 @@ def _forget(database: Database) -> None:
         if "checkpoint" in statement and rows[0][0]:
             raise LedgerUnusable(
                 database.location,
-                "its secrets are encrypted now, but its log still holds the plain text, since another process uses it; "
-                "stop that, and run the same again",
+                "Its secrets are encrypted now, but its log still holds the plain text, because another process uses "
+                "it. Stop that process, and run the same command again.",
             )

@@ -321,13 +321,11 @@ class Refusals:
             return read_parameters(parameters)
         except InputError:
             pass
-        raise LedgerDamaged(self.location, None, f"guard {guard[:12]!r}...: its parameters can't be read")
+        raise LedgerDamaged(self.location, None, f"The parameters of guard {guard[:12]!r}... cannot be read.")
 
     def _unknown(self, guard: str) -> LedgerMismatch:
         """Return the error for a guard that is not in the ledger."""
-        return LedgerMismatch(
-            self.location, f"holds no guard {guard[:12]!r}...; it was made for other data, or not created yet"
-        )
+        return LedgerMismatch(self.location, f"It has no guard {guard[:12]!r}.... Use the ledger it was created in.")
 
     def _check_closed(self, closed: str | None) -> None:
         """Refuse to change a closed guard."""
@@ -338,14 +336,15 @@ class Refusals:
         """Return the error for a second guard for the same records."""
         return LedgerMismatch(
             self.location,
-            f"holds guard {known[:12]!r}... for the same records; both would answer about them, so "
-            "keep the one that is there, or restore this one in another ledger",
+            f"It has guard {known[:12]!r}... for the same records already, and two guards would spend two budgets. "
+            "Use the existing guard, or restore this one in another ledger.",
         )
 
     def _there_already(self, guard: str) -> LedgerMismatch:
         """Return the error for a history that would be joined to another."""
         return LedgerMismatch(
-            self.location, f"holds guard {guard[:12]!r}... already, with a history of its own; restore it elsewhere"
+            self.location,
+            f"It has guard {guard[:12]!r}... already, with a history of its own. Restore it in another ledger.",
         )
 
     def _check_parameters(self, guard: str, stored: Mapping[str, JSON], given: Mapping[str, JSON]) -> None:
@@ -359,23 +358,28 @@ class Refusals:
             seen = ", ".join(f"{name} is {stored.get(name)!r}, not {given.get(name)!r}" for name in names)
             raise LedgerMismatch(
                 self.location,
-                f"holds guard {guard[:12]!r}... with other parameters: {seen}; "
-                "use these, or new data with a ledger of its own",
+                f"It has guard {guard[:12]!r}... with other parameters: {seen}. "
+                "Pass the stored parameters, or use new data and another ledger.",
             )
 
     def _check_document(self, name: str, stored: str, given: str) -> None:
         """Refuse a document that differs from the stored one."""
         if stored != given:
-            raise LedgerMismatch(self.location, f"has a document {name!r} with another text; documents never change")
+            raise LedgerMismatch(
+                self.location, f"It has a document {name!r} with another text already, and documents never change."
+            )
 
     def _reentered(self) -> LedgerError:
         """Return the error for a mechanism that uses the ledger while it is asked."""
-        return LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
+        return LedgerError(
+            self.location,
+            "The mechanism used the ledger while it computed an answer, which it must not. Nothing was stored.",
+        )
 
     def __reduce__(self) -> NoReturn:
         raise SharingError(
-            f"ledger {self.location}: a ledger can't be copied or pickled, both copies would spend the same "
-            "budget; open its file again instead"
+            f"Ledger {self.location} cannot be copied or pickled, because both copies would spend the same budget. "
+            "Open its file again instead."
         )
 
     @staticmethod
@@ -393,13 +397,13 @@ class Refusals:
     ) -> list[Entry]:
         """Return new entries in their stored form, after their checks."""
         if len(computed) != len(asked):
-            seen = f"the mechanism answered {len(computed)} of {len(asked)} queries"
-            raise LedgerError(self.location, f"{seen}; nothing was stored")
+            seen = f"The mechanism answered {len(computed)} of {len(asked)} queries"
+            raise LedgerError(self.location, f"{seen}, so nothing was stored.")
         settled, now = [], time()
         for number, (entry, (key, query)) in enumerate(zip(computed, asked, strict=True), first):
             if entry.query != number:
                 raise LedgerError(
-                    self.location, f"the mechanism numbered query {number} as {entry.query}; nothing was stored"
+                    self.location, f"The mechanism numbered query {number} as {entry.query}, so nothing was stored."
                 )
             stored = entry.settled(key, query, first if together else None, now)
             check_entry(stored)

@@ -36,9 +36,9 @@ def check_names(location: str, names: int) -> None:
     if names > 1:
         raise LedgerUnusable(
             location,
-            f"it has {names} names (hard links), and each would spend the whole budget; keep one of them: find the "
-            f"others with find / -xdev -samefile {location}, and delete those; a symbolic link (ln -s) may stand "
-            "in their place",
+            f"The file has {names} names (hard links), and each would spend the whole budget. Keep one of them: find "
+            f"the others by `find / -xdev -samefile {location}`, and delete them. Symbolic links (`ln -s`) may replace "
+            "them.",
         )
 
 
@@ -53,15 +53,14 @@ def check_place(location: str, path: Path, found: os.stat_result) -> None:
     if real in mounts:
         raise LedgerUnusable(
             location,
-            "it is mounted as a single file, so it has another name elsewhere, and each would spend the whole "
-            "budget; mount the folder that holds it instead, such as -v /data/ledger:/ledger for a container",
+            "It is mounted as a single file, so it has another name elsewhere, and each would spend the whole "
+            "budget. Mount its folder instead, for a container by `-v /data/ledger:/ledger` for example.",
         )
     kind = _kind_of(real, mounts)
     if kind in _NETWORK:
         warnings.warn(
-            f"ledger {location} is on a network file system ({kind}), where the locks of other machines may not hold "
-            "and a budget may be spent twice; use a local disk, or a server: "
-            "ledger='postgresql://user@host/database'",
+            f"Ledger {location} is on a network file system ({kind}), whose locks may not hold between machines, so a "
+            "budget could be spent twice. Use a local disk, or a server: ledger='postgresql://user@host/database'.",
             LedgerPlaceWarning,
             stacklevel=2,
         )
@@ -77,9 +76,9 @@ def _check_log(location: str, path: Path) -> None:
             if log.stat().st_size and not log.with_name(log.name.removesuffix("-wal")).exists():
                 raise LedgerUnusable(
                     location,
-                    f"{log.name} lies beside it without its file, and may have its last answers; if the file was "
-                    f"called {log.name.removesuffix('-wal')} before, give both the new name (mv {log} {own}), and "
-                    "otherwise take the other one away",
+                    f"The log {log.name} lies beside it without its own file, and may hold the last answers. If the "
+                    f"ledger was called {log.name.removesuffix('-wal')} before, rename the log too (`mv {log} {own}`). "
+                    "Otherwise move the log to another folder.",
                 )
 
 

@@ -64,7 +64,7 @@ class HistoryFile:
         try:
             self._file: IO[bytes] = open(file, "rb")  # noqa: SIM115 - closed by `close`
         except OSError as error:
-            raise LedgerUnusable(self.location, f"it can't be read: {error.strerror}") from None
+            raise LedgerUnusable(self.location, f"The file cannot be read: {error.strerror}.") from None
         try:
             self.header = self._header()
             self.digest = first_digest(self.header.guard, self.header.parameters)
@@ -83,12 +83,12 @@ class HistoryFile:
             entry, stored = self._entry(line, number)
             self.digest = next_digest(self.digest, header.guard, entry)
             if entry.query != number or self.digest != stored:
-                raise self._damaged(number + 1, "its digest does not fit the lines before it and its own fields")
+                raise self._damaged(number + 1, "its digest does not match its fields and the lines before it")
             yield entry
         if number != header.count:
-            raise self._damaged(1, f"it announces {header.count} entries, and {number} are there")
+            raise self._damaged(1, f"it announces {header.count} entries, but the file has {number}")
         if self.digest != header.checkpoint:
-            raise self._damaged(1, "its checkpoint, or what it says of the guard, does not fit the entries")
+            raise self._damaged(1, "its checkpoint, or its guard and parameters, do not match the entries")
 
     def close(self) -> None:
         """Close the file."""
@@ -108,25 +108,25 @@ class HistoryFile:
         except ValueError:
             fields = {}
         if fields.get("format") != _FORMAT:
-            raise LedgerUnusable(self.location, "it is not an exported history")
+            raise LedgerUnusable(self.location, "The file is not an exported history.")
         version = fields.get("version")
         if version != _VERSION or isinstance(version, bool):
             raise LedgerUnusable(
                 self.location,
-                f"its format has version {repr(version)[:40]}, this program knows version {_VERSION}; "
-                "use the program that made it",
+                f"Its format has version {repr(version)[:40]}, but this version reads {_VERSION}. "
+                "Use the version of thresholdout that wrote it.",
             )
         if list(fields) != list(_HEADER) or any(type(fields[name]) is not kind for name, kind in _HEADER.items()):
-            raise self._damaged(1, f"it has not the fields {', '.join(_HEADER)}")
+            raise self._damaged(1, f"its fields are not {', '.join(_HEADER)}")
         if not 0 <= fields["count"] <= LARGEST_COUNT:
-            raise self._damaged(1, "it announces a number of entries that no history has")
+            raise self._damaged(1, "it announces an impossible number of entries")
         header = ExportedHistory(fields["guard"], fields["parameters"], fields["checkpoint"], fields["count"])
         try:
             check_texts(guard=header.guard, parameters=header.parameters)
             if not isinstance(_object(header.parameters.encode()), dict):
                 raise ValueError
         except ValueError:
-            raise self._damaged(1, "its guard or its parameters are not what a ledger holds") from None
+            raise self._damaged(1, "its guard or its parameters cannot be those of a ledger") from None
         return header
 
     def _entry(self, line: bytes, number: int) -> tuple[Entry, str]:
@@ -149,7 +149,7 @@ class HistoryFile:
 
     def _damaged(self, line: int, reason: str) -> LedgerDamaged:
         return LedgerDamaged(
-            self.location, line - 1 or None, f"line {line} is damaged: {reason}; don't rely on this history"
+            self.location, line - 1 or None, f"Line {line} is damaged: {reason}. Do not rely on this history."
         )
 
 
@@ -177,13 +177,13 @@ def write_history(file: str | os.PathLike[str], header: ExportedHistory, entries
                 raise LedgerDamaged(
                     str(path),
                     None,
-                    "the entries do not fit their checkpoint; run `thresholdout ledger verify` on the ledger",
+                    "The entries do not match their checkpoint. Run `thresholdout ledger verify` on the ledger.",
                 )
             out.flush()
             os.fsync(out.fileno())
         os.replace(draft, path)
     except OSError as error:
-        raise LedgerUnusable(str(path), f"it can't be written: {error.strerror}") from None
+        raise LedgerUnusable(str(path), f"The file cannot be written: {error.strerror}.") from None
     finally:
         with suppress(FileNotFoundError):
             draft.unlink()

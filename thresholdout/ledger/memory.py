@@ -290,12 +290,12 @@ class MemoryLedger(Ledger):
 
     def _check_usable(self) -> None:
         if self._closed:
-            raise LedgerUnusable(self.location, "it is closed")
+            raise LedgerUnusable(self.location, "This ledger object was closed, and its guards are gone.")
         if os.getpid() != self._process:
             raise SharingError(
-                "ledger memory: it belongs to the process that made it, and another one would spend the same "
-                "budget again; keep the guard in a file (ledger='guard.db') to use it from several processes, or give "
-                "the other one what thresholdout.guard.sharing.share(guard) returned before the fork"
+                "A ledger in memory belongs to the process that made it: another one would spend the same budget "
+                "again. To use a guard from several processes, store it in a file (ledger='guard.db'), or pass the "
+                "other process the result of thresholdout.guard.sharing.share(guard), called before the fork."
             )
 
     def _find(self, guard: str) -> _Guard:

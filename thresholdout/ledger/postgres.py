@@ -35,20 +35,20 @@ _CONNECTIONS: Final = 16
 """Maximum number of a process's connections to write, and to read."""
 
 _REASONS: Final[dict[str, str]] = {
-    "55P03": "another process keeps it locked; try again",
-    "57014": "it took too long, or was cancelled; try again",
-    "40P01": "another process was in the way; try again",
-    "40001": "another process was in the way; try again",
-    "42501": "this role has not the rights that a ledger needs: to make the schema thresholdout once, then to use it, "
-    "and to select, insert and update in its tables",
-    "25006": "it can only be read; use the server that is written to",
-    "53100": "the server's disk is full",
-    "53300": "the server has no room for another connection; try again",
-    "23505": "what it holds does not fit what was to be stored; verify its guards",
-    "23001": "the database refused: what a ledger keeps never changes",
+    "55P03": "Another process keeps it locked. Try again.",
+    "57014": "A statement took too long, or was cancelled. Try again.",
+    "40P01": "Another process changed it at the same time. Try again.",
+    "40001": "Another process changed it at the same time. Try again.",
+    "42501": "The role of this connection lacks privileges. It needs CREATE on the database once, for the schema "
+    "thresholdout, then USAGE of this schema, and SELECT, INSERT and UPDATE on its tables.",
+    "25006": "The connection is read-only. Connect to a server that accepts writes.",
+    "53100": "The server's disk is full.",
+    "53300": "The server has no free connection. Try again.",
+    "23505": "A new row contradicts the stored ones. Run `thresholdout ledger verify`.",
+    "23001": "The database refused the change: the entries of a ledger never change.",
 }
-_LOST: Final = "the connection was lost; nothing was stored"
-_UNREADABLE: Final = "it holds text that can't be read, and is damaged; its holdout should not be used again"
+_LOST: Final = "The connection was lost, and nothing was stored. Try again."
+_UNREADABLE: Final = "It holds text that cannot be decoded, so it is damaged. Do not use its holdouts again."
 _SETTINGS: Final = (
     "SET search_path = thresholdout, pg_temp",
     "SET client_encoding = 'UTF8'",
@@ -164,12 +164,12 @@ class _Connection(Connection):
         if done == "COMMIT":
             return
         if done is not None:  # a statement had failed, so the server has rolled back
-            raise LedgerUnusable(address.location, "the database refused a statement; nothing was stored")
+            raise LedgerUnusable(address.location, "The database refused a statement, and nothing was stored.")
         if cursor.last_entry is None:
             if not cursor.wrote:
                 return
             raise LedgerUnusable(
-                address.location, "the connection was lost while this was stored; look whether it was, or do it again"
+                address.location, "The connection was lost during a commit. Check whether it was stored, or repeat it."
             )
         guard_id, number, digest = cursor.last_entry
         if self._stored_digest(guard_id, number) != (digest,):
@@ -188,8 +188,8 @@ class _Connection(Connection):
                     break
         raise LedgerUnusable(
             self._address.location,
-            "the connection was lost while an answer was stored, and the server does not come back: the answer "
-            "did not leave, but may have been charged, and is in the history then; ask again with the same key",
+            "The connection was lost while an answer was stored, and the server cannot be reached again. The answer "
+            "was not returned, but it may be stored and charged. Ask again with the same key.",
         )
 
     def _connected(self, patient: bool) -> psycopg.Connection[Any]:
@@ -208,7 +208,7 @@ class _Connection(Connection):
             if connection.execute(_END, session).fetchone() is None:
                 abandoned.discard(session)
             elif time.monotonic() > until:
-                raise LedgerUnusable(self._address.location, "a lost connection does not end on the server; try again")
+                raise LedgerUnusable(self._address.location, "The server keeps a lost connection open. Try again.")
             else:
                 time.sleep(0.002)
 
@@ -225,7 +225,7 @@ class _Connection(Connection):
                 if time.monotonic() > until:
                     said = " ".join(str(error).split())  # has no password, and no statement was sent yet
             if said is not None:
-                raise LedgerUnusable(address.location, f"it can't be reached: {said}")
+                raise LedgerUnusable(address.location, f"The server cannot be reached: {said.rstrip('.')}.")
             time.sleep(0.05)
         try:
             self._set_timeouts(connection)
@@ -241,7 +241,7 @@ class _Connection(Connection):
             connection.close()
             raise LedgerUnusable(
                 address.location,
-                "the server runs with fsync = off, and would lose answers at a power failure; switch it on",
+                "The server runs with fsync = off, and could lose answers at a power failure. Set fsync = on.",
             )
         self._session = (process, started)
         address.was_there = True
@@ -269,7 +269,7 @@ class _Connection(Connection):
             return f"{_UNREADABLE} ({code})"
         if code is None or (code not in _REASONS and code[:2] in ("08", "57")):
             return _LOST
-        return f"{_REASONS.get(code, 'the database failed; its own log says more')} ({code})"
+        return f"{_REASONS.get(code, 'The database failed. See the log of the server.')} ({code})"
 
     def guarded(self, method: Callable[..., Any], *arguments: Any) -> Any:
         """Call the driver, with this package's errors, which are raised outside of any handler."""
@@ -391,7 +391,7 @@ class PostgresServer(Database):
             import psycopg
         except ImportError:
             raise ThresholdoutError(
-                "ledgers on PostgreSQL need the library psycopg: pip install 'thresholdout[postgres]'"
+                "A ledger on PostgreSQL needs the library psycopg: pip install 'thresholdout[postgres]'."
             ) from None
         self._driver = psycopg
         self.location, connect = self._read(address, timeout)
@@ -472,7 +472,7 @@ class PostgresServer(Database):
         """Call a function, in a transaction if it writes."""
         if self._closed:
             line.disconnect()
-            raise LedgerUnusable(self.location, "it is closed")
+            raise LedgerUnusable(self.location, "This ledger object was closed. Open the ledger again.")
         cursor = _Cursor(line, connection, self.statements.add_entry)
         if not writes:
             return work(cursor)
@@ -504,19 +504,19 @@ class PostgresServer(Database):
     def _check_usable(self) -> None:
         """Refuse a closed ledger, a foreign process, and a thread inside a transaction."""
         if self._closed:
-            raise LedgerUnusable(self.location, "it is closed")
+            raise LedgerUnusable(self.location, "This ledger object was closed. Open the ledger again.")
         self._check_process()
         self.check_not_asking()
 
     def _check_process(self) -> None:
         if os.getpid() != self._address.process:
-            raise LedgerUnusable(self.location, "this process was forked in the middle of a query; fork outside of one")
+            raise LedgerUnusable(self.location, "This process was forked during a query. Fork between queries.")
 
     def _make(self, must_exist: bool) -> None:
         """Recognise the tables, or create them; one process at a time."""
         found = self._use(self._readers, self._format)
         if found is None and must_exist:
-            raise LedgerUnusable(self.location, "there is no ledger in this database; check its name, or create it")
+            raise LedgerUnusable(self.location, "This database has no ledger. Check its name, or create the ledger.")
         schema.check_format(self.location, self.transact(self._made) if found is None else found)
 
     def _made(self, cursor: Cursor) -> int:
@@ -538,7 +538,7 @@ class PostgresServer(Database):
             return None
         row = cursor.execute(self.statements.setting, ("format",)).fetchone() if known else None
         if row is None or not str(row[0]).isdecimal():
-            raise LedgerUnusable(self.location, f"its schema {SCHEMA} is not a ledger")
+            raise LedgerUnusable(self.location, f"Its schema {SCHEMA} is not a ledger.")
         return int(row[0])
 
     def _read(self, address: str, timeout: float) -> tuple[str, Callable[[], psycopg.Connection[Any]]]:

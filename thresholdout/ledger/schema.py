@@ -157,7 +157,7 @@ def check_format(location: str, found: int) -> None:
     if found != FORMAT:
         raise LedgerUnusable(
             location,
-            f"its tables have format {found}, this program knows format {FORMAT}; use the program that made it",
+            f"Its tables have format {found}, but this version reads format {FORMAT}. Use the version that created it.",
         )
 
 

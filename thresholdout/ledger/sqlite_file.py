@@ -34,22 +34,22 @@ if sys.platform != "win32":
 __all__ = ["FileQueue", "SQLiteFile"]
 
 _REASONS: Final[dict[int, str]] = {
-    sqlite3.SQLITE_ERROR: "its tables are not those of a ledger",
-    sqlite3.SQLITE_BUSY: "another process keeps it locked; try again",
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_READONLY: "it can't be written; check the permissions of the file and its folder",
-    sqlite3.SQLITE_CANTOPEN: "it can't be opened; check the permissions of the file and its folder",
-    sqlite3.SQLITE_PERM: "it can't be opened; check the permissions of the file and its folder",
-    sqlite3.SQLITE_IOERR: "the disk failed; check it for space and health",
-    sqlite3.SQLITE_CONSTRAINT: "what it holds does not fit what was to be stored; verify its guards",
-    sqlite3.SQLITE_NOTADB: "it is not a ledger",
-    sqlite3.SQLITE_CORRUPT: "it is damaged; its holdout should not be used again",
+    sqlite3.SQLITE_ERROR: "Its tables are not those of a ledger.",
+    sqlite3.SQLITE_BUSY: "Another process keeps the file locked. Try again.",
+    sqlite3.SQLITE_FULL: "The disk is full.",
+    sqlite3.SQLITE_READONLY: "The file cannot be written. Check the permissions of the file and its folder.",
+    sqlite3.SQLITE_CANTOPEN: "The file cannot be opened. Check the permissions of the file and its folder.",
+    sqlite3.SQLITE_PERM: "The file cannot be opened. Check the permissions of the file and its folder.",
+    sqlite3.SQLITE_IOERR: "The disk failed. Check its free space and its health.",
+    sqlite3.SQLITE_CONSTRAINT: "A new row contradicts the stored ones. Run `thresholdout ledger verify`.",
+    sqlite3.SQLITE_NOTADB: "The file is not a ledger.",
+    sqlite3.SQLITE_CORRUPT: "The file is damaged. Do not use its holdout again.",
 }
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
-_UNREADABLE: Final = "it holds text that can't be read, and is damaged; its holdout should not be used again"
-_CLOSED: Final = "its connection was closed while in use; nothing was stored"
+_UNREADABLE: Final = "The file holds text that cannot be decoded, so it is damaged. Do not use its holdout again."
+_CLOSED: Final = "The connection was closed while in use, and nothing was stored."
 
 
 _PAUSE: Final = 0.001
@@ -336,7 +336,7 @@ class SQLiteFile(Database):
     def _check_usable(self) -> None:
         """Refuse a closed ledger, a foreign process, and a thread inside a transaction."""
         if self._closed:
-            raise LedgerUnusable(self.location, "it is closed")
+            raise LedgerUnusable(self.location, "This ledger object was closed. Open the ledger again.")
         self._check_process()
         self.check_not_asking()
 
@@ -351,12 +351,12 @@ class SQLiteFile(Database):
     def _check_process(self) -> None:
         """Refuse a process that was forked in the middle of a query."""
         if self._crossed_a_fork():
-            raise LedgerUnusable(self.location, "this process was forked in the middle of a query; fork outside of one")
+            raise LedgerUnusable(self.location, "This process was forked during a query. Fork between queries.")
 
     def _ready(self, connection: _Connection) -> _Cursor:
         """Return a cursor without an open transaction."""
         if self._closed:
-            raise LedgerUnusable(self.location, "it is closed")
+            raise LedgerUnusable(self.location, "This ledger object was closed. Open the ledger again.")
         if not connection.clean:
             connection.disconnect()
         if connection.cursor is None:
@@ -386,7 +386,7 @@ class SQLiteFile(Database):
             raise LedgerUnusable(self.location, failure)
         if mode != "wal":
             connection.close()
-            raise LedgerUnusable(self.location, "its file system can't hold a write-ahead log; use a local disk")
+            raise LedgerUnusable(self.location, "Its file system does not support a write-ahead log. Use a local disk.")
         return connection
 
     def _disconnect(self, connection: _Connection) -> None:
@@ -403,7 +403,7 @@ class SQLiteFile(Database):
         except OSError:
             now = None
         if now is None or (now.st_dev, now.st_ino) != self._identity:
-            raise LedgerUnusable(self.location, "its file was moved, deleted or replaced while in use; open it again")
+            raise LedgerUnusable(self.location, "The file was moved, deleted or replaced while in use. Open it again.")
         check_names(self.location, now.st_nlink)
 
     def _make(self) -> None:
@@ -412,8 +412,8 @@ class SQLiteFile(Database):
             if os.path.lexists(f"{self._path}{suffix}") and not os.path.lexists(self._path):
                 raise LedgerUnusable(
                     self.location,
-                    f"the file is gone, but its log {self._path.name}{suffix} is there and holds what was spent; put "
-                    "the file back beside it, or remove the log if that holdout will never be asked again",
+                    f"The file is missing, but its log {self._path.name}{suffix} exists and records the spent budget. "
+                    "Put the file back beside it, or delete the log if that holdout will never be used again.",
                 )
         draft = self._path.with_name(f".{self._path.name}.{secrets.token_hex(8)}")
         try:
@@ -437,7 +437,7 @@ class SQLiteFile(Database):
         except sqlite3.Error as error:
             reason = _reason(error)
         except OSError as error:
-            reason = f"it can't be made: {error.strerror}"
+            reason = f"The file cannot be created: {error.strerror}."
         raise LedgerUnusable(self.location, reason)
 
     def _recognise(self) -> tuple[int, int]:
@@ -445,11 +445,11 @@ class SQLiteFile(Database):
         try:
             found = os.stat(self._path)
         except FileNotFoundError:
-            raise LedgerUnusable(self.location, "there is no such file; check its name, or create it") from None
+            raise LedgerUnusable(self.location, "The file does not exist. Check its name, or create it.") from None
         except OSError as error:
-            raise LedgerUnusable(self.location, f"it can't be opened: {error.strerror}") from None
+            raise LedgerUnusable(self.location, f"The file cannot be opened: {error.strerror}.") from None
         if not stat.S_ISREG(found.st_mode):
-            raise LedgerUnusable(self.location, "it is not a file")
+            raise LedgerUnusable(self.location, "It is not a regular file.")
         check_place(self.location, self._path, found)
         reason = None
         try:
@@ -462,13 +462,13 @@ class SQLiteFile(Database):
         if reason is not None:
             raise LedgerUnusable(self.location, reason)
         if application != schema.APPLICATION_ID:
-            raise LedgerUnusable(self.location, "it is not a ledger")
+            raise LedgerUnusable(self.location, "The file is not a ledger.")
         schema.check_format(self.location, found_format)
         if os.name == "posix" and found.st_mode & _OTHERS:
             raise LedgerUnusable(
                 self.location,
-                f"others can use it (mode {stat.S_IMODE(found.st_mode):04o}), and it holds secrets; "
-                f"run: chmod 600 {self.location}",
+                f"Other users can access the file (mode {stat.S_IMODE(found.st_mode):04o}), which holds secrets. "
+                f"Run `chmod 600 {self.location}`.",
             )
         if not os.access(self._path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
             raise LedgerUnusable(self.location, _REASONS[sqlite3.SQLITE_READONLY])
@@ -493,8 +493,8 @@ def _reason(error: sqlite3.Error) -> str:
     if code is None:
         return _CLOSED if isinstance(error, sqlite3.ProgrammingError) else _UNREADABLE
     if code == sqlite3.SQLITE_CONSTRAINT and str(error) in schema.REFUSALS:
-        return f"the database refused: {error} ({error.sqlite_errorname})"
-    return f"{_REASONS.get(code, 'the database failed')} ({error.sqlite_errorname})"
+        return f"The database refused the change: {error} ({error.sqlite_errorname})."
+    return f"{_REASONS.get(code, 'The database failed.')} ({error.sqlite_errorname})"
 
 
 def _connect(path: Path, options: str, timeout: float) -> sqlite3.Connection:

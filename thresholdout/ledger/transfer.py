@@ -175,7 +175,9 @@ def import_history(ledger: Ledger, file: str | os.PathLike[str]) -> str:
         header = history.header
         parameters = read_parameters(header.parameters)
         if parameters_text(parameters) != header.parameters:
-            raise LedgerDamaged(history.location, None, "its parameters are not written as a ledger writes them")
+            raise LedgerDamaged(
+                history.location, None, "Its parameters are not in the form in which a ledger writes them."
+            )
         entries = iter(progress_bar(history.entries(), doing="import", unit="entries", total=header.count))
         ledger.restore(header.guard, parameters, "", {}, entries, closed=_IMPORTED)
         return header.guard
@@ -286,7 +288,7 @@ def _chained(entries: Iterable[Entry], location: str, guard: str, parameters: st
     for entry, _ in chain:
         yield entry
     if chain.checkpoint != checkpoint:
-        raise LedgerDamaged(location, None, f"guard {guard[:12]!r}...: its entries do not lead to its checkpoint")
+        raise LedgerDamaged(location, None, f"The entries of guard {guard[:12]!r}... do not lead to its checkpoint.")
 
 
 def _slices(ledger: Ledger, guard: str, count: int, what: str) -> Iterator[Entry]:
@@ -304,7 +306,7 @@ def _place(ledger: Ledger) -> str:
 
 def _there_already(target: Ledger, guard: str) -> LedgerMismatch:
     closed = target.closed(guard)
-    state = "and answers there" if closed is None else f"though closed ({closed})"
+    state = "open for queries" if closed is None else f"closed ({closed})"
     return LedgerMismatch(
-        target.location, f"holds guard {guard[:12]!r}... already, {state}; move it to a ledger that never had it"
+        target.location, f"It has guard {guard[:12]!r}... already, {state}. Move it to a ledger that never had it."
     )

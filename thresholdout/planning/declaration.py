@@ -330,7 +330,7 @@ def read_declaration(ledger: Ledger, guard: str) -> tuple[Declaration, Parameter
         return Declaration.from_json(stored["declared"]), parameters_from_json(stored["chosen"])
     except (KeyError, TypeError, ValueError):
         pass
-    raise LedgerDamaged(ledger.location, None, f"guard {guard[:12]!r}...: its parameters can't be read")
+    raise LedgerDamaged(ledger.location, None, f"The parameters of guard {guard[:12]!r}... cannot be read.")
 
 
 def check_mechanism(ledger: Ledger, stored: Any) -> None:
@@ -340,6 +340,6 @@ def check_mechanism(ledger: Ledger, stored: Any) -> None:
     if isinstance(name, str) and kind_named(name) is None:
         raise LedgerUnusable(
             ledger.location,
-            f"its guard answers by {name[:80]!r}, a mechanism that this program does not have; use the program that "
-            "made it, or a new guard of records that nobody has asked about",
+            f"Its guard uses the mechanism {name[:80]!r}, which this version does not have. Use the version that "
+            "created it, or a new guard with new records.",
         )

@@ -206,7 +206,7 @@ class CorrectedLabels:
             return Corrections.from_text(text)
         except ValueError:
             pass
-        raise LedgerDamaged(self._guard._ledger.location, None, "its corrections cannot be read")
+        raise LedgerDamaged(self._guard._ledger.location, None, "The corrections of its labels cannot be read.")
 
     def _rows(self, corrections: pd.DataFrame) -> dict[int, Any]:
         """Return the labels of a table by the places of its records."""

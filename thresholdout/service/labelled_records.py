@@ -237,7 +237,7 @@ def chosen_guard(ledger: Ledger, start: str | None) -> str:
         return found[0]
     labelled = found or [identity for identity in ledger.guards() if DOCUMENT in ledger.documents(identity)]
     if not labelled:
-        raise LedgerUnusable(ledger.location, "it holds no labels; make it with `thresholdout guard create`")
+        raise LedgerUnusable(ledger.location, "It has no guard with labels. Create one by `thresholdout guard create`.")
     listed = ", ".join(identity[:12] for identity in labelled[:5])
     seen = f"{start!r}, with which {len(found) or 'no'} such identities begin" if start else "nothing"
     more = ", ..." if len(labelled) > 5 else ""
@@ -263,7 +263,7 @@ def stored_records(ledger: Ledger, identity: str) -> LabelledRecords:
         return records
     except (IndexError, KeyError, RecursionError, TypeError, ValueError):
         pass  # a message could show labels
-    raise LedgerDamaged(ledger.location, None, f"guard {identity[:12]!r}...: its labels cannot be read")
+    raise LedgerDamaged(ledger.location, None, f"The labels of guard {identity[:12]!r}... cannot be read.")
 
 
 def known_records(ledger: Ledger, identity: str) -> tuple[str, str] | None:
@@ -278,7 +278,9 @@ def known_records(ledger: Ledger, identity: str) -> tuple[str, str] | None:
 def check_stored(ledger: Ledger, identity: str, documents: dict[str, str]) -> None:
     """Refuse another holdout's or other labels' guard; a new guard has just got these documents."""
     if DOCUMENT not in ledger.documents(identity):
-        raise LedgerMismatch(ledger.location, "this holdout's guard was made without labels; give another file")
+        raise LedgerMismatch(
+            ledger.location, "The guard of this holdout was created without labels. Pass another file."
+        )
     if ledger.document(identity, DOCUMENT) == documents[DOCUMENT]:
         return
     wanted = json.loads(documents[DOCUMENT])
@@ -288,7 +290,7 @@ def check_stored(ledger: Ledger, identity: str, documents: dict[str, str]) -> No
         if found[key] != wanted[key]:
             raise LedgerMismatch(
                 ledger.location,
-                f"this holdout's guard was made with another {what}; give the same ones, or another file",
+                f"The guard of this holdout was created with another {what}. Pass the same one, or another file.",
             )
 
 

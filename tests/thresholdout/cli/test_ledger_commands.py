@@ -74,7 +74,7 @@ def test_a_history_goes_out_and_in(asked: Path) -> None:
     status = run("guard", "status", "audit.db").output
     assert "2 entries\nclosed: it is an imported history" in status
     assert run("guard", "history", "audit.db").output == run("guard", "history", "guard.db").output
-    assert "holds no labels" in run("guard", "score", "audit.db", "right.csv", code=4).output
+    assert "has no guard with labels" in run("guard", "score", "audit.db", "right.csv", code=4).output
     assert "already" in run("ledger", "import", "audit.db", "history.jsonl", code=4).output
     Path("history.jsonl").write_text(Path("history.jsonl").read_text().replace("overfitted", "").replace("0.5", "0.4"))
     assert "is damaged" in run("ledger", "verify", "history.jsonl", code=4).output
@@ -82,7 +82,7 @@ def test_a_history_goes_out_and_in(asked: Path) -> None:
     assert "not an exported history" in run("ledger", "import", "other.db", "train.csv", code=4).output
     assert "No such file" in run("ledger", "export", "guard.db", "none/history.jsonl", code=4).output
     damage("guard.db")
-    assert "do not fit their checkpoint" in run("ledger", "export", "guard.db", "other.jsonl", code=4).output
+    assert "do not match their checkpoint" in run("ledger", "export", "guard.db", "other.jsonl", code=4).output
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_moving(asked: Path) -> None:
         "TARGET must be another ledger; got new.db, the source itself."
         in run("ledger", "move", "new.db", "new.db", code=2).output
     )
-    assert "no such file" in run("ledger", "move", "none.db", "new.db", code=4).output
+    assert "does not exist" in run("ledger", "move", "none.db", "new.db", code=4).output
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_guards_are_chosen_by_their_first_characters(folder: Path) -> None:
     with open_ledger("empty.db"):
         pass
     assert "no guard yet" in run("guard", "status", "empty.db").output
-    assert "holds no guard" in run("ledger", "export", "empty.db", "x.jsonl", code=4).output
+    assert "has no guard" in run("ledger", "export", "empty.db", "x.jsonl", code=4).output
 
 
 def contents(folder: Path) -> bytes:
@@ -157,7 +157,7 @@ def test_a_ledger_is_encrypted_while_there_is_a_key(folder: Path, monkeypatch: p
     monkeypatch.delenv(KEY_FILE_VARIABLE)
     for command in (("guard", "status"), ("guard", "history"), ("ledger", "verify")):
         outputs.append(run(*command, "guard.db", code=4).output)
-        assert "its secrets are encrypted; give its key" in outputs[-1]
+        assert "Its secrets are encrypted. Pass its key" in outputs[-1]
     monkeypatch.setenv(KEY_VARIABLE, new_key())
     assert (
         "another key than the one from THRESHOLDOUT_KEY"
@@ -192,7 +192,7 @@ def test_encryption_and_changing_the_key(asked: Path, monkeypatch: pytest.Monkey
     assert "Make one with `thresholdout ledger new-key FILE`" in run("ledger", "encrypt", "guard.db", code=4).output
     monkeypatch.setenv(KEY_FILE_VARIABLE, "a.key")
     output = run("guard", "score", "guard.db", "right.csv").output
-    assert "note: ledger guard.db keeps its secrets in plain text" in output
+    assert "note: Ledger guard.db keeps its secrets in plain text" in output
     assert output.count("note: ") == 1
     monkeypatch.delenv(KEY_FILE_VARIABLE)
     assert (

@@ -60,7 +60,7 @@ def test_a_forged_receipt(receipt: str, changed: str) -> None:
     with SQLLedger("other.db") as other:
         forged = receipt_of(asked(other, 3), 2).signed(Signer(other)) if changed == "bob" else receipt[:-4] + "AAAA"
     said = run("ledger", "receipt", "verify", forged, "--public-key", "keys.json", code=1).output
-    assert "this is no valid receipt" in said
+    assert "The receipt is not valid" in said
 
 
 def test_a_receipt_that_the_history_does_not_know(receipt: str) -> None:
@@ -72,7 +72,7 @@ def test_a_receipt_that_the_history_does_not_know(receipt: str) -> None:
     said = run(
         "ledger", "receipt", "verify", receipt, "--public-key", "keys.json", "--history", "history.jsonl", code=1
     ).output
-    assert "the history says otherwise" in said
+    assert "the history contradicts it" in said
 
 
 def test_what_is_no_answer_about_the_receipt(receipt: str, folder: Path) -> None:

@@ -211,17 +211,19 @@ class TestSlicesAndRanks:
 
 class TestRefusals:
     def test_nothing_in_common(self) -> None:
-        with pytest.raises(EvaluationFileError, match="the candidate: none of its items is in the base"):
+        with pytest.raises(EvaluationFileError, match="the candidate: None of its items is in the base"):
             diff(run([1.0] * 5), run([1.0] * 5, start=10))
 
     def test_a_table_that_lost_rows(self) -> None:
         with pytest.raises(EvaluationFileError) as failed:
             diff(run([1.0] * 100), run([1.0] * 34))
         assert str(failed.value) == (
-            "the candidate: 66 of 100 items have no score in both runs (the base has 100 items, the candidate 34); "
-            "run the missing ones, such as '34'"
+            "the candidate: 66 of 100 items have no score in both runs (the base has 100 items, the candidate 34). "
+            "Run the missing ones, such as '34'."
         )
-        with pytest.raises(EvaluationFileError, match=r"run the missing ones, such as '92', or pass allow_missing=8$"):
+        with pytest.raises(
+            EvaluationFileError, match=r"Run the missing ones, such as '92', or pass allow_missing=8\.$"
+        ):
             diff(run([1.0] * 100), run([1.0] * 92))
         assert diff(run([1.0] * 100), run([1.0] * 34), allow_missing=66).items == 34
 
@@ -230,19 +232,19 @@ class TestRefusals:
         with pytest.raises(EvaluationFileError) as failed:
             diff(run([1.0] * 60), replace(run([1.0] * 47, start=53), name="pr.csv"))
         assert str(failed.value) == (
-            "pr.csv: 93 of 100 items have no score in both runs (the frame has 60 items, pr.csv 47); the frame alone "
-            "has '0', pr.csv alone has '60'; pass runs of the same items, or name the field that tells items apart by "
-            "item="
+            "pr.csv: 93 of 100 items have no score in both runs (the frame has 60 items, pr.csv 47). Only the frame "
+            "has '0', and only pr.csv has '60'. Pass runs of the same items, or name the field that identifies items "
+            "by item=."
         )
         guarded = replace(run([1.0] * 60), known_as=tuple(map(str, range(60))))
-        with pytest.raises(EvaluationFileError, match=r"candidate 47\); the candidate alone has '60'; pass"):
+        with pytest.raises(EvaluationFileError, match=r"candidate 47\)\. Only the candidate has '60'\. Pass"):
             diff(guarded, run([1.0] * 47, start=53))
 
     def test_errors_are_missing_and_refused(self) -> None:
         base, candidate = run([1.0] * 100), run([1.0] * 97 + [math.nan] * 3)
         with pytest.raises(EvaluationFileError, match=r"3 of 100 samples have no score, at items '97', '98', '99'"):
             diff(base, candidate)
-        with pytest.raises(EvaluationFileError, match=r"3 of 100 samples have no score; run"):
+        with pytest.raises(EvaluationFileError, match=r"3 of 100 samples have no score\. Run"):
             diff(candidate, base)  # the base may be a guard's secret
         found = diff(base, candidate, allow_missing=3)
         assert (found.items, found.errors, found.difference) == (97, (0, 3), 0.0)
@@ -277,7 +279,7 @@ class TestRefusals:
 
     def test_other_content_under_a_name(self) -> None:
         base = replace(run([1.0] * 3), contents=("a", "b", "b"))
-        with pytest.raises(EvaluationFileError, match="item '1' has other content"):
+        with pytest.raises(EvaluationFileError, match="Item '1' has other content"):
             diff(base, replace(base, contents=("a", "c", "b")))
 
     def test_renumbered_items_are_matched_by_content(self) -> None:
@@ -285,7 +287,7 @@ class TestRefusals:
         assert diff(base, replace(run([0.0, 1.0]), contents=("b", "a"))).difference == 0.0
 
     def test_clusters_that_differ(self) -> None:
-        with pytest.raises(EvaluationFileError, match="is in cluster 'y', and in 'x'"):
+        with pytest.raises(EvaluationFileError, match="is in cluster 'y', but in 'x'"):
             diff(run([1.0], ["x"]), run([1.0], ["y"]))
 
     def test_another_metric_range_or_judge(self) -> None:

@@ -109,14 +109,14 @@ class TestInspect:
 
     def test_a_score_out_of_range_names_the_item(self) -> None:
         with pytest.raises(
-            EvaluationFileError, match=r"item '0' has the score 4, outside of 0 to 1; pass both ends by range="
+            EvaluationFileError, match=r"Item '0' has the score 4, outside of 0 to 1\. Pass both ends by range="
         ):
             read(KEPT / "inspect_main.eval", "characters")
 
     def test_a_truncated_zip(self, tmp_path: Path) -> None:
         cut = tmp_path / "cut.eval"
         cut.write_bytes((KEPT / "inspect_main.eval").read_bytes()[:9000])
-        with pytest.raises(EvaluationFileError, match="not a whole zip"):
+        with pytest.raises(EvaluationFileError, match="not a complete zip"):
             read(cut, "match")
 
     def test_a_damaged_member(self, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ class TestInspect:
             data[at + len(name) + 4 : at + len(name) + 40] = bytes(36)
         damaged = tmp_path / "damaged.eval"
         damaged.write_bytes(bytes(data))
-        with pytest.raises(EvaluationFileError, match=r"is damaged|no whole"):
+        with pytest.raises(EvaluationFileError, match=r"is damaged|not a complete"):
             read(damaged, "match")
 
     def test_a_run_that_was_cut_off(self, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ class TestInspect:
         data = (KEPT / "inspect_main.eval").read_bytes().replace(b"header.json", b"header.jsoX")
         cut = tmp_path / "cut.eval"
         cut.write_bytes(data)
-        with pytest.raises(EvaluationFileError, match="the run was cut off"):
+        with pytest.raises(EvaluationFileError, match="The run was interrupted"):
             read(cut, "match")
 
     @for_each("status", ["error", "cancelled", "started"])
@@ -200,7 +200,7 @@ class TestLmEval:
     def test_a_file_that_was_cut_off(self, tmp_path: Path) -> None:
         path = tmp_path / "samples_sums.jsonl"
         path.write_text((KEPT / "lm_eval_main.jsonl").read_text()[:-200])
-        with pytest.raises(EvaluationFileError, match="line 24 is no JSON: the file was cut off"):
+        with pytest.raises(EvaluationFileError, match="Line 24 is not JSON: the file was cut off"):
             read(path, "exact_match,strict-match")
 
     def test_a_list_is_no_score(self, tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ class TestOtherLogs:
     def test_two_runs_in_one_file(self, tmp_path: Path) -> None:
         path = tmp_path / "run.jsonl"
         path.write_text((KEPT / "openai_evals.jsonl").read_text() * 2)
-        with pytest.raises(EvaluationFileError, match="it has 2 runs"):
+        with pytest.raises(EvaluationFileError, match="It has 2 runs"):
             read(path)
 
     def test_mlflow_table(self) -> None:
@@ -318,7 +318,7 @@ class TestTables:
         assert scores.errors == 1
         assert math.isnan(scores.values[1])
         path.write_text("item,score\na,1\nb,nan\n")
-        with pytest.raises(EvaluationFileError, match="item 'b' has the score NaN"):
+        with pytest.raises(EvaluationFileError, match="Item 'b' has the score NaN"):
             read(path)
 
     @for_each("column", ["error", "failure"])
@@ -348,21 +348,21 @@ class TestTables:
     def test_seeds_are_samples(self) -> None:
         frame = pd.DataFrame({"id": [1, 1, 2, 2], "seed": [0, 1, 0, 1], "score": [1.0, 0.0, 1.0, 1.0]})
         assert read(frame, sample="seed").values.tolist() == [0.5, 1.0]
-        with pytest.raises(EvaluationFileError, match="item '1' has sample 0 twice"):
+        with pytest.raises(EvaluationFileError, match="Item '1' has sample 0 twice"):
             read(pd.concat([frame, frame]), sample="seed")
 
     def test_words(self) -> None:
         frame = pd.DataFrame({"id": range(6), "score": ["Yes", "no", "PASS", "fail", "0.25", "True"]})
         assert read(frame).values.tolist() == [1.0, 0.0, 1.0, 0.0, 0.25, 1.0]
-        with pytest.raises(EvaluationFileError, match="item '0' has the score 'maybe'"):
+        with pytest.raises(EvaluationFileError, match="Item '0' has the score 'maybe'"):
             read(pd.DataFrame({"id": [0], "score": ["maybe"]}))
 
     @for_each(
         ("text", "reason"),
         [
-            ("", "it is empty"),
+            ("", "It is empty"),
             ("item,score\n", "no rows"),
-            ("item,score\na,1,2\n", "row 2 has another number of cells"),
+            ("item,score\na,1,2\n", "Row 2 has another number of cells"),
         ],
     )
     def test_tables_that_cannot_be_used(self, tmp_path: Path, text: str, reason: str) -> None:
@@ -377,15 +377,15 @@ class TestTables:
             read(frame, cluster="c")
 
     def test_other_files(self, tmp_path: Path) -> None:
-        with pytest.raises(EvaluationFileError, match="there is no such file"):
+        with pytest.raises(EvaluationFileError, match="The file does not exist"):
             read(tmp_path / "none.eval")
         path = tmp_path / "odd.json"
         path.write_text('{"a": 1}')
-        with pytest.raises(EvaluationFileError, match="no known tool writes this"):
+        with pytest.raises(EvaluationFileError, match="not that of a known tool"):
             read(path)
         path.write_text('{"a": ')
-        with pytest.raises(EvaluationFileError, match="no whole JSON"):
+        with pytest.raises(EvaluationFileError, match="not complete JSON"):
             read(path)
         path.write_bytes(struct.pack("<I", 0x04034B50))
-        with pytest.raises(EvaluationFileError, match="not a whole zip"):
+        with pytest.raises(EvaluationFileError, match="not a complete zip"):
             read(path)

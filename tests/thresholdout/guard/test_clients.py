@@ -120,7 +120,7 @@ def test_a_changed_row_of_a_client_is_found(tmp_path: Path, statement: str) -> N
         assert connection.execute(statement.format(**keys)).rowcount == 1
     with open_ledger(file) as ledger:
         (identity,) = ledger.guards()
-        with pytest.raises(LedgerDamaged, match="1 clients does not fit its history"):
+        with pytest.raises(LedgerDamaged, match=r"1 clients .* do not match its history"):
             check_clients(ledger, identity)
 
 
@@ -148,7 +148,7 @@ def test_a_client_beyond_the_allowance_is_refused_before_anything_is_computed() 
         for number in range(100):
             ask(guard, query, client="junk", key=f"{number}")
 
-    with pytest.raises(BudgetExhausted, match="this client's answers have released all the information"):
+    with pytest.raises(BudgetExhausted, match="this client's answers have released all that they"):
         junk()
     asked = len(evaluations)
     assert asked < 30

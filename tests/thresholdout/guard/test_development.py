@@ -167,7 +167,7 @@ def test_a_ledger_keeps_the_division(tmp_path: Any) -> None:
             Thresholdout(HELD, train=TRAIN, ledger=where)
         with pytest.raises(LedgerMismatch, match=r"development = 0.5, not 0.4"):
             Thresholdout(HELD, train=TRAIN, development=0.4, ledger=where)
-        with pytest.raises(LedgerMismatch, match="their places say which of them"):
+        with pytest.raises(LedgerMismatch, match="their positions decide which of them"):
             Thresholdout((HELD[0][::-1], HELD[1][::-1]), train=TRAIN, development=0.5, ledger=where)
 
 

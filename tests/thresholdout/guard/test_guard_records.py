@@ -59,7 +59,7 @@ def test_another_order_is_refused_where_the_order_matters(tmp_path: Path, change
     (X, y), file = data(0), tmp_path / "guard.db"
     make(ledger=file, **changes).ask(1.0, np.zeros(N))
     settings: dict[str, object] = {"train": data(1), "queries": 50, "mechanism": Claims(holdout_answers=3), **changes}
-    with pytest.raises(LedgerMismatch, match="in the order of the first time"):
+    with pytest.raises(LedgerMismatch, match="in their first order"):
         Thresholdout((X[::-1], y[::-1]), ledger=file, **settings)  # type: ignore[arg-type]
     assert make(ledger=file, **changes).history.shape[0] == 1
 

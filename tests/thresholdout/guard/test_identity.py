@@ -205,5 +205,5 @@ def test_rules_that_this_program_does_not_know_are_refused(ledger: Ledger, monke
     with monkeypatch.context() as patch:
         patch.setattr("thresholdout.guard.registration.RULES", 2)
         assert ledger.parameters(make(ledger)._id)["rules"] == 2
-    with pytest.raises(LedgerUnusable, match="keeps the rules 2, this program knows 1; use the program that made it"):
+    with pytest.raises(LedgerUnusable, match="rules of version 2, but this version knows 1"):
         make(ledger)

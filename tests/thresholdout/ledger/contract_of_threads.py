@@ -95,7 +95,7 @@ class ThreadsContract:
                     with pytest.raises(LedgerError, match="numbered query"):
                         ledger.ask(GUARD, None, 0.5, "accuracy", misnumbering)
                 elif number == 2:
-                    with pytest.raises(LedgerError, match="by the mechanism"):
+                    with pytest.raises(LedgerError, match="The mechanism used the ledger"):
                         ledger.ask(GUARD, None, 0.5, "accuracy", asking)
                 elif number == 3:
                     with pytest.raises(InputError, match="was asked with train value"):

@@ -91,9 +91,9 @@ def test_nothing_is_replaced(leaderboard: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_copied_is_said(leaderboard: Path, tmp_path: Path) -> None:
-    with pytest.raises(LedgerUnusable, match="no such file"):
+    with pytest.raises(LedgerUnusable, match="does not exist"):
         back_up(tmp_path / "missing.db", tmp_path / "copy.db")
-    with pytest.raises(LedgerUnusable, match="can't be written"):
+    with pytest.raises(LedgerUnusable, match="cannot be written"):
         back_up(leaderboard, tmp_path / "missing" / "copy.db")
     with pytest.raises(InputError, match="pg_dump"):
         back_up("postgresql://guard@localhost/guard", tmp_path / "copy.db")

@@ -141,7 +141,7 @@ def test_no_key_shows_or_travels(cipher: Cipher) -> None:
     for thing in (key, cipher):
         assert not hasattr(thing, "__dict__")
         for copied in (copy.copy, copy.deepcopy, pickle.dumps):
-            with pytest.raises(SharingError, match="key can't be copied or pickled"):
+            with pytest.raises(SharingError, match="key cannot be copied or pickled"):
                 copied(thing)
 
 

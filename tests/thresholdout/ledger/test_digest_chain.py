@@ -221,7 +221,7 @@ def test_an_answer_beside_a_forged_one_is_not_stored(file: Path) -> None:
     )
     with SQLLedger(file) as ledger:
         state = ledger.state(GUARD)
-        with pytest.raises(LedgerUnusable, match="does not fit what was to be stored; verify its guards"):
+        with pytest.raises(LedgerUnusable, match=r"contradicts the stored ones. Run `thresholdout ledger verify`"):
             ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
         assert ledger.state(GUARD) == state
 

@@ -40,7 +40,7 @@ def test_a_second_name_is_refused_under_both(file: Path) -> None:
     second = file.with_name("second.db")
     os.link(file, second)
     for name in (file, second):
-        with pytest.raises(LedgerUnusable, match=r"it has 2 names \(hard links\).*find / -xdev -samefile .*\.db"):
+        with pytest.raises(LedgerUnusable, match=r"The file has 2 names \(hard links\).*find / -xdev -samefile .*\.db"):
             SQLLedger(name)
     found = subprocess.run(
         ["find", file.parent, "-xdev", "-samefile", file], capture_output=True, text=True, check=True
@@ -57,7 +57,7 @@ def test_a_second_name_that_comes_later_is_refused_at_the_next_query(file: Path)
     with SQLLedger(file) as ledger:
         ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
         os.link(file, file.with_name("second.db"))
-        with pytest.raises(LedgerUnusable, match="it has 2 names"):
+        with pytest.raises(LedgerUnusable, match="The file has 2 names"):
             ledger.ask(GUARD, "b", 0.5, "accuracy", Mechanism())
         file.with_name("second.db").unlink()
         assert ledger.ask(GUARD, "b", 0.5, "accuracy", Mechanism())[0].query == 2
@@ -94,7 +94,7 @@ def test_a_file_that_is_mounted_is_refused(file: Path, monkeypatch: pytest.Monke
     link = file.with_name("link.db")
     link.symlink_to(file)
     for name in (file, link):
-        with pytest.raises(LedgerUnusable, match=r"mounted as a single file.*mount the folder that holds it instead"):
+        with pytest.raises(LedgerUnusable, match=r"mounted as a single file.*Mount its folder instead"):
             SQLLedger(name)
     mounted(monkeypatch, file.parent, (str(file.parent), "ext4"))
     SQLLedger(file).close()
@@ -140,7 +140,7 @@ def test_a_file_that_was_renamed_without_its_log_is_refused(tmp_path: Path) -> N
     log = tmp_path / "guard.db-wal"
     assert log.stat().st_size > 0
     old.rename(new)
-    with pytest.raises(LedgerUnusable, match=r"guard\.db-wal lies beside it without its file") as caught:
+    with pytest.raises(LedgerUnusable, match=r"guard\.db-wal lies beside it without its own file") as caught:
         SQLLedger(str(new))
     assert f"mv {log} {new}-wal" in str(caught.value)
     log.rename(f"{new}-wal")

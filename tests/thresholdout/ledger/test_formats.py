@@ -46,7 +46,7 @@ def test_entries_of_a_client_are_found_without_the_others(file: Path) -> None:
 def test_formats_that_nobody_knows_are_refused(file: Path, number: int) -> None:
     with closing(sqlite3.connect(file)) as connection:
         connection.execute(f"PRAGMA user_version = {number}")
-    with pytest.raises(LedgerUnusable, match=f"format {number}, this program knows format {THIS}"):
+    with pytest.raises(LedgerUnusable, match=f"format {number}, but this version reads format {THIS}"):
         SQLLedger(file)
     assert number_of(file) == number
 

@@ -142,7 +142,7 @@ def test_a_transaction_that_cannot_be_stored_fails_all_in_it(ledger: SQLLedger) 
     assert isinstance(first, Entry)
     for error in others:
         assert isinstance(error, LedgerUnusable)
-        assert "the disk is full" in str(error)
+        assert "The disk is full" in str(error)
         assert SECRET not in str(error)
     assert len({id(error) for error in others}) == 4
     assert ledger.entries(GUARD) == [before, first]
@@ -186,7 +186,7 @@ def test_closing_ends_those_who_wait(ledger: SQLLedger) -> None:
     outcomes = held.end()
     assert isinstance(outcomes[0], Entry)
     for outcome in outcomes[1:]:  # either was in time
-        assert isinstance(outcome, Entry) or "it is closed" in str(outcome)
+        assert isinstance(outcome, Entry) or "was closed" in str(outcome)
 
 
 FORKS = """

@@ -171,23 +171,23 @@ def without_count(lines: list[str], entries: int) -> list[str]:
     [
         (lambda lines: lines[:3], "announces 3 entries, and 2 are there"),
         (lambda lines: lines[:1], "announces 3 entries, and 0 are there"),
-        (lambda lines: [*lines, lines[3]], "line 5 is damaged: its digest"),
-        (lambda lines: lines[:1] + lines[2:], "line 2 is damaged: its digest"),
-        (swapped, "line 2 is damaged: its digest"),
-        (lambda lines: without_count(lines, 2), "line 1 is damaged: its checkpoint"),
+        (lambda lines: [*lines, lines[3]], "Line 5 is damaged: its digest"),
+        (lambda lines: lines[:1] + lines[2:], "Line 2 is damaged: its digest"),
+        (swapped, "Line 2 is damaged: its digest"),
+        (lambda lines: without_count(lines, 2), "Line 1 is damaged: its checkpoint"),
         (
             lambda lines: [lines[0].replace("{", '{"more": 1, ', 1), *lines[1:]],
-            "line 1 is damaged: it has not the fields",
+            "Line 1 is damaged: its fields are not",
         ),
         (
             lambda lines: [*lines[:2], lines[2].replace("{", '{"value": 0.9, ', 1), lines[3]],
-            "line 3 is damaged: it is not",
+            "Line 3 is damaged: it is not",
         ),
-        (lambda lines: [*lines[:2], "", *lines[2:]], "line 3 is damaged: it is not an entry"),
-        (lambda lines: [*lines[:2], "[" * 10**5, *lines[2:]], "line 3 is damaged: it is not an entry"),
-        (lambda lines: [*lines[:2], "[]", *lines[2:]], "line 3 is damaged: it is not an entry"),
-        (lambda lines: [*lines[:2], lines[2].replace('"b"', '"\\ud800"'), lines[3]], "line 3 is damaged: it is not"),
-        (lambda lines: [*lines[:2], lines[2][:-9], lines[3]], "line 3 is damaged: it is not an entry"),
+        (lambda lines: [*lines[:2], "", *lines[2:]], "Line 3 is damaged: it is not an entry"),
+        (lambda lines: [*lines[:2], "[" * 10**5, *lines[2:]], "Line 3 is damaged: it is not an entry"),
+        (lambda lines: [*lines[:2], "[]", *lines[2:]], "Line 3 is damaged: it is not an entry"),
+        (lambda lines: [*lines[:2], lines[2].replace('"b"', '"\\ud800"'), lines[3]], "Line 3 is damaged: it is not"),
+        (lambda lines: [*lines[:2], lines[2][:-9], lines[3]], "Line 3 is damaged: it is not an entry"),
         (lambda lines: lines[1:], "not an exported history"),
         (lambda lines: ["\0" * 100], "not an exported history"),
         (lambda lines: [], "not an exported history"),
@@ -207,13 +207,13 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     changed = [ENTRIES[0], replace(ENTRIES[1], value=0.875), ENTRIES[2]]
     header = ExportedHistory(GUARD, PARAMETERS, digests(GUARD, PARAMETERS, ENTRIES)[-1], 3)
     for entries in (changed, ENTRIES[:2], [*ENTRIES, ENTRIES[0]]):
-        with pytest.raises(LedgerError, match="do not fit their checkpoint"):
+        with pytest.raises(LedgerError, match="do not match their checkpoint"):
             write_history(file, header, entries)
     assert file.read_bytes() == before
     write(file)
     assert file.read_bytes() != before
     assert [child.name for child in tmp_path.iterdir()] == ["history.jsonl"]
-    with pytest.raises(LedgerUnusable, match="can't be written: No such file or directory"):
+    with pytest.raises(LedgerUnusable, match="cannot be written: No such file or directory"):
         write(tmp_path / "none" / "history.jsonl")
-    with pytest.raises(LedgerUnusable, match="can't be read: No such file or directory"):
+    with pytest.raises(LedgerUnusable, match="cannot be read: No such file or directory"):
         read(tmp_path / "none.jsonl")

@@ -20,7 +20,7 @@ if child == 0:
     try:
         ledger.state("guard")
     except SharingError as error:
-        os._exit(0 if "keep the guard in a file" in str(error) else 2)
+        os._exit(0 if "store it in a file" in str(error) else 2)
     os._exit(1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), ledger.state("guard"))
 """

@@ -152,7 +152,7 @@ def test_a_byte_that_is_no_text_shows_nothing_of_a_file(tmp_path: Path, use: Cal
     with SQLLedger(file) as ledger, pytest.raises((LedgerUnusable, LedgerDamaged)) as caught:
         use(ledger)
     assert SECRET not in everything(caught.value)
-    assert "holds text that can't be read, and is damaged; its holdout should not be used again" in str(caught.value)
+    assert "holds text that cannot be decoded, so it is damaged. Do not use its holdout" in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
 
@@ -173,7 +173,7 @@ def test_a_byte_that_is_no_text_shows_nothing_of_a_server(server: Server, use: C
     with SQLLedger(where) as ledger, pytest.raises((LedgerUnusable, LedgerDamaged)) as caught:
         use(ledger)
     assert SECRET not in everything(caught.value)
-    assert "holds text that can't be read, and is damaged; its holdout should not be used again" in str(caught.value)
+    assert "holds text that cannot be decoded, so it is damaged. Do not use its holdout" in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
 

@@ -171,16 +171,16 @@ def dangling_link(file: Path) -> None:
 @for_each(
     ("prepare", "reason"),
     [
-        (text_file, "it is not a ledger"),
-        (empty_file, "it is not a ledger"),
-        (other_database, "it is not a ledger"),
-        (other_database_with_log, "it is not a ledger"),
-        (other_application, "it is not a ledger"),
-        (newer_ledger, f"format {FORMAT + 1}, this program knows format {FORMAT}"),
+        (text_file, "The file is not a ledger"),
+        (empty_file, "The file is not a ledger"),
+        (other_database, "The file is not a ledger"),
+        (other_database_with_log, "The file is not a ledger"),
+        (other_application, "The file is not a ledger"),
+        (newer_ledger, f"format {FORMAT + 1}, but this version reads format {FORMAT}"),
         (ledger_without_version, "format 0"),
-        (folder, "it is not a file"),
-        (pipe, "it is not a file"),
-        (dangling_link, "there is no such file"),
+        (folder, "It is not a regular file"),
+        (pipe, "It is not a regular file"),
+        (dangling_link, "The file does not exist"),
     ],
 )
 @for_each("must_exist", [False, True])
@@ -206,7 +206,7 @@ def test_a_truncated_ledger_is_refused(file: Path) -> None:
 
 
 def test_a_missing_file_is_refused_when_it_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(LedgerUnusable, match="there is no such file"):
+    with pytest.raises(LedgerUnusable, match="The file does not exist"):
         open_ledger(tmp_path / "guard.db", must_exist=True)
     with pytest.raises(LedgerUnusable, match="No such file or directory"):
         open_ledger(tmp_path / "folder" / "guard.db")
@@ -218,7 +218,7 @@ def test_a_file_system_without_links_leaves_no_draft(tmp_path: Path, monkeypatch
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
-    with pytest.raises(LedgerUnusable, match="can't be made: Operation not permitted"):
+    with pytest.raises(LedgerUnusable, match="cannot be created: Operation not permitted"):
         SQLLedger(tmp_path / "guard.db")
     assert content(tmp_path) == {}
 
@@ -320,7 +320,7 @@ def test_a_full_database(file: Path) -> None:
     with SQLLedger(file) as ledger:
         ((pages,),) = ledger.database.read("PRAGMA page_count")
         ledger.database.transact(lambda cursor: cursor.execute(f"PRAGMA max_page_count = {pages}"))
-        with refused(ledger, "the disk is full"):
+        with refused(ledger, "The disk is full"):
             ledger.put_document(GUARD, "long", "x" * 100_000)
         assert_works(ledger)
 
@@ -341,7 +341,7 @@ def test_a_disk_that_fails_at_the_commit(file: Path) -> None:
         ledger.ask(GUARD, "before", 0.5, "accuracy", Mechanism())
         size = Path(f"{file}-wal").stat().st_size
         for more in (0, 100, 4200):
-            with refused(ledger, "the disk failed"), file_size_limit(size + more):
+            with refused(ledger, "The disk failed"), file_size_limit(size + more):
                 ledger.ask(GUARD, "b", 0.5, "accuracy", Mechanism())
         assert_works(ledger)
 
@@ -374,7 +374,7 @@ def test_a_full_disk(small_disk: Path) -> None:
         ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
         filler = fill(small_disk)
         answers: list[Entry] = []
-        with pytest.raises(LedgerUnusable, match="the disk is full"):
+        with pytest.raises(LedgerUnusable, match="The disk is full"):
             answers.extend(ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())[0] for _ in range(100))
         filler.unlink()
         assert ledger.entries(GUARD)[1:] == answers
@@ -418,7 +418,7 @@ def test_a_ledger_that_cannot_be_written(open_folder: Path, file_mode: int, fold
     file.chmod(file_mode)
     open_folder.chmod(folder_mode)
     before = content(open_folder) if os.geteuid() == 0 else None
-    with without_privileges(open_folder), pytest.raises(LedgerUnusable, match="check the permissions"):
+    with without_privileges(open_folder), pytest.raises(LedgerUnusable, match="Check the permissions"):
         SQLLedger(file)
     assert before is None or content(open_folder) == before
     open_folder.chmod(0o700)
@@ -426,7 +426,7 @@ def test_a_ledger_that_cannot_be_written(open_folder: Path, file_mode: int, fold
 
 def test_a_new_ledger_in_a_folder_that_cannot_be_written(open_folder: Path) -> None:
     open_folder.chmod(0o500)
-    with without_privileges(open_folder), pytest.raises(LedgerUnusable, match="can't be made: Permission denied"):
+    with without_privileges(open_folder), pytest.raises(LedgerUnusable, match="cannot be created: Permission denied"):
         SQLLedger(open_folder / "guard.db")
     open_folder.chmod(0o700)
     assert content(open_folder) == {}
@@ -437,7 +437,7 @@ def test_a_file_locked_by_another_process(file: Path) -> None:
     with SQLLedger(file, timeout=0.05) as ledger:
         with closing(sqlite3.connect(file, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with refused(ledger, "another process keeps it locked"):
+            with refused(ledger, "Another process keeps the file locked"):
                 ledger.ask(GUARD, "b", 0.5, "accuracy", mechanism)
             other.execute("ROLLBACK")
         assert mechanism.states == []
@@ -448,7 +448,7 @@ def test_a_query_that_cannot_be_looked_up(file: Path) -> None:
     mechanism = Mechanism()
     with SQLLedger(file) as ledger, closing(sqlite3.connect(file)) as other:
         other.execute("ALTER TABLE entries RENAME TO gone")
-        with pytest.raises(LedgerUnusable, match="its tables are not those of a ledger"):
+        with pytest.raises(LedgerUnusable, match="Its tables are not those of a ledger"):
             ledger.ask(GUARD, "a", 0.5, "accuracy", mechanism)
         other.execute("ALTER TABLE gone RENAME TO entries")
         assert mechanism.states == []
@@ -498,7 +498,7 @@ def test_a_mechanism_cannot_read_the_ledger(file: Path) -> None:
             ledger.entries(GUARD)
             return Mechanism()(state)
 
-        with pytest.raises(LedgerError, match="by the mechanism"):
+        with pytest.raises(LedgerError, match="The mechanism used the ledger"):
             ledger.ask(GUARD, "b", 0.5, "accuracy", reading)
         assert_works(ledger)
 
@@ -545,7 +545,7 @@ def test_a_log_without_its_file_is_not_taken_over(tmp_path: Path) -> None:
     for suffix in ("-wal", "-shm"):
         left_over = Path(f"{path}{suffix}")
         left_over.write_bytes(b"log")
-        with pytest.raises(LedgerUnusable, match="holds what was spent"):
+        with pytest.raises(LedgerUnusable, match="records the spent budget"):
             open_ledger(path)
         assert left_over.read_bytes() == b"log"
         assert not path.exists()

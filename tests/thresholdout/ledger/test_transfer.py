@@ -126,7 +126,7 @@ def test_a_damaged_file_is_not_imported(source: Ledger, target: Ledger, tmp_path
     fields = json.loads(lines[3])
     lines[3] = json.dumps(fields | {"value": fields["value"] / 2})
     file.write_text("\n".join(lines))
-    with pytest.raises(LedgerDamaged, match="line 4 is damaged") as caught:
+    with pytest.raises(LedgerDamaged, match="Line 4 is damaged") as caught:
         import_history(target, file)
     assert caught.value.query == 3
     assert target.guards() == []
@@ -140,7 +140,7 @@ def test_parameters_in_another_hand_are_not_imported(target: Ledger, tmp_path: P
 
     file = write(tmp_path / "history.jsonl", parameters='{"budget":2}')
     assert verify_export(file).count == 3
-    with pytest.raises(LedgerDamaged, match="parameters are not written as a ledger writes them"):
+    with pytest.raises(LedgerDamaged, match="parameters are not in the form in which a ledger writes them"):
         import_history(target, file)
     assert target.guards() == []
 
@@ -166,7 +166,7 @@ def test_a_damaged_history_is_not_exported(tmp_path: Path) -> None:
     with SQLLedger(tmp_path / "source.db") as ledger:
         fill(ledger)
         damage(ledger)
-        with pytest.raises(LedgerDamaged, match="do not fit their checkpoint"):
+        with pytest.raises(LedgerDamaged, match="do not match their checkpoint"):
             export_history(ledger, GUARD, tmp_path / "history.jsonl")
         with pytest.raises(LedgerMismatch):
             export_history(ledger, "none", tmp_path / "history.jsonl")
@@ -243,10 +243,10 @@ def test_one_guard_of_several_moves(tmp_path: Path) -> None:
 def test_moves_that_are_refused_change_nothing(source: Ledger, target: Ledger, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"target must be .*; got a ledger in memory"):
         move(source, MemoryLedger(), GUARD)
-    with pytest.raises(LedgerMismatch, match="holds no guard"):
+    with pytest.raises(LedgerMismatch, match="has no guard"):
         move(source, target, "none")
     target.create(GUARD, PARAMETERS, FIRST)
-    with pytest.raises(LedgerMismatch, match="already, and answers there"):
+    with pytest.raises(LedgerMismatch, match="already, open for queries"):
         move(source, target, GUARD)
     if isinstance(source, SQLLedger):
         with SQLLedger(tmp_path / "source.db") as same, pytest.raises(InputError, match="the source itself"):

@@ -71,7 +71,7 @@ def test_changing_the_key(server: Server) -> None:
         encrypt(where, key=KEY)
     with SQLLedger(where) as earlier:
         rotate_key(where, new_key=new)
-        with pytest.raises(LedgerDamaged, match="open it again"):
+        with pytest.raises(LedgerDamaged, match=r"[Oo]pen it again"):
             earlier.ask(GUARD, None, 0.5, "accuracy", Mechanism())
         with pytest.raises(LedgerEncrypted):
             earlier.create("other", {}, FIRST)
@@ -84,7 +84,7 @@ def test_changing_the_key(server: Server) -> None:
         rows = ledger._read("SELECT state FROM guards UNION ALL SELECT text FROM documents")
         assert len(rows) == 3
         assert all(text.startswith("encrypted:1:") for (text,) in rows)
-        with pytest.raises(LedgerDamaged, match="does not open"):
+        with pytest.raises(LedgerDamaged, match="cannot be decrypted"):
             ledger._decrypt(
                 ledger._read("SELECT state FROM guards")[0][0], GUARD, "state", "2", ledger.checkpoint(GUARD)
             )
@@ -99,7 +99,7 @@ def test_a_server_s_ledger_without_the_mark_of_its_key_is_damaged(server: Server
     server.run("DELETE FROM thresholdout.settings WHERE name = 'encryption'", database)
     server.run("UPDATE thresholdout.guards SET state = 'forged'", database)
     for use in (SQLLedger, encrypt):
-        with pytest.raises(LedgerDamaged, match="not the mark of its key"):
+        with pytest.raises(LedgerDamaged, match="no trace of its key"):
             use(where)
 
 

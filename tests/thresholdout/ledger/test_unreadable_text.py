@@ -35,7 +35,7 @@ def test_a_byte_that_is_no_text_shows_no_threshold(tmp_path: Path, place: str) -
     stored.execute("UPDATE guards SET state = CAST(? AS TEXT)", (broken,))
     stored.commit()
     stored.close()
-    with pytest.raises(LedgerUnusable, match="it holds text that can't be read, and is damaged") as caught:
+    with pytest.raises(LedgerUnusable, match="holds text that cannot be decoded, so it is damaged") as caught:
         assert opened(file).status.answers_left == 1
     secret = state.split(" ", 1)[1]
     assert len(secret) >= 5

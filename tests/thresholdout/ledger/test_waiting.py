@@ -308,7 +308,7 @@ def test_a_file_that_stays_taken_is_refused(tmp_path: Path) -> None:
     with SQLLedger(file, timeout=0.1) as ledger, closing(sqlite3.connect(file, isolation_level=None)) as other:
         ledger.create(GUARD, {}, FIRST)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerUnusable, match="another process keeps it locked; try again"):
+        with pytest.raises(LedgerUnusable, match=r"Another process keeps the file locked. Try again"):
             ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
         other.execute("ROLLBACK")
         ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())

@@ -280,7 +280,7 @@ class TestASeventh:
         assert again.history.equals(before.history)
         assert ask(again).value == first.value
         monkeypatch.setattr(catalogue, "KINDS", [kind for kind in catalogue.KINDS if kind is not CELLS])
-        with pytest.raises(LedgerUnusable, match="'cells', a mechanism that this program does not have"):
+        with pytest.raises(LedgerUnusable, match="'cells', which this version does not have"):
             made(ledger=tmp_path / "guard.db", mechanism=None)
 
     def test_is_asked_for_what_it_does_only(self) -> None:

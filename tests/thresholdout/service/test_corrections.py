@@ -269,7 +269,7 @@ def test_nothing_shows_labels(tmp_path: Any) -> None:
     broken = GuardState.from_text(state, service.guard._mechanism.restore)
     assert "secret" not in broken.corrected
     monkey = state.replace(broken.corrected, "c2VjcmV0")
-    with pytest.raises(LedgerDamaged, match="its corrections cannot be read"):
+    with pytest.raises(LedgerDamaged, match="corrections of its labels cannot be read"):
         service._labels._read(GuardState.from_text(monkey, service.guard._mechanism.restore).corrected)
     with pytest.raises(ValueError, match="no corrections"):
         Corrections.from_text("AAAA")

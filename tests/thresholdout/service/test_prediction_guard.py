@@ -527,10 +527,10 @@ def test_a_guard_without_labels_is_refused_and_left_as_it_is() -> None:
         sampling="fixed_features",
         ledger=ledger,
     )
-    with pytest.raises(LedgerMismatch, match="made without labels"):
+    with pytest.raises(LedgerMismatch, match="created without labels"):
         PredictionGuard.create(
             ledger, train, holdout, label="y", queries=9, mechanism=Claims(holdout_answers=2), allow_duplicates=True
         )
-    with pytest.raises(LedgerUnusable, match="holds no labels"):
+    with pytest.raises(LedgerUnusable, match="has no guard with labels"):
         PredictionGuard.open(ledger)
     assert [ledger.documents(identity) for identity in ledger.guards()] == [[CONTENT, ORDER]]

@@ -270,7 +270,7 @@ def read_parquet(content: bytes, limits: Limits) -> pd.DataFrame:
 
 
 def _not_parquet() -> ServiceRefused:
-    return ServiceRefused("bad_table", seen="bytes that are no Parquet file", expected="a Parquet file")
+    return ServiceRefused("bad_table", seen="bytes that are not a Parquet file", expected="a Parquet file")
 
 
 def _summary(content: bytes) -> list[Group]:
@@ -357,7 +357,7 @@ def _check_page(page: Page, chunk: Chunk, limits: Limits) -> None:
         raise ServiceRefused("too_large", what="values of a page", most=limits.most_rows)
     if page.encoding not in _ENCODINGS:
         raise ServiceRefused(
-            "bad_table", seen="an encoding that is not read", expected="PLAIN", column=chunk.column[:100]
+            "bad_table", seen="an encoding that is not supported", expected="PLAIN", column=chunk.column[:100]
         )
 
 

@@ -106,7 +106,7 @@ def _check_text(content: bytes) -> None:
             decoder.decode(content[start : start + _CHUNK], final=start + _CHUNK >= len(content))
         except UnicodeDecodeError:
             line = content.count(b"\n", 0, start) + 1
-            raise ServiceRefused("bad_table", seen="bytes that are no UTF-8", expected="UTF-8", line=line) from None
+            raise ServiceRefused("bad_table", seen="bytes that are not UTF-8", expected="UTF-8", line=line) from None
 
 
 def _header(content: bytes, limits: Limits) -> list[str]:
@@ -118,7 +118,7 @@ def _header(content: bytes, limits: Limits) -> list[str]:
     try:
         names = next(csv.reader(io.StringIO(text, newline=""), strict=True))
     except csv.Error:
-        raise ServiceRefused("bad_table", seen="a header that is no line of a CSV file", line=1) from None
+        raise ServiceRefused("bad_table", seen="a header that is not a line of a CSV file", line=1) from None
     if len(names) > limits.most_columns:
         raise ServiceRefused("too_large", what="columns", most=limits.most_columns)
     seen: set[str] = set()
@@ -136,7 +136,7 @@ def _cells(content: bytes, names: list[str]) -> pa.Table:
     quoted = b'"' in content
     # An open quotation mark would take the rest of the file for one cell.
     if quoted and content.count(b'"') % 2:
-        raise ServiceRefused("bad_table", seen="an odd number of quotation marks", expected="pairs")
+        raise ServiceRefused("bad_table", seen="an odd number of quotation marks", expected="an even number")
     try:
         cells = pyarrow.csv.read_csv(
             pa.BufferReader(content),
@@ -166,4 +166,4 @@ def _not_parsed(reason: str) -> ServiceRefused:
         return ServiceRefused("bad_table", seen=f"{seen} cells", expected=f"{expected} cells", row=row - 1)
     if "straddl" in reason:
         return ServiceRefused("too_large", what="bytes of a line", most=_LONGEST_LINE)
-    return ServiceRefused("bad_table", seen="text that is no CSV file", expected="a CSV file with a header")
+    return ServiceRefused("bad_table", seen="text that is not a CSV file", expected="a CSV file with a header")

@@ -80,10 +80,10 @@ class Receipt:
         """Return the receipt of signed claims."""
         if claims.get("version") != _VERSION or isinstance(claims["version"], bool):
             seen = repr(claims.get("version"))[:40]
-            raise ReceiptInvalid(f"it has version {seen}, this program knows version {_VERSION}")
+            raise ReceiptInvalid(f"It has version {seen}, but this version of thresholdout reads {_VERSION}.")
         said = {name: claims[name] for name in claims if name != "version"}
         if set(said) != {field.name for field in fields(cls)} or not _well_typed(said):
-            raise ReceiptInvalid("its claims are not those of a receipt")
+            raise ReceiptInvalid("Its claims are not those of a receipt.")
         return cls(**said)
 
     def __str__(self) -> str:
@@ -113,7 +113,7 @@ def verify_in_history(receipt: Receipt, file: str | os.PathLike[str]) -> None:
             if entry.query == receipt.query:
                 found = entry, history.digest
         if found is None:
-            seen = f"it ends with query {history.header.count}, and the receipt is about query {receipt.query}"
+            seen = f"It ends with query {history.header.count}, but the receipt is about query {receipt.query}."
             raise ReceiptContradicted(seen)
         _check_entry(receipt, *found)
 
@@ -132,17 +132,19 @@ def _check_entry(receipt: Receipt, entry: Entry, digest: str) -> None:
     """Raise if an entry is not the one that a receipt is about."""
     if digest != receipt.checkpoint:
         raise ReceiptContradicted(
-            f"after query {receipt.query} its checkpoint is {digest[:12]}..., and not {receipt.checkpoint[:12]}...; "
-            "the answer was given in another history"
+            f"After query {receipt.query} the checkpoint is {digest[:12]}..., not {receipt.checkpoint[:12]}..., so the "
+            "answer was given in another history."
         )
     if entry.client != receipt.team:
-        raise ReceiptContradicted(f"query {receipt.query} is {entry.client!r}'s, and the receipt {receipt.team!r}'s")
+        raise ReceiptContradicted(
+            f"Query {receipt.query} is that of {entry.client!r}, but the receipt that of {receipt.team!r}."
+        )
     if entry.time is not None and written_time(entry.time) != receipt.time:
-        raise ReceiptContradicted(f"query {receipt.query} was answered {written_time(entry.time)}")
+        raise ReceiptContradicted(f"Query {receipt.query} was answered at {written_time(entry.time)}.")
     shown = receipt.kind == "score" and receipt.low is not None
     if shown and (receipt.value, receipt.low, receipt.high) != (entry.value, entry.low, entry.high):
         raise ReceiptContradicted(
-            f"the answer to query {receipt.query} is {entry.value!r} in [{entry.low!r}, {entry.high!r}]"
+            f"The answer to query {receipt.query} is {entry.value!r} in [{entry.low!r}, {entry.high!r}]."
         )
 
 

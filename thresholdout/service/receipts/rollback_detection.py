@@ -188,8 +188,8 @@ _ACCEPTED: Final = "accepted_copies"
 # Characters of a reason, which every leaderboard shows.
 _LONGEST_REASON: Final = 500
 _WAY_OUT: Final = (
-    "Bring the witness back as it was; or, if it is lost, start with --accept-rollback REASON, which every leaderboard "
-    "says from then on"
+    "Restore the witness. If it is lost, start with --accept-rollback REASON, which every leaderboard shows from then "
+    "on."
 )
 
 
@@ -243,24 +243,25 @@ def copy_notes(ledger: SQLLedger, guard: str) -> tuple[str, ...]:
     """Return a leaderboard's notes on accepted copies: the event, and the guarantee since."""
     notes = []
     for copy in accepted_copies(ledger):
-        when = f"On {copy.time[:10]} this service went on from a copy that its witness did not confirm ({copy.reason})"
+        when = (
+            f"On {copy.time[:10]} this service continued from a copy that its witness did not confirm ({copy.reason})"
+        )
         if guard not in copy.asked:  # it was made later
             if not copy.behind or any(other not in copy.asked for other in copy.behind):
                 notes.append(
-                    f"{when}, and holdouts may be missing in it. If the records of this one were behind one of those, "
-                    "nothing is promised of its answers."
+                    f"{when}, and holdouts may be missing in it. If one of those had the records of this one, its "
+                    "answers are not guaranteed."
                 )
             continue
         kept = _kept(copy, guard)
         if kept is None:
             continue
-        what = "whether answers were given that are not in it is not known"
+        what = "it may lack answers that were given"
         if guard in copy.behind:
-            what = f"answers were given that are not in it, up to number {copy.behind[guard][0]} at least"
+            what = f"it lacks answers that were given, up to number {copy.behind[guard][0]} at least"
         notes.append(
             f"{when}: {what}. Unless two copies answered at the same time, answers up to number {kept} keep their "
-            f"promise, and so do receipts of answers that are missing; nothing is promised of others after "
-            f"number {kept}."
+            f"guarantee, and so do receipts of missing answers. Other answers after number {kept} are not guaranteed."
         )
     return tuple(notes)
 
@@ -292,11 +293,11 @@ def _examined(
     if witness is None:
         if mark is None:
             return None, {}
-        reason = f"this ledger's checkpoints were kept by a witness, and none is named. {_WAY_OUT}"
+        reason = f"A witness kept the checkpoints of this ledger, but no witness was named. Name it. {_WAY_OUT}"
         return WitnessUnusable("(none)", reason), {}
     found = compare_checkpoints(ledger, witness, mark)
     if found.damaged:
-        return WitnessUnusable(witness.location, f"{found.damaged}: it was changed or damaged. {_WAY_OUT}"), {}
+        return WitnessUnusable(witness.location, f"{found.damaged}: the witness was changed or damaged. {_WAY_OUT}"), {}
     if mark is not None and (found.behind() or not found.marked):
         whole = compare_checkpoints(ledger, witness, None)  # earlier lines too, to find the last common answer
     else:
@@ -305,8 +306,8 @@ def _examined(
     if behind:
         return LedgerOutdated(ledger.location, behind), behind
     if not found.marked:
-        lost = "it was cut, or put back from an earlier copy" if found.known else "it is missing, new, or another one"
-        reason = f"a line that it had of ledger {ledger.location} is not in it: {lost}. {_WAY_OUT}"
+        lost = "was cut, or restored from an earlier copy" if found.known else "is missing, new, or another one"
+        reason = f"A line that it had about ledger {ledger.location} is not in it: the witness {lost}. {_WAY_OUT}"
         return WitnessUnusable(witness.location, reason), {}
     return None, {}
 
@@ -346,4 +347,4 @@ def _parsed(ledger: SQLLedger, text: str | None) -> list[AcceptedCopy]:
         ]
     except (AttributeError, KeyError, TypeError, ValueError):
         pass
-    raise LedgerDamaged(ledger.location, None, "its record of accepted copies cannot be read")
+    raise LedgerDamaged(ledger.location, None, "Its record of accepted copies cannot be read.")

@@ -89,21 +89,21 @@ def verified(text: str, kind: str, keys: Mapping[str, bytes]) -> tuple[dict[str,
     from cryptography.exceptions import InvalidSignature
 
     if len(text) > _LONGEST or text.count(".") != 2:
-        raise ReceiptInvalid("it does not consist of three parts with dots between them")
+        raise ReceiptInvalid("It does not consist of three parts with dots between them.")
     first, second, third = text.split(".")
     try:
         header, claims, signature = _object(decoded(first)), _object(decoded(second)), decoded(third)
     except (ValueError, RecursionError):
-        raise ReceiptInvalid("its parts are no base64url of JSON objects and of a signature") from None
+        raise ReceiptInvalid("Its parts are not two JSON objects and a signature in base64url.") from None
     if set(header) != {"alg", "kid", "typ"} or header["alg"] != ALGORITHM or header["typ"] != kind:
-        raise ReceiptInvalid(f"its header does not say {ALGORITHM}, {kind} and a key, and nothing else")
+        raise ReceiptInvalid(f"Its header does not name {ALGORITHM}, {kind} and a key, and nothing else.")
     name = header["kid"]
     if not isinstance(name, str) or name not in keys:
-        raise ReceiptInvalid(f"it is signed with key {str(name)[:64]!r}, which is not among the public keys given")
+        raise ReceiptInvalid(f"It is signed with key {str(name)[:64]!r}, which is not among the given public keys.")
     try:
         public_key(keys[name]).verify(signature, f"{first}.{second}".encode())
     except InvalidSignature:
-        raise ReceiptInvalid("its signature does not fit: it was changed, or somebody else wrote it") from None
+        raise ReceiptInvalid("Its signature is wrong: the text was changed, or someone else wrote it.") from None
     return claims, name
 
 

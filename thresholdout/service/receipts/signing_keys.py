@@ -148,4 +148,4 @@ def _parsed(ledger: SQLLedger, text: str) -> dict[str, Any]:
             return {"private": stored["private"], "earlier": list(stored["earlier"])}
     except (AttributeError, KeyError, TypeError, ValueError):
         pass  # a message could show the key
-    raise LedgerDamaged(ledger.location, None, "the keys of its receipts cannot be read")
+    raise LedgerDamaged(ledger.location, None, "The keys of its receipts cannot be read.")

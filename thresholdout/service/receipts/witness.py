@@ -93,7 +93,7 @@ def read_lines(location: str, lines: Iterable[bytes]) -> Iterator[Said]:
     unread: tuple[int, bytes] | None = None
     for number, whole in enumerate(lines, 1):
         if len(whole) > LONGEST:
-            raise WitnessUnusable(location, f"line {number} is longer than any that a service writes; it is no witness")
+            raise WitnessUnusable(location, f"Line {number} is too long for a line of a service.")
         line = whole.removesuffix(b"\n")
         if line == whole:
             break
@@ -114,7 +114,7 @@ def ledger_of(line: bytes) -> str | None:
 
 
 def _foreign(number: int) -> Said:
-    return Said("damaged", reason=f"line {number} is not one that a service wrote")
+    return Said("damaged", reason=f"Line {number} was not written by a service")
 
 
 def _said(said: dict[str, Any], line: bytes) -> Said:
@@ -196,7 +196,7 @@ class FileWitness(Witness):
         except FileNotFoundError:
             return
         except OSError as error:
-            raise WitnessUnusable(self.location, f"it cannot be read: {error.strerror}") from None
+            raise WitnessUnusable(self.location, f"It cannot be read: {error.strerror}.") from None
 
     def append(self, lines: Sequence[str]) -> None:
         """Append lines durably; mark a line before them that was cut off."""
@@ -208,12 +208,14 @@ class FileWitness(Witness):
                 text = f"\n{torn_line(torn)}\n" if torn else ""
                 raw = (text + "".join(f"{line}\n" for line in lines)).encode()
                 if file.write(raw) != len(raw):
-                    raise WitnessUnusable(self.location, "the disk took a part of a line only; is it full?")
+                    raise WitnessUnusable(
+                        self.location, "Only a part of a line was written. Check whether the disk is full."
+                    )
                 os.fsync(descriptor)
             if new:
                 _sync_folder(self._path.parent)
         except OSError as error:
-            raise WitnessUnusable(self.location, f"it cannot be written: {error.strerror}") from None
+            raise WitnessUnusable(self.location, f"It cannot be written: {error.strerror}.") from None
 
     def __repr__(self) -> str:
         return f"FileWitness({self.location!r})"
@@ -243,7 +245,7 @@ class AddressWitness(Witness):
         if url.userinfo:
             raise InputError(
                 "witness",
-                "one with a password",
+                "an address with a password",
                 "an address without a password",
                 f"Set its key in the variable {KEY_VARIABLE}.",
             )
@@ -260,10 +262,12 @@ class AddressWitness(Witness):
                 until = time.monotonic() + _STEPS * self._seconds
                 for line in _split(answer):
                     if time.monotonic() > until:
-                        raise WitnessUnusable(self.location, f"its lines take longer than {_STEPS * self._seconds:g} s")
+                        raise WitnessUnusable(
+                            self.location, f"Reading its lines takes longer than {_STEPS * self._seconds:g} s."
+                        )
                     yield line
         except httpx.HTTPError as error:
-            raise WitnessUnusable(self.location, f"it cannot be read: {type(error).__name__}") from None
+            raise WitnessUnusable(self.location, f"It cannot be read: {type(error).__name__}.") from None
 
     def append(self, lines: Sequence[str]) -> None:
         """Send lines, and wait until the address has kept them."""
@@ -275,7 +279,7 @@ class AddressWitness(Witness):
                 answer = client.post(self.location, content=body, headers={"Content-Type": "application/x-ndjson"})
                 self._check(answer)
         except httpx.HTTPError as error:
-            raise WitnessUnusable(self.location, f"it cannot be reached: {type(error).__name__}") from None
+            raise WitnessUnusable(self.location, f"It cannot be reached: {type(error).__name__}.") from None
 
     def _client(self) -> httpx.Client:
         import httpx
@@ -286,7 +290,7 @@ class AddressWitness(Witness):
 
     def _check(self, answer: httpx.Response) -> None:
         if not answer.is_success:
-            raise WitnessUnusable(self.location, f"it answered with status {answer.status_code}")
+            raise WitnessUnusable(self.location, f"It answered with status {answer.status_code}.")
 
     def __repr__(self) -> str:
         return f"AddressWitness({self.location!r})"

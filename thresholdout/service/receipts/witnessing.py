@@ -139,7 +139,7 @@ class Witnessing:
         except WitnessUnusable as error:
             return error.reason
         except Exception as error:
-            return f"it failed with {type(error).__name__}"
+            return f"It failed with {type(error).__name__}."
         self._last_line = lines[-1]
         return None
 

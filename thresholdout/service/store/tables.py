@@ -96,7 +96,7 @@ def prepare(database: Database) -> Store:
     if found != str(FORMAT):
         raise LedgerUnusable(
             database.location,
-            f"the service's tables have format {found[:20]}, this program knows format {FORMAT}; "
-            "use the program that made them",
+            f"The service's tables have format {found[:20]}, but this version reads format {FORMAT}. "
+            "Use the version of thresholdout that created them.",
         )
     return store

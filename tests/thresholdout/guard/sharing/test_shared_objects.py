@@ -244,7 +244,7 @@ def test_a_forked_child_refuses_also_where_its_parent_shares() -> None:
     there = shared(guard)
 
     def ask() -> tuple[bool, int]:
-        with pytest.raises(SharingError, match=r"give the other one what thresholdout.guard.sharing.share\(guard\)"):
+        with pytest.raises(SharingError, match=r"the result of thresholdout.guard.sharing.share\(guard\)"):
             guard.ask(0.5, np.ones(897))
         sent = pickle.loads(pickle.dumps(guard))
         return same(sent, there), sent.ask(0.5, np.ones(897)).query

@@ -82,8 +82,8 @@ def test_csv_of_every_form_is_read_as_the_command_line_reads_it(tmp_path: Path) 
         (b"id,id\na,1\n", "bad_table", {"column": "id"}),
         (b"id,\na,1\n", "bad_table", {"seen": "column 2 has no name"}),
         (b"id,p\na,\0\n", "bad_table", {"seen": "a NUL character", "line": 2}),
-        (b"id,p\na,\xff\n", "bad_table", {"seen": "bytes that are no UTF-8"}),
-        (b"id,p\na,\xe2\x82", "bad_table", {"seen": "bytes that are no UTF-8"}),
+        (b"id,p\na,\xff\n", "bad_table", {"seen": "bytes that are not UTF-8"}),
+        (b"id,p\na,\xe2\x82", "bad_table", {"seen": "bytes that are not UTF-8"}),
         ("id,p\na,1\n".encode("utf-16"), "bad_table", {"seen": "text in UTF-16"}),
         (b'id,p\n"a,1\n', "bad_table", {"seen": "an odd number of quotation marks"}),
         (b'"id"x,p\na,"1"\n', "bad_table", {"line": 1}),
@@ -248,7 +248,7 @@ def test_texts_that_repeat_the_one_before_are_not_read() -> None:
         {"id": ["x" * 2**10] * 100}, use_dictionary=False, column_encoding={"id": "DELTA_BYTE_ARRAY"}, version="2.6"
     )
     assert refused(content, PARQUET)[1] == {
-        "seen": "an encoding that is not read",
+        "seen": "an encoding that is not supported",
         "expected": "PLAIN",
         "column": "id",
     }

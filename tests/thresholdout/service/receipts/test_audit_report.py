@@ -160,4 +160,4 @@ def test_the_command(service: EvaluationService, tmp_path: Path) -> None:
     assert said["checkpoint"] in page
     assert "mine (accuracy)" in page
     assert [signal["team"] for signal in said["signals"]] == ["ann", "bob"]
-    assert "no such file" in run("admin", "audit-report", str(tmp_path / "missing.db"), code=4).output
+    assert "does not exist" in run("admin", "audit-report", str(tmp_path / "missing.db"), code=4).output

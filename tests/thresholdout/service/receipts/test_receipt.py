@@ -147,7 +147,7 @@ def test_another_service_did_not_sign_it(ledger: SQLLedger, tmp_path: Path) -> N
     text = receipt_of(ledger, 1).signed(Signer(ledger))
     with SQLLedger(tmp_path / "other.db") as other:
         Signer(other)
-        with pytest.raises(ReceiptInvalid, match="not among the public keys"):
+        with pytest.raises(ReceiptInvalid, match="not among the given public keys"):
             read_receipt(text, keys_of(other))
 
 

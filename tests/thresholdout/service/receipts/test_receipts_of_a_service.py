@@ -167,7 +167,7 @@ def test_a_service_from_an_older_copy_does_not_start(leaderboard: Path, tmp_path
     service = opened(leaderboard, accept_rollback="the disk broke")
     (note,) = service.holdout(ADMIN, "cells").notes
     assert "the disk broke" in note
-    assert "nothing is promised of others after number 1" in note
+    assert "Other answers after number 1 are not guaranteed" in note
     assert note in service.holdout(ADMIN, "cells").promise
     rows = service.leaderboard(ADMIN, "cells").rows
     assert [row.submissions for row in rows] == [1]
@@ -212,7 +212,7 @@ def test_a_backup_of_a_service_brings_all_of_it_back(leaderboard: Path, tmp_path
 
 def test_keys_are_looked_after_without_the_witness(leaderboard: Path) -> None:
     made(leaderboard).close()
-    with pytest.raises(WitnessUnusable, match="none is named"):
+    with pytest.raises(WitnessUnusable, match="no witness was named"):
         EvaluationService.open(leaderboard)
     service = EvaluationService.open(leaderboard, answering=False)
     ann = team(service, "ann")
