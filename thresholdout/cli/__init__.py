@@ -30,7 +30,7 @@ def _group(name: str, text: str, *members: click.Command) -> Commands:
     return Commands(name, help=text, members=members, no_args_is_help=True)
 
 
-_GUARD = """Query a holdout through a guard.
+_GUARD = """Query a holdout through a guard, which limits overfitting to it.
 
 \b
 thresholdout guard create guard.db --train train.csv --holdout holdout.csv --label y
@@ -40,7 +40,7 @@ thresholdout guard status guard.db
 LEDGER is a SQLite file or the address of a PostgreSQL server.
 """
 
-_ADMIN = """Administer a service, where its database is.
+_ADMIN = """Administer a service, on the machine that has its database.
 
 \b
 thresholdout admin holdout new churn --train train.csv --holdout holdout.csv --label y
@@ -49,43 +49,43 @@ thresholdout admin token new --team ann
 All commands also work while the service runs.
 """
 
-_HOLDOUT = """Make and list holdouts.
+_HOLDOUT = """Create and list holdouts.
 
 \b
 thresholdout admin holdout new churn --train train.csv --holdout holdout.csv --label y
 """
 
-_TOKEN = """Make, list and revoke API tokens.
+_TOKEN = """Create, list and revoke API tokens.
 
 \b
 thresholdout admin token new --team ann
 """
 
-_LEDGER = """Keep ledgers: histories, copies, keys and receipts.
+_LEDGER = """Maintain ledgers: verify, export, copy and encrypt them.
 
 \b
 thresholdout ledger verify guard.db
 """
 
-_RECEIPT = """Verify signed receipts, and publish the keys that sign them.
+_RECEIPT = """Verify signed receipts, and publish the keys that verify them.
 
 \b
 thresholdout ledger receipt verify receipt.txt --public-key keys.json
 """
 
-_AGENT = """Give agents and program optimisers a holdout of a service.
+_AGENT = """Give an agent or an optimizer of programs access to a holdout.
 
 \b
 thresholdout agent mcp --url http://127.0.0.1:8000
 """
 
-_PRIVACY = """Account for the privacy loss of learners, and audit it.
+_PRIVACY = """Compute and audit the privacy loss of learners.
 
 \b
 thresholdout privacy account --noise 6 --batch-size 120 --records 50000 --steps 104000
 """
 
-_MAIN = """Evaluate a holdout many times, and know the worth of every answer.
+_MAIN = """Evaluate models on one holdout many times, with an interval around every score.
 
 \b
 thresholdout demo

@@ -40,9 +40,11 @@ DATABASE = click.option(
     "--database",
     default="leaderboard.db",
     show_default=True,
-    help="SQLite file of the service, or address of a PostgreSQL server.",
+    help="SQLite file of the service, or address of a PostgreSQL database.",
 )
-LEDGER_KEY = click.option("--key-file", type=FILE, help="Key that encrypts the labels; a PostgreSQL server needs one.")
+LEDGER_KEY = click.option(
+    "--key-file", type=FILE, help="File of the key that encrypts the labels. Required for PostgreSQL."
+)
 _PHASES: Final = ("open", "blind", "closed")
 _TABLES: Final = ("train", "holdout", "transition", "graph")
 
@@ -114,12 +116,18 @@ def _error(refused: ServiceRefused) -> ThresholdoutError:
 @click.command("new", cls=Command)
 @DATABASE
 @LEDGER_KEY
-@click.option("--role", type=click.Choice(["admin", "team", "viewer"]), default="team", show_default=True)
-@click.option("--team", default="", help="Team of the token: lower-case letters, digits and hyphens.")
-@click.option("--note", default="", help="Purpose of the token.")
+@click.option(
+    "--role",
+    type=click.Choice(["admin", "team", "viewer"]),
+    default="team",
+    show_default=True,
+    help="Rights of the holder: to administer, to submit, or to read.",
+)
+@click.option("--team", default="", help="Name of the team: lower-case letters, digits and hyphens.")
+@click.option("--note", default="", help="Purpose of the token, shown in the list.")
 @with_extra
 def new_token(database: str, key_file: Path | None, role: str, team: str, note: str) -> None:
-    """Make an API token, and print it once."""
+    """Create an API token, and print it. It cannot be shown again."""
     from thresholdout.service.schemas import Role
 
     if role == "team" and not team:
@@ -134,7 +142,7 @@ def new_token(database: str, key_file: Path | None, role: str, team: str, note: 
 @LEDGER_KEY
 @with_extra
 def list_tokens(database: str, key_file: Path | None) -> None:
-    """List the API tokens: role, team and purpose."""
+    """List the API tokens with role, team and purpose."""
     with _opened(database, key_file) as (service, admin):
         found = service.tokens(admin)
     columns = ("token", "role", "team", "made", "revoked", "note")
@@ -151,7 +159,7 @@ def list_tokens(database: str, key_file: Path | None) -> None:
 @LEDGER_KEY
 @with_extra
 def revoke_token(token: str, database: str, key_file: Path | None) -> None:
-    """Revoke TOKEN, named as in the list."""
+    """Revoke TOKEN, the identity that `admin token list` shows."""
     with _opened(database, key_file) as (service, admin):
         found = service.revoke(admin, token)
     show({"token": found.id, "revoked": _day(found.revoked)}, f"{found.id}: revoked")
@@ -166,7 +174,7 @@ def _day(seconds: float | None) -> str | None:
 @DATABASE
 @LEDGER_KEY
 @holdout_tables
-@click.option("--title", default="", help="Title on the pages.")
+@click.option("--title", default="", help="Title on the pages. Default: NAME.")
 @metric_options
 @click.option(
     "--feedback",
@@ -175,13 +183,21 @@ def _day(seconds: float | None) -> str | None:
     show_default=True,
     help="Answer to a submission: a certified interval, a verdict against the team's champion, or the best score.",
 )
-@click.option("--phase", type=click.Choice(_PHASES), default="open", show_default=True, help="First phase.")
-@click.option("--public/--private", default=False, help="Show the leaderboard to visitors without a token.")
-@click.option("--quota", type=click.IntRange(min=1), help="Submissions of each team.")
-@click.option("--quota-days", type=float, help="Days to which the quota applies. Default: all.")
+@click.option(
+    "--phase",
+    type=click.Choice(_PHASES),
+    default="open",
+    show_default=True,
+    help="Phase at the start: answers shown, answers hidden, or no submissions.",
+)
+@click.option("--public/--private", default=False, help="Whether visitors without an API token see the leaderboard.")
+@click.option(
+    "--quota", type=click.IntRange(min=1), help="Maximum number of submissions of each team. Default: no limit."
+)
+@click.option("--quota-days", type=float, help="Number of days that --quota is counted over. Default: all time.")
 @with_extra
 def new_holdout(name: str, database: str, key_file: Path | None, **declaration: Any) -> None:
-    """Make a holdout NAME. A database that does not exist is made."""
+    """Create the holdout NAME, and the database if it does not exist."""
     with _opened(database, key_file, new=True) as (service, _):
         found = create_holdout(service, name, **declaration)
     show(asdict(found), *holdout_lines(found))
@@ -200,7 +216,7 @@ def holdout_lines(found: Holdout) -> tuple[str, str]:
 @LEDGER_KEY
 @with_extra
 def list_holdouts(database: str, key_file: Path | None) -> None:
-    """List the holdouts and their use."""
+    """List the holdouts, with the number of answers and the remaining budget."""
     with _opened(database, key_file) as (service, admin):
         found = service.holdouts(admin)
     rows = (
@@ -218,7 +234,7 @@ def list_holdouts(database: str, key_file: Path | None) -> None:
 @LEDGER_KEY
 @with_extra
 def set_phase(name: str, phase: str, database: str, key_file: Path | None) -> None:
-    """Begin another PHASE of the holdout NAME."""
+    """Change the phase of the holdout NAME."""
     from thresholdout.service.schemas import Phase
 
     with _opened(database, key_file) as (service, admin):

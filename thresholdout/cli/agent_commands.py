@@ -23,14 +23,14 @@ __all__ = ["evaluate_server", "mcp"]
 _URL = click.option("--url", required=True, help="Address of the service, such as http://127.0.0.1:8000.")
 
 _TOKEN_FILE = click.option(
-    "--token-file", type=FILE, help="File with the API token. Default: THRESHOLDOUT_SERVICE_TOKEN."
+    "--token-file", type=FILE, help="File with the API token. Default: the variable THRESHOLDOUT_SERVICE_TOKEN."
 )
 
 
 def _development(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that declare open records."""
     options = (
-        click.option("--development", type=FILE, help="CSV of open records with labels: their scores are free."),
+        click.option("--development", type=FILE, help="CSV of labelled records whose scores are free."),
         click.option("--label", help="Column of the labels in --development."),
         click.option("--id", default="id", show_default=True, help="Column that identifies a record."),
     )
@@ -45,9 +45,9 @@ def _development(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Let the agent submit files of predictions in this folder by name.",
+    help="Folder whose files of predictions the agent may submit by name.",
 )
-@click.option("--holdout", help="Name of the holdout that --development goes with.")
+@click.option("--holdout", help="Name of the holdout that --development belongs to.")
 @_development
 def mcp(
     url: str,
@@ -58,10 +58,10 @@ def mcp(
     label: str | None,
     id: str,
 ) -> None:
-    """Serve the holdouts of a service to an agent, by the Model Context Protocol over standard input and output.
+    """Run an MCP server (Model Context Protocol) that gives an agent the holdouts of a service.
 
-    The API token stays on this side. No tool shows it, and the agent needs none. With --development the agent sends
-    predictions for open records too, and has their exact score for free.
+    The server speaks over standard input and output. It keeps the API token: no tool shows it, and the agent needs
+    none. With --development the agent also sends predictions for open records, and gets their exact score at no cost.
     """
     if (holdout is None) != (development is None):
         raise Misuse("--holdout and --development go together: pass both, or neither.")
@@ -87,19 +87,24 @@ def mcp(
 @click.option(
     "--command",
     required=True,
-    help="Command that runs a candidate program, such as 'python predict.py {candidate} {predictions}': it reads one "
+    help="Command that runs a candidate program, such as 'python predict.py {candidate} {predictions}'. It reads one "
     "file, and writes the other one, a CSV.",
 )
-@click.option("--candidate-name", default="candidate.py", show_default=True, help="Name of the candidate's file.")
+@click.option(
+    "--candidate-name",
+    default="candidate.py",
+    show_default=True,
+    help="File name under which a candidate is stored for the command.",
+)
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     default=600.0,
     show_default=True,
-    help="Time limit of the command.",
+    help="Time limit of the command, in seconds.",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port. Default: a free one.")
-@click.option("--script", type=NEW_FILE, help="Write a script eval.sh that calls this server.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on. Default: a free port.")
+@click.option("--script", type=NEW_FILE, help="Shell script to write, which sends a candidate to this server.")
 @_development
 def evaluate_server(
     url: str,
@@ -114,10 +119,11 @@ def evaluate_server(
     label: str | None,
     id: str,
 ) -> None:
-    """Score candidate programs: POST evaluate {candidate} returns {score, info, budget}, and 429 when exhausted.
+    """Run a local HTTP server that scores candidate programs on a holdout.
 
-    The command runs here, with your permissions. The service sees predictions only. The printed address has a secret
-    part; everybody who knows it can run programs. With --development the command predicts open records too: their
+    POST /evaluate with {candidate} returns {score, info, budget}, or status 429 if the budget is exhausted. The command
+    runs on this machine with your permissions, and the service sees predictions only. The printed address has a secret
+    part: everybody who knows it can run programs. With --development the command also predicts open records. Their
     exact score is returned, and only a candidate that would be the best is submitted.
     """
     from thresholdout.client.evaluate_server import EvaluateServer, script_for

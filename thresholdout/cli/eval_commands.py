@@ -48,27 +48,37 @@ def _reading(command: _Command) -> _Command:
     """Add the options that select the fields of a log."""
     for option in reversed(
         (
-            click.option("--metric", help="Name of the metric; may be left out where a log has one."),
-            click.option("--cluster", help="Field that items of one cluster share, such as metadata.passage_id."),
-            click.option("--item", help="Field that tells items apart, where the tool's own is not meant."),
-            click.option("--sample", help="Field that tells samples of one item apart."),
+            click.option("--metric", help="Name of the metric. Default: the only metric of the log."),
+            click.option(
+                "--cluster", help="Field that is equal for the items of a cluster, such as metadata.passage_id."
+            ),
+            click.option("--item", help="Field that identifies an item. Default: that of the tool that wrote the log."),
+            click.option("--sample", help="Field that identifies a sample of an item."),
             click.option(
                 "--only",
                 multiple=True,
                 callback=_pairs,
                 metavar="NAME=VALUE",
-                help="Part of a file with several: filter=, prompt=, provider=, or a column's value.",
+                help="Read only a part of the file: filter=, prompt=, provider=, or COLUMN=VALUE.",
             ),
             click.option(
-                "--range", "scale", nargs=2, type=float, default=(0.0, 1.0), help="Smallest and largest score."
+                "--range",
+                "scale",
+                nargs=2,
+                type=float,
+                default=(0.0, 1.0),
+                help="Smallest and largest possible score. Default: 0 1.",
             ),
-            click.option("--error", help="Column of a table that says which samples failed; error where there is one."),
+            click.option(
+                "--error",
+                help="Column of a table that marks failed samples. Default: the column error, if there is one.",
+            ),
             click.option(
                 "--allow-missing",
                 type=click.FloatRange(0.0, 100.0),
                 default=1.0,
                 show_default=True,
-                help="Percent of items that may have no score.",
+                help="Maximum percentage of items without a score.",
             ),
         )
     ):
@@ -94,7 +104,7 @@ def _read(path: str, options: dict[str, Any], by: str | None = None) -> Scores:
 
 @click.group("eval", cls=Commands, no_args_is_help=True)
 def evaluation() -> None:
-    """Compare runs of an evaluation set, once or for a year.
+    """Compare runs of an evaluation set, once or over a year.
 
     \b
     thresholdout eval diff main.eval pr.eval --metric match
@@ -106,14 +116,23 @@ def evaluation() -> None:
 @click.argument("base")
 @click.argument("candidates", nargs=-1, required=True)
 @_reading
-@click.option("--by", help="Field that divides items into slices, such as metadata.tag.")
+@click.option("--by", help="Field whose values divide the items into slices, such as metadata.tag.")
 @click.option(
-    "--margin", type=_POINTS, default=2.0, show_default=True, help="Points of drop that are accepted as not worse."
+    "--margin",
+    type=_POINTS,
+    default=2.0,
+    show_default=True,
+    help="Largest drop that still counts as not worse, in percentage points.",
 )
-@click.option("--any-laws", is_flag=True, help="Use bets on cluster totals, which hold for any laws.")
-@click.option("--allow-unclear", is_flag=True, help="End with 0 where the outcome is unclear.")
+@click.option("--any-laws", is_flag=True, help="Use tests that assume nothing but independent items or clusters.")
+@click.option("--allow-unclear", is_flag=True, help="Exit with 0 if the outcome is unclear.")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "markdown", "json", "junit"]), default="text", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "json", "junit"]),
+    default="text",
+    show_default=True,
+    help="Format of the output.",
 )
 @click.pass_context
 def diff_command(
@@ -128,7 +147,7 @@ def diff_command(
     form: str,
     **options: Any,
 ) -> None:
-    """Compare CANDIDATES with BASE.
+    """Compare each of the CANDIDATES with BASE.
 
     Exit codes: 0 passes, 1 worse, 3 unclear, 2 usage, 4 a file that cannot be used.
     """
@@ -160,7 +179,7 @@ def diff_command(
 @click.argument("judges", nargs=2, metavar="JUDGE JUDGE")
 @_reading
 def agree_command(run: str, judges: tuple[str, str], **options: Any) -> None:
-    """Say how often two judges (metrics of RUN) agree; a verdict is as good as its judge."""
+    """Compute how often two judges agree, which are metrics of RUN."""
     from thresholdout.evaluations import agreement
     from thresholdout.evaluations.formats import points
 
@@ -181,13 +200,25 @@ def agree_command(run: str, judges: tuple[str, str], **options: Any) -> None:
 @evaluation.command("plan", cls=Command)
 @click.argument("run", required=False)
 @_reading
-@click.option("--items", multiple=True, type=click.IntRange(2), default=(200, 1000, 5000), help="Numbers of items.")
-@click.option("--samples", multiple=True, type=click.IntRange(1), default=(1, 5), help="Samples of each item.")
-@click.option("--checks", type=click.IntRange(2), default=300, show_default=True, help="Checks that are planned.")
+@click.option(
+    "--items",
+    multiple=True,
+    type=click.IntRange(2),
+    default=(200, 1000, 5000),
+    help="Numbers of items to plan for. May be repeated.",
+)
+@click.option(
+    "--samples",
+    multiple=True,
+    type=click.IntRange(1),
+    default=(1, 5),
+    help="Numbers of samples of each item. May be repeated.",
+)
+@click.option("--checks", type=click.IntRange(2), default=300, show_default=True, help="Planned number of checks.")
 def plan_command(
     run: str | None, items: tuple[int, ...], samples: tuple[int, ...], checks: int, **options: Any
 ) -> None:
-    """Say which drop is seen with how many items, samples and checks; RUN, with repeats, says how samples differ."""
+    """Compute the smallest drop that can be detected. A RUN with repeats shows how samples of an item vary."""
     from thresholdout.evaluations.sizing import drop_seen, variability
 
     found = variability(None if run is None else _read(run, options))
@@ -220,7 +251,7 @@ def plan_command(
 
 @evaluation.group("guard", cls=Commands, no_args_is_help=True)
 def guard_group() -> None:
-    """Check runs against a set for a year, one outcome a check.
+    """Check runs against a guarded evaluation set for a year, with one outcome per check.
 
     \b
     thresholdout eval guard init evals.db --baseline main.eval --metric match
@@ -230,35 +261,37 @@ def guard_group() -> None:
 
 @guard_group.command("init", cls=_SetCommand)
 @click.argument("database")
-@click.option("--baseline", required=True, help="The run of the released version.")
+@click.option("--baseline", required=True, help="Run of the released version.")
 @_reading
-@click.option("--checks", type=click.IntRange(1, 100_000), default=300, show_default=True, help="Planned checks.")
 @click.option(
-    "--surprises", type=click.IntRange(1), default=5, show_default=True, help="Planned outcomes that are not expected."
+    "--checks", type=click.IntRange(1, 100_000), default=300, show_default=True, help="Planned number of checks."
+)
+@click.option(
+    "--surprises", type=click.IntRange(1), default=5, show_default=True, help="Planned number of unexpected outcomes."
 )
 @click.option(
     "--mode",
     type=click.Choice(["alarm", "proof"]),
     default="alarm",
     show_default=True,
-    help="Say 'worse' or nothing; or 'not worse by the margin' or nothing.",
+    help="'alarm' reports a run that is worse, 'proof' one that is not worse by the margin.",
 )
-@click.option("--margin", type=_POINTS, default=2.0, show_default=True, help="Points, for proofs.")
+@click.option("--margin", type=_POINTS, default=2.0, show_default=True, help="Margin of a proof, in percentage points.")
 @click.option(
     "--dev",
     type=click.FloatRange(0.0, 1.0, max_open=True),
     default=0.2,
     show_default=True,
-    help="Share of items that everybody may read.",
+    help="Share of items that everybody may read, and that are never compared.",
 )
 @click.option(
     "--promise",
     type=click.Choice(["year", "each"]),
     default="year",
     show_default=True,
-    help="'each' holds only for changes that were not made from earlier outcomes.",
+    help="'year' is valid for all changes, 'each' only for changes that do not depend on earlier outcomes.",
 )
-@click.option("--any-laws", is_flag=True, help="Use bets on cluster totals, which hold for any laws.")
+@click.option("--any-laws", is_flag=True, help="Use tests that assume nothing but independent items or clusters.")
 def init_command(
     database: str,
     baseline: str,
@@ -271,7 +304,7 @@ def init_command(
     any_laws: bool,
     **options: Any,
 ) -> None:
-    """Begin to guard a set in DATABASE, a file or the address of a server."""
+    """Create a guarded evaluation set in DATABASE, a file or the address of a server."""
     from thresholdout.evaluations import EvaluationGuard
 
     guard = EvaluationGuard.create(
@@ -291,11 +324,11 @@ def init_command(
 @guard_group.command("check", cls=_SetCommand)
 @click.argument("database")
 @click.argument("run")
-@click.option("--name", help="Name for the history; the file's by default.")
+@click.option("--name", help="Name of the run in the history. Default: that of the file.")
 @click.option("--allow-missing", type=click.FloatRange(0.0, 100.0), default=1.0, show_default=True)
 @click.pass_context
 def check_command(ctx: click.Context, /, database: str, run: str, name: str | None, allow_missing: float) -> None:
-    """Compare RUN with the release and with main; DATABASE may be the address of `eval guard serve`.
+    """Compare RUN with the release and with main. DATABASE may be the address of `eval guard serve`.
 
     Exit codes: 0 passes, 1 worse, 3 not proved, 2 usage, 4 a file that cannot be used, or nothing left.
     """
@@ -321,7 +354,7 @@ def check_command(ctx: click.Context, /, database: str, run: str, name: str | No
 @guard_group.command("status", cls=_SetCommand)
 @click.argument("database")
 def status_command(database: str) -> None:
-    """Show how much was used, which drop can still be seen, and the history."""
+    """Show the used budget, the drop that can still be detected, and the history."""
     from thresholdout.evaluations import EvaluationGuard
 
     _show_status(EvaluationGuard(database), history=True)
@@ -329,9 +362,9 @@ def status_command(database: str) -> None:
 
 @guard_group.command("report", cls=_SetCommand)
 @click.argument("database")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The page to write.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="File of the page.")
 def report_command(database: str, output: Path) -> None:
-    """Write a page with the year's history: outcomes, main's drift on dev items, the drop that is still seen."""
+    """Write an HTML page with the history of the year and the remaining budget."""
     from thresholdout.evaluations import EvaluationGuard
     from thresholdout.evaluations.year_page import year_page
 
@@ -343,7 +376,7 @@ def report_command(database: str, output: Path) -> None:
 @click.argument("database")
 @click.argument("run")
 def promote_command(database: str, run: str) -> None:
-    """Make RUN the new main; the release stays the anchor."""
+    """Make RUN the new main. The release stays the baseline."""
     from thresholdout.evaluations import EvaluationGuard
 
     guard = EvaluationGuard(database)
@@ -353,9 +386,9 @@ def promote_command(database: str, run: str) -> None:
 
 @guard_group.command("refresh", cls=_SetCommand)
 @click.argument("database")
-@click.option("--baseline", required=True, help="A run of the release with new items.")
+@click.option("--baseline", required=True, help="Run of the release on new items.")
 def refresh_command(database: str, baseline: str) -> None:
-    """Continue with new items, which have a budget of their own."""
+    """Continue with new items, which have a new budget."""
     from thresholdout.evaluations import EvaluationGuard
 
     guard = EvaluationGuard(database)
@@ -364,15 +397,26 @@ def refresh_command(database: str, baseline: str) -> None:
 
 @guard_group.command("serve", cls=_SetCommand)
 @click.argument("database")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; elsewhere, behind TLS.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 for any that is free.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. Use TLS if other machines can reach it.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    help="Port to listen on. 0 takes a free port.",
+)
 @click.option(
     "--secret-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Keeps the secret part of the address over restarts; made where it is not there.",
+    help="File with the secret part of the address, which stays the same after a restart. Created if missing.",
 )
 def serve_command(database: str, host: str, port: int, secret_file: Path | None) -> None:
-    """Check runs that are sent to an address, which returns verdicts, and no items or scores."""
+    """Run an HTTP server that checks runs, and returns verdicts without items or scores."""
     from thresholdout.evaluations.verdict_service import VerdictServer, secret_of
 
     secret = None if secret_file is None else secret_of(secret_file)
@@ -391,7 +435,7 @@ def serve_command(database: str, host: str, port: int, secret_file: Path | None)
 @guard_group.command("close", cls=_SetCommand)
 @click.argument("database")
 def close_command(database: str) -> None:
-    """Close this set permanently; its history stays readable."""
+    """Close this evaluation set permanently. Its history remains readable."""
     from thresholdout.evaluations import EvaluationGuard
 
     EvaluationGuard(database).close()

@@ -48,11 +48,13 @@ def _query(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--mechanism",
     type=click.Choice(get_args(MechanismName)),
-    help="Default: leaderboard, where clients give the scores that they anticipate. With --holdout-answers: claims "
+    help="Default: leaderboard, where clients send the scores that they anticipate. With --holdout-answers: claims "
     "near training values.",
 )
-@click.option("--queries", type=int, help="Number of queries. Default: no limit.")
-@click.option("--holdout-answers", type=int, help="Number of answers of claims from the holdout. Default: no limit.")
+@click.option("--queries", type=int, help="Number of queries that the guard must answer. Default: no limit.")
+@click.option(
+    "--holdout-answers", type=int, help="Number of answers from the holdout, for --mechanism claims. Default: no limit."
+)
 @click.option(
     "--sampling",
     type=click.Choice(["fixed_features", "independent"]),
@@ -71,7 +73,7 @@ def create(
     prior_queries: int | None,
     **columns: Any,
 ) -> None:
-    """Make a guard in LEDGER, and store the labels there.
+    """Create a guard in LEDGER, and store the labels there.
 
     The guard's answers protect the labels of the holdout. Labels of the training part are not protected: on a guard
     other than a leaderboard each answer shows the exact value on that part, so clients can read these labels off.
@@ -121,7 +123,9 @@ def _mechanism(name: str | None, holdout_answers: int | None) -> MechanismName |
 @click.command(cls=Command)
 @LEDGER
 @click.argument("predictions", type=FILE)
-@click.option("--anticipated-score", "expected", type=float, help="Anticipated score, such as a cross-validated one.")
+@click.option(
+    "--anticipated-score", "expected", type=float, help="Score that you anticipate, for example from cross-validation."
+)
 @_query
 def score(
     ledger: str,
@@ -163,7 +167,7 @@ def score(
 @LEDGER
 @click.argument("new", type=FILE)
 @click.argument("old", type=FILE)
-@click.option("--anticipated-difference", "expected", type=float, help="Anticipated score of NEW less that of OLD.")
+@click.option("--anticipated-difference", "expected", type=float, help="Anticipated score of NEW minus that of OLD.")
 @_query
 @click.pass_context
 def compare(
@@ -248,10 +252,10 @@ def propose(
     quota: int | None,
     guard: str | None,
 ) -> None:
-    """Certify in one bit that the predictions NEW are better than OLD.
+    """Decide whether the predictions NEW are certified to be better than OLD.
 
-    Both are CSV files with a row for each record of the holdout. One bit releases less than a difference, so the
-    holdout lasts longer.
+    Both are CSV files with a row for each record of the holdout. Only the decision is released, which is less than a
+    difference, so the holdout lasts longer.
 
     The exit code is 0 for better, and 3 for not certified.
     """
@@ -276,24 +280,24 @@ def propose(
 @click.command(cls=Command)
 @LEDGER
 @click.argument("corrections", type=FILE)
-@click.option("--reason", required=True, help="Reason, for everybody to read. It must not depend on labels.")
+@click.option("--reason", required=True, help="Reason, which everybody can read. It must not depend on labels.")
 @click.option(
     "--basis",
     type=click.Choice(["public", "labels"]),
     default="labels",
     show_default=True,
-    help="Basis of the corrections.",
+    help="Whether records and labels were chosen by public facts alone.",
 )
 @GUARD
 def correct(ledger: str, corrections: Path, reason: str, basis: str, guard: str | None) -> None:
-    """Replace the labels in CORRECTIONS behind the guard in LEDGER.
+    """Correct labels of the holdout behind the guard in LEDGER.
 
-    CORRECTIONS is a CSV with the id column and "label". A record without a label is withdrawn. The released
-    information carries over.
+    CORRECTIONS is a CSV file with the id column and the column "label". A record without a label is withdrawn. The
+    error budget is not renewed.
 
-    With --basis public all guarantees hold afterwards. It declares that the time and the choice of these records do not
-    depend on their labels, so that right ones are in the file, too. It also declares that each was judged by itself.
-    With --basis labels nothing is proved about later answers.
+    With --basis public all guarantees still hold. It declares that the time and the choice of these records do not
+    depend on their labels, so the file also has records whose label was right. It also declares that each label was
+    judged by itself. With --basis labels nothing is guaranteed about later answers.
     """
     from thresholdout.ledger import open_ledger
     from thresholdout.service.guarantee_text import corrected
@@ -314,7 +318,7 @@ def correct(ledger: str, corrections: Path, reason: str, basis: str, guard: str 
 @click.command(cls=Command)
 @LEDGER
 @GUARD
-@click.option("--reason", required=True, help="Reason, for every client to read.")
+@click.option("--reason", required=True, help="Reason, which every client can read.")
 def close(ledger: str, guard: str | None, reason: str) -> None:
     """Close a guard in LEDGER permanently. Its history remains readable."""
     from thresholdout.ledger import open_ledger

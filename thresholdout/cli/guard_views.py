@@ -97,9 +97,9 @@ def _approximate(ledger: Ledger, guard: str, data: dict[str, Any]) -> list[str]:
 
 @click.command(cls=Command)
 @LEDGER
-@click.option("--plot", type=NEW_FILE, help="Draw the history to this file.")
-@click.option("--csv", "csv_path", type=NEW_FILE, help="Write the history to this file.")
-@click.option("--leaderboard", is_flag=True, help="Rank the clients by their best certified intervals.")
+@click.option("--plot", type=NEW_FILE, help="File for a picture of the history.")
+@click.option("--csv", "csv_path", type=NEW_FILE, help="File for the history as CSV.")
+@click.option("--leaderboard", is_flag=True, help="Show the clients with certified ranks instead.")
 @metric_options
 @GUARD
 @click.pass_context
@@ -196,7 +196,7 @@ def _shown(entry: Entry) -> tuple[object, ...]:
 @click.option("--title", default="", help="Heading of the page.")
 @GUARD
 def report(ledger: str, output: Path, title: str, guard: str | None) -> None:
-    """Write an HTML page about a guard: answers, budget and certificate, without secrets."""
+    """Write an HTML page about a guard, with answers, budget and certificate, but no secrets."""
     from thresholdout.ledger import open_ledger
     from thresholdout.report import report_of
     from thresholdout.service.prediction_guard import DOCUMENT, PredictionGuard

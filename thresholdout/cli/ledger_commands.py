@@ -20,7 +20,7 @@ __all__ = ["backup", "encrypt", "export", "import_", "move", "new_key", "rotate_
 
 @click.command(cls=Command)
 @LEDGER
-@click.option("--checkpoint", help="A checkpoint that was kept elsewhere; the history must lead to it.")
+@click.option("--checkpoint", help="Checkpoint that was kept in another place, and must be in the history.")
 @GUARD
 def verify(ledger: str, checkpoint: str | None, guard: str | None) -> None:
     """Verify the histories in LEDGER, or an exported history.
@@ -72,7 +72,7 @@ def _verify(ledger: Ledger, guard: str, checkpoint: str | None) -> int:
 @click.argument("file", type=NEW_FILE)
 @GUARD
 def export(ledger: str, file: Path, guard: str | None) -> None:
-    """Write the history in LEDGER to FILE, as JSON lines without secrets that anybody can verify."""
+    """Export the history in LEDGER to FILE, which anybody can verify. It has no secrets."""
     from thresholdout.ledger import export_history, open_ledger
 
     with open_ledger(ledger, must_exist=True) as opened:
@@ -88,7 +88,7 @@ def export(ledger: str, file: Path, guard: str | None) -> None:
 @LEDGER
 @click.argument("file", type=FILE)
 def import_(ledger: str, file: Path) -> None:
-    """Store an exported history in LEDGER, to read and verify it there. It answers no queries."""
+    """Import an exported history into LEDGER, to read it there. It answers no queries."""
     from thresholdout.ledger import import_history, open_ledger
 
     with open_ledger(ledger) as opened:
@@ -104,7 +104,7 @@ def import_(ledger: str, file: Path) -> None:
 @click.argument("source")
 @click.argument("target")
 @GUARD
-@click.option("--key-file", type=FILE, help="Key of the source, if the target has another one.")
+@click.option("--key-file", type=FILE, help="File with the key of SOURCE, if TARGET has another key.")
 def move(source: str, target: str, guard: str | None, key_file: Path | None) -> None:
     """Move a guard from ledger SOURCE to ledger TARGET, with its remaining budget.
 
@@ -169,7 +169,7 @@ def new_key(file: Path) -> None:
 @LEDGER
 @KEY_FILE
 def encrypt(ledger: str, key_file: Path | None) -> None:
-    """Encrypt the secrets in LEDGER with a key, and leave no plain text behind."""
+    """Encrypt the secrets in LEDGER, and remove the plain text."""
     from thresholdout.ledger import encrypt as encrypt_ledger
 
     location = encrypt_ledger(ledger, key_file=key_file)
@@ -178,10 +178,10 @@ def encrypt(ledger: str, key_file: Path | None) -> None:
 
 @click.command("rotate-key", cls=Command)
 @LEDGER
-@click.option("--new-key-file", type=FILE, required=True, help="The new key.")
+@click.option("--new-key-file", type=FILE, required=True, help="File with the new key.")
 @KEY_FILE
 def rotate_key(ledger: str, new_key_file: Path, key_file: Path | None) -> None:
-    """Encrypt the secrets in LEDGER with another key."""
+    """Replace the key of an encrypted LEDGER."""
     from thresholdout.ledger import rotate_key as rotate_ledger_key
 
     location = rotate_ledger_key(ledger, new_key_file=new_key_file, key_file=key_file)

@@ -43,48 +43,54 @@ def _files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> l
 LEDGER = click.argument("ledger", shell_complete=_files)
 
 KEY_FILE = click.option(
-    "--key-file", type=FILE, help="Key of the ledger. Default: THRESHOLDOUT_KEY or THRESHOLDOUT_KEY_FILE."
+    "--key-file", type=FILE, help="File with the key of the ledger. Default: THRESHOLDOUT_KEY or THRESHOLDOUT_KEY_FILE."
 )
 
 GUARD = click.option("--guard", help="First characters of a guard's identity, if the ledger has several.")
 
-CLIENT = click.option("--client", default="", help="Name of the client, for the history and the leaderboard.")
+CLIENT = click.option("--client", default="", help="Name of the client in the history and on the leaderboard.")
 
-QUOTA = click.option("--quota", type=click.IntRange(min=0), help="Number of queries that this client may have.")
+QUOTA = click.option("--quota", type=click.IntRange(min=0), help="Maximum number of queries of this client.")
 
 
 def metric_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that name a metric."""
-    command = click.option("--clip", type=float, help="Largest loss of one record, for unbounded losses.")(command)
-    return click.option("--metric", default="accuracy", show_default=True, help="Metric of predictions.")(command)
+    command = click.option(
+        "--clip", type=float, help="Largest loss of one record, for metrics without an upper bound."
+    )(command)
+    return click.option("--metric", default="accuracy", show_default=True, help="Metric of the score.")(command)
 
 
 def holdout_tables(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that declare a holdout: its tables, columns and dependence."""
     options = (
-        click.option("--train", type=FILE, required=True, help="CSV of the training part, with labels."),
-        click.option("--holdout", type=FILE, required=True, help="CSV of the holdout, with labels."),
+        click.option("--train", type=FILE, required=True, help="CSV file of the training part, with labels."),
+        click.option("--holdout", type=FILE, required=True, help="CSV file of the holdout, with labels."),
         click.option("--label", required=True, help="Column of the labels."),
         click.option("--id", default="id", show_default=True, help="Column that identifies a record."),
         click.option("--groups", help="Column of groups. Records of one group may depend on each other arbitrarily."),
-        click.option("--order", help="Column of the time order of all rows."),
+        click.option("--order", help="Column that orders all rows in time."),
         click.option("--window", type=int, help="Rows of the holdout further apart than this are independent."),
         click.option(
             "--transition",
             type=FILE,
-            help="The labels in the order of --order form a Markov chain. CSV of its law: a column of labels, then a "
-            "column for each label with the probability that it comes next.",
+            help="CSV file of transition probabilities, if labels in the order of --order form a Markov chain. A "
+            "column of labels, then a column for each label with the probability that it comes next.",
         ),
-        click.option("--graph", type=FILE, help="CSV of pairs of ids that may depend on each other."),
+        click.option("--graph", type=FILE, help="CSV file of pairs of ids of records that may depend on each other."),
         click.option(
             "--confidence", default=0.95, show_default=True, help="Probability that all intervals hold at once."
         ),
         click.option(
             "--prior-queries",
             type=click.IntRange(min=1),
-            help="Scores of this holdout that were seen before, each a share of the records or read to four decimals.",
+            help="Number of scores of this holdout that were seen before: shares of records, or read to four decimals.",
         ),
-        click.option("--allow-duplicates", is_flag=True, help="Equal rows in both parts are different records."),
+        click.option(
+            "--allow-duplicates",
+            is_flag=True,
+            help="Accept equal rows in both parts, where they are different records.",
+        ),
     )
     for option in reversed(options):
         command = option(command)

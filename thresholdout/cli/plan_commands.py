@@ -24,54 +24,76 @@ __all__ = ["demo", "plan"]
 
 @click.command(cls=Command)
 @click.option(
-    "--records", type=click.IntRange(min=1), help="Records in the holdout. Default: the number that --width needs."
+    "--records",
+    type=click.IntRange(min=1),
+    help="Number of records of the holdout. Default: the number that --width needs.",
 )
 @click.option(
     "--group-size",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Records that may depend on each other.",
+    help="Number of records in a group, which may depend on each other.",
 )
-@click.option("--window", type=click.IntRange(min=0), help="Records further apart than this are independent.")
+@click.option("--window", type=click.IntRange(min=0), help="Distance beyond which records of a series are independent.")
 @click.option("--queries", type=click.IntRange(min=1), help="Number of queries. Default: no limit.")
-@click.option("--anticipated-score", "expected", type=float, default=0.9, show_default=True, help="Anticipated score.")
+@click.option(
+    "--anticipated-score", "expected", type=float, default=0.9, show_default=True, help="Score that you anticipate."
+)
 @click.option(
     "--n-train",
     "train_records",
     type=click.IntRange(min=1),
-    help="Independent records (or groups) of the training values. Default: as many as in the holdout.",
+    help="Number of independent records (or groups) behind the training values. Default: as in the holdout.",
 )
 @click.option(
     "--similarity",
     type=float,
     default=0.5,
     show_default=True,
-    help="Correlation of two queries' values on a record: 0 for unrelated queries.",
+    help="Correlation of the values of two queries on a record. 0 for unrelated queries.",
 )
 @click.option(
-    "--correlation", type=float, help="Of right and wrong inside groups, 0.5 by default; or within the window."
+    "--correlation",
+    type=float,
+    help="Correlation of right and wrong predictions in a group (default 0.5), or within --window.",
 )
 @click.option(
     "--limits",
     type=click.Choice(["exact", "normal"]),
     default="exact",
     show_default=True,
-    help="Of means over groups: 'normal' is approximate.",
+    help="Kind of limits for means over groups. 'normal' is approximate.",
 )
-@click.option("--width", type=float, help="Target half-width. Solves for --records, or with these for --queries.")
-@click.option("--batch", "fixed", is_flag=True, help="All queries are fixed before the first answer.")
-@click.option("--budget", type=click.IntRange(min=1), help="Answers from the holdout, for Algorithm 1.")
-@click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold at once.")
-@click.option("--prior-queries", type=click.IntRange(min=1), help="Scores of this holdout that were seen before.")
-@click.option("--teams", type=click.IntRange(min=1), help="Teams of a leaderboard, one answer each.")
 @click.option(
-    "--anticipation-error", type=float, default=0.0, show_default=True, help="Excess of their anticipated scores."
+    "--width", type=float, help="Half-width to reach. Solves for --records or, if they are given, for --queries."
 )
-@click.option("--epsilon", type=float, help="Nats that all answers may tell about a record, under the dependence.")
-@click.option("--edges", type=FILE, help="CSV of pairs of records. With --coupling: dependence passes along edges.")
-@click.option("--coupling", type=float, help="Coupling of the two labels at the ends of an edge (Ising).")
-@click.option("--chain", type=FILE, help="CSV of a Markov chain: labels, then for each the probability to be next.")
+@click.option("--batch", "fixed", is_flag=True, help="Plan for queries that are all fixed before the first answer.")
+@click.option("--budget", type=click.IntRange(min=1), help="Number of answers from the holdout, for Algorithm 1.")
+@click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold at once.")
+@click.option(
+    "--prior-queries", type=click.IntRange(min=1), help="Number of scores of this holdout that were seen before."
+)
+@click.option("--teams", type=click.IntRange(min=1), help="Number of teams on a leaderboard, with one answer each.")
+@click.option(
+    "--anticipation-error",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Amount by which the teams overestimate their scores.",
+)
+@click.option(
+    "--epsilon",
+    type=float,
+    help="Largest privacy loss of a record by all answers together, in nats, under the dependence.",
+)
+@click.option("--edges", type=FILE, help="CSV file of the edges of an Ising model: pairs of records. Needs --coupling.")
+@click.option("--coupling", type=float, help="Coupling of the labels at the two ends of an edge in the Ising model.")
+@click.option(
+    "--chain",
+    type=FILE,
+    help="CSV file of a Markov chain: a column of labels, then for each label a column of its probabilities.",
+)
 def plan(
     records: int | None,
     group_size: int,
@@ -94,7 +116,7 @@ def plan(
     coupling: float | None,
     chain: Path | None,
 ) -> None:
-    """Plan the half-widths of answers, or the records and queries for a half-width.
+    """Compute the half-width of intervals, or the records and queries that a half-width needs.
 
     \b
     thresholdout plan --records 2000 --queries 100
@@ -221,16 +243,21 @@ def _budget(row: Any) -> str:
 
 
 @click.command(cls=Command)
-@click.option("--seed", default=1, show_default=True, help="Seed of the analysts. The noise of the guards has none.")
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    help="Seed of the simulated analysts. The noise of the guards is not seeded.",
+)
 @click.option(
     "--picture",
     default="thresholdout-demo.png",
     show_default=True,
     type=NEW_FILE,
-    help="File of the picture.",
+    help="File for the picture.",
 )
 def demo(seed: int, picture: Path) -> None:
-    """Show on real data the effect of a reused holdout, and of a guard."""
+    """Show how a reused holdout overfits on real data, and how a guard prevents it."""
     from thresholdout.simulation.demonstration import demonstrate
 
     echo: Callable[[str], None] = (lambda line: None) if wants_json() else say

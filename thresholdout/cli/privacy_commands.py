@@ -41,11 +41,15 @@ def _minibatches(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--adjacency",
             type=click.Choice(_ADJACENCY),
-            help="Neighbouring data sets: one record replaced (the default), or one more or less.",
+            help="Neighbouring data sets: one record is replaced (the default), or added or removed.",
         ),
-        click.option("--delta", type=float, help="Delta of epsilon. Default: 1e-5."),
-        click.option("--records", type=click.IntRange(min=2), help="Number of records."),
-        click.option("--batch-size", type=click.IntRange(min=1), help="Records in a batch (their mean, for poisson)."),
+        click.option("--delta", type=float, help="Delta at which epsilon is computed. Default: 1e-5."),
+        click.option("--records", type=click.IntRange(min=2), help="Number of training records."),
+        click.option(
+            "--batch-size",
+            type=click.IntRange(min=1),
+            help="Number of records in a batch (the mean number for poisson).",
+        ),
     ):
         command = option(command)
     return command
@@ -66,9 +70,16 @@ def _minibatches(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Read EVENTS as an Opacus history or a training log (JSON, JSON Lines, CSV); Poisson batches and one record "
     "more or less are then the defaults.",
 )
-@click.option("--noise", type=float, multiple=True, help="Noise multiplier: standard deviation over clipping norm.")
-@click.option("--steps", type=click.IntRange(min=1), multiple=True, help="Steps with this noise.")
-@click.option("--epsilon", type=float, help="Compute delta at this epsilon instead.")
+@click.option(
+    "--noise",
+    type=float,
+    multiple=True,
+    help="Noise multiplier: standard deviation divided by clipping norm. May be repeated.",
+)
+@click.option(
+    "--steps", type=click.IntRange(min=1), multiple=True, help="Number of steps with this noise. May be repeated."
+)
+@click.option("--epsilon", type=float, help="Compute delta at this epsilon instead of epsilon.")
 def account(
     events: Path | None,
     sampling: str | None,
@@ -189,9 +200,15 @@ def _from_options(
     show_default=True,
     help="Fresh batches in each step: without or with replacement, or a coin for each record.",
 )
-@click.option("--epsilon", type=float, required=True, help="Target.")
+@click.option("--epsilon", type=float, required=True, help="Target epsilon.")
 @click.option("--steps", type=click.IntRange(min=1), required=True, help="Number of steps.")
-@click.option("--method", type=click.Choice(["best", "rdp", "pld"]), default="best", show_default=True)
+@click.option(
+    "--method",
+    type=click.Choice(["best", "rdp", "pld"]),
+    default="best",
+    show_default=True,
+    help="Accountant that is used.",
+)
 def calibrate(
     sampling: str,
     batch_size: int | None,
@@ -202,7 +219,7 @@ def calibrate(
     steps: int,
     method: str,
 ) -> None:
-    """Find the smallest noise multiplier for which DP-SGD has an epsilon."""
+    """Compute the smallest noise multiplier with which DP-SGD reaches a target epsilon."""
     from thresholdout.privacy.accounting.accountants.calibration import METHODS, best_epsilon, calibrate_sigma, step_of
     from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 
@@ -243,20 +260,30 @@ def calibrate(
 @click.argument("world_0", type=FILE)
 @click.argument("world_1", type=FILE)
 @click.option(
-    "--claim", type=FILE, help="Events that are claimed, in a TOML or JSON file; their whole curve is tested."
+    "--claim", type=FILE, help="TOML or JSON file of the claimed events, whose whole privacy curve is tested."
 )
-@click.option("--epsilon", type=float, help="Claimed at --delta; alone: measure delta here.")
-@click.option("--delta", type=float, help="Claimed at --epsilon; alone: measure epsilon here.")
-@click.option("--confidence", type=float, default=0.9, show_default=True, help="A right claim is refuted this rarely.")
+@click.option(
+    "--epsilon", type=float, help="Claimed epsilon at --delta. Without --delta, measure delta at this epsilon."
+)
+@click.option(
+    "--delta", type=float, help="Claimed delta at --epsilon. Without --epsilon, measure epsilon at this delta."
+)
+@click.option(
+    "--confidence", type=float, default=0.9, show_default=True, help="Probability that a true claim is not refuted."
+)
 @click.option(
     "--attack",
     type=click.Choice(["logistic", "gaussian", "histogram", "score"]),
     default="logistic",
     show_default=True,
-    help="How outputs become scores.",
+    help="Attack that turns outputs into scores.",
 )
-@click.option("--adjacency", type=click.Choice(_ADJACENCY), help="How the two data sets differ. Default: replace-one.")
-@click.option("--seed", type=click.IntRange(min=0), help="Repeat an audit. Default: fresh entropy.")
+@click.option(
+    "--adjacency",
+    type=click.Choice(_ADJACENCY),
+    help="How the two data sets differ: one record replaced (the default), or added or removed.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Seed, to repeat an audit. Default: none.")
 @click.pass_context
 def audit(
     ctx: click.Context,

@@ -25,8 +25,12 @@ _LONGEST = 1 << 20
 
 @click.command("verify", cls=Command)
 @click.argument("receipt")
-@click.option("--public-key", type=FILE, required=True, help="File of the public keys, from /v1/receipt-key.")
-@click.option("--history", type=FILE, help="Exported history of the holdout; it must lead to the receipt's checkpoint.")
+@click.option(
+    "--public-key", type=FILE, required=True, help="File with the public keys, from /v1/receipt-key of the service."
+)
+@click.option(
+    "--history", type=FILE, help="Exported history of the holdout, which must contain the checkpoint of the receipt."
+)
 @click.pass_context
 def verify_receipt(ctx: click.Context, receipt: str, public_key: Path, history: Path | None) -> None:
     """Verify RECEIPT offline: a file, the text itself, or "-" for standard input.
@@ -56,7 +60,7 @@ def verify_receipt(ctx: click.Context, receipt: str, public_key: Path, history: 
 @LEDGER
 @KEY_FILE
 @click.option("--change", is_flag=True, help="Sign with a new key. Receipts of earlier keys stay valid.")
-@click.option("--withdraw", metavar="KEY", help="Withdraw a compromised key.")
+@click.option("--withdraw", metavar="KEY", help="Withdraw a compromised key. The present one is replaced.")
 @click.option("--output", type=NEW_FILE, help="File for the public keys.")
 def receipt_keys(ledger: str, key_file: Path | None, change: bool, withdraw: str | None, output: Path | None) -> None:
     """Print the public keys that verify receipts from LEDGER, as JSON.
@@ -85,14 +89,19 @@ def receipt_keys(ledger: str, key_file: Path | None, change: bool, withdraw: str
 
 @click.command(cls=Command, prints_json=False)
 @click.argument("file", type=NEW_FILE)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8001, show_default=True, help="Port; 0 takes a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8001,
+    show_default=True,
+    help="Port to listen on. 0 takes a free port.",
 )
 def witness(file: Path, host: str, port: int) -> None:
-    """Keep the checkpoints of services in the append-only FILE, at the address /checkpoints, until Ctrl-C.
+    """Run an HTTP server that keeps checkpoints of services in the append-only FILE.
 
-    For other hosts to reach it, set THRESHOLDOUT_WITNESS_KEY here and at the services.
+    It answers at /checkpoints until Ctrl-C. If other machines can reach it, set THRESHOLDOUT_WITNESS_KEY here and at
+    the services.
     """
     try:
         from thresholdout.service.receipts.witness import FileWitness
@@ -108,7 +117,7 @@ def witness(file: Path, host: str, port: int) -> None:
 @GUARD
 @KEY_FILE
 def audit_report(ledger: str, guard: str | None, key_file: Path | None) -> None:
-    """Report for a rules committee every answer of a holdout in LEDGER: records, clients and releases, no secrets."""
+    """Report every answer of a holdout in LEDGER, for auditors. It has no secrets."""
     from thresholdout.ledger import SQLLedger
     from thresholdout.service.receipts.audit_report import audit_report as made
 

@@ -62,15 +62,15 @@ EXIT_CODES: Final[Mapping[ExitCode, str]] = {
     ExitCode.DONE: "Done. A verdict is better, not worse or genuine.",
     ExitCode.NO: "The verdict is no: worse, invalid or contradicted.",
     ExitCode.USAGE: "An option or an argument cannot be used.",
-    ExitCode.UNCLEAR: "The records cannot tell: not settled, not certified or unclear.",
+    ExitCode.UNCLEAR: "The records do not decide: not settled, not certified or unclear.",
     ExitCode.FAILED: (
-        "A file, a table, a ledger or a server cannot be used; no plan reaches the target; an evaluation set needs a "
-        "refresh."
+        "A file, a table, a ledger or a server cannot be used. Or no plan reaches the target, or an evaluation set "
+        "needs new items."
     ),
     ExitCode.EXHAUSTED: "The budget of a guard or the quota of a client is exhausted.",
-    ExitCode.UNEXPECTED: "An unexpected error. Standard error has its traceback.",
-    ExitCode.INTERRUPTED: "The command was interrupted, as by Ctrl-C.",
-    ExitCode.UNREAD: "The reader of the output left early, as `head` does.",
+    ExitCode.UNEXPECTED: "An unexpected error. Its traceback is on standard error.",
+    ExitCode.INTERRUPTED: "The command was interrupted, for example by Ctrl-C.",
+    ExitCode.UNREAD: "The program that reads the output ended early, as `head` does.",
 }
 
 # Warnings that are printed as notes.

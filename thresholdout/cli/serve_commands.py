@@ -94,32 +94,63 @@ def _arguments(command: click.Command, given: dict[str, Any], path: Path, where:
     is_eager=True,
     expose_value=False,
     callback=_configure,
-    help="TOML file with these options, and a table [[holdout]] with the name and the options of each holdout.",
+    help="TOML file with these options, and a table [[holdout]] with name and options of each holdout.",
 )
 @DATABASE
 @LEDGER_KEY
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="Port; 0 takes a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port to listen on. 0 takes a free port.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Processes; several need a PostgreSQL server.",
-)
-@click.option("--proxies", default="127.0.0.1", show_default=True, help="Trusted proxies, with commas.")
-@click.option("--receipts/--no-receipts", default=True, show_default=True, help="Sign the answers.")
-@click.option("--witness", help="File or address that keeps checkpoints, for rollback detection.")
-@click.option("--accept-rollback", metavar="REASON", help="Serve a database that the witness does not confirm.")
-@click.option("--most-megabytes", type=click.IntRange(1, 4096), show_default="50", help="Size of an uploaded table.")
-@click.option("--most-rows", type=click.IntRange(min=1), show_default="2000000", help="Rows of an uploaded table.")
-@click.option(
-    "--wait", type=click.FloatRange(0, 60), show_default="10", help="Seconds that a submission waits for its answer."
+    help="Number of processes. More than one needs PostgreSQL.",
 )
 @click.option(
-    "--failures-per-hour", type=click.IntRange(min=1), show_default="60", help="Free refused tables of one API token."
+    "--proxies", default="127.0.0.1", show_default=True, help="Addresses of trusted proxies, separated by commas."
+)
+@click.option(
+    "--receipts/--no-receipts", default=True, show_default=True, help="Whether each answer comes with a signed receipt."
+)
+@click.option(
+    "--witness",
+    help="File or address of a witness, which keeps checkpoints and so detects an older copy of the database.",
+)
+@click.option(
+    "--accept-rollback",
+    metavar="REASON",
+    help="Serve a database that the witness does not confirm. Every leaderboard shows the reason.",
+)
+@click.option(
+    "--most-megabytes",
+    type=click.IntRange(1, 4096),
+    show_default="50",
+    help="Maximum size of an uploaded table, in megabytes.",
+)
+@click.option(
+    "--most-rows",
+    type=click.IntRange(min=1),
+    show_default="2000000",
+    help="Maximum number of rows of an uploaded table.",
+)
+@click.option(
+    "--wait",
+    type=click.FloatRange(0, 60),
+    show_default="10",
+    help="Number of seconds that a request waits for its answer.",
+)
+@click.option(
+    "--failures-per-hour",
+    type=click.IntRange(min=1),
+    show_default="60",
+    help="Number of refused tables of one API token that are free.",
 )
 @with_extra
 @click.pass_context
@@ -134,14 +165,14 @@ def serve(
     failures_per_hour: int | None,
     **where: Any,
 ) -> None:
-    """Serve leaderboards of certified intervals over HTTP, until Ctrl-C.
+    """Serve leaderboards with certified intervals over HTTP.
 
     \b
     thresholdout admin holdout new churn --train train.csv --holdout holdout.csv --label y
     thresholdout serve
 
-    A new database is made. The API token of its first administrator is printed once on a terminal. If standard output
-    is no terminal, the token goes to a file that only its owner can read.
+    The server runs until Ctrl-C. A missing database is created, and the API token of its first administrator is
+    printed once. If standard output is not a terminal, the token is written to a file that only its owner can read.
     """  # noqa: D301
     from thresholdout.service.limits import Limits
     from thresholdout.service.serving import Serving
