@@ -104,7 +104,7 @@ def _error(refused: ServiceRefused) -> ThresholdoutError:
     """Return a refusal as an error about the options at hand."""
     details = refused.details
     if refused.code == "not_found":
-        return ThresholdoutError("There is no holdout or API token of this name; `list` shows them.")
+        return ThresholdoutError("There is no holdout or API token of this name. The command `list` shows all of them.")
     if "argument" in details and "expected" in details:
         return InputError(
             details["argument"], details.get("seen", "another value"), details["expected"], details.get("advice", "")
@@ -216,7 +216,7 @@ def holdout_lines(found: Holdout) -> tuple[str, str]:
 @LEDGER_KEY
 @with_extra
 def list_holdouts(database: str, key_file: Path | None) -> None:
-    """List the holdouts, with the number of answers and the remaining budget."""
+    """List the holdouts, with the numbers of queries so far and of answers left."""
     with _opened(database, key_file) as (service, admin):
         found = service.holdouts(admin)
     rows = (

@@ -121,10 +121,12 @@ def evaluate_server(
 ) -> None:
     """Run a local HTTP server that scores candidate programs on a holdout.
 
-    POST /evaluate with {candidate} returns {score, info, budget}, or status 429 if the budget is exhausted. The command
-    runs on this machine with your permissions, and the service sees predictions only. The printed address has a secret
-    part: everybody who knows it can run programs. With --development the command also predicts open records. Their
-    exact score is returned, and only a candidate that would be the best is submitted.
+    POST {candidate} to the printed address: the answer is {score, info, budget}, or status 429 if the budget is
+    exhausted. The command runs on this machine with your permissions, and the service sees predictions only. The
+    address has a secret part: everybody who knows it can run programs.
+
+    With --development the command also predicts open records. Their exact score is returned, and only a candidate that
+    would be the best is submitted.
     """
     from thresholdout.client.evaluate_server import EvaluateServer, script_for
     from thresholdout.client.scoring_command import ScoringCommand

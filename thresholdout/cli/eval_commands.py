@@ -184,7 +184,7 @@ def agree_command(run: str, judges: tuple[str, str], **options: Any) -> None:
     from thresholdout.evaluations.formats import points
 
     if options["metric"] is not None:
-        raise click.UsageError("--metric cannot be used here: the two judges are the metrics.")
+        raise click.UsageError("--metric cannot be used here, because the two judges are the metrics.")
     first, second = (_read(run, {**options, "metric": judge}) for judge in judges)
     found = agreement(first, second, allow_missing=options["allow_missing"])
     kind = "exact" if found.exact else "normal"
@@ -193,7 +193,7 @@ def agree_command(run: str, judges: tuple[str, str], **options: Any) -> None:
         f"{judges[0]} and {judges[1]} agree on {100.0 * found.share:.1f} % of {found.items} items "
         f"[{100.0 * found.low:.1f}, {100.0 * found.high:.1f}], {kind} 95 % interval",
         f"{judges[1]} is {points(found.difference)} points from {judges[0]} "
-        f"[{points(found.difference_low)}, {points(found.difference_high)}]; a verdict is as good as its judge",
+        f"[{points(found.difference_low)}, {points(found.difference_high)}]. A verdict is only as good as its judge.",
     )
 
 
@@ -223,11 +223,11 @@ def plan_command(
 
     found = variability(None if run is None else _read(run, options))
     if not found.samples_differ:
-        of_samples = "samples of an item are all alike, as at temperature 0: more samples of an item tell nothing"
+        of_samples = "Samples of an item are all equal, as at temperature 0, so more samples do not help."
     elif found.measured:
-        of_samples = f"samples of an item differ, with variance {found.within:.3f}: more samples of an item help"
+        of_samples = f"Samples of an item differ, with variance {found.within:.3f}, so more samples help."
     else:
-        of_samples = "no run with repeats: difficulties as in a usual benchmark, Beta(.75, .25)"
+        of_samples = "Without a run with repeats, difficulties are assumed as in a usual benchmark: Beta(0.75, 0.25)."
     columns = {
         "one_diff": ("one diff", 1, 0),
         "one_check": (f"check {checks}", checks, 0),
@@ -244,7 +244,7 @@ def plan_command(
     show(
         {"schema": "thresholdout.eval.plan/1", "checks": checks, "variability": asdict(found), "drops": drops},
         of_samples,
-        "drop in points that is called worse with power .8",
+        "Drop in points that is reported as worse with probability 0.8:",
         table(("items", "samples", *(title for title, _, _ in columns.values())), rows),
     )
 
@@ -369,7 +369,7 @@ def report_command(database: str, output: Path) -> None:
     from thresholdout.evaluations.year_page import year_page
 
     output.write_text(year_page(EvaluationGuard(database).status()), encoding="utf-8")
-    show({"file": output}, f"{output} is written")
+    show({"file": output}, f"{output}: the page")
 
 
 @guard_group.command("promote", cls=_SetCommand)
@@ -424,7 +424,7 @@ def serve_command(database: str, host: str, port: int, secret_file: Path | None)
     show(
         {"url": server.url},
         f"thresholdout eval guard check {server.url} RUN",
-        "the address is secret; Ctrl-C ends this",
+        "Keep this address secret. Ctrl-C stops the server.",
     )
     try:
         server.serve()

@@ -96,7 +96,7 @@ def create(
         location, several = opened.location, len(opened.guards()) > 1
     lines = [f"{location}: {service.guard!r}"]
     if several:
-        lines.append(f"The ledger has several guards; choose this one with --guard {service.identity[:12]}")
+        lines.append(f"The ledger has several guards. Select this one by --guard {service.identity[:12]}.")
     lines += [f"labels {service.labels}", service.certificate.statement]
     if service.note:
         lines.append(f"note: {service.note}")
@@ -158,7 +158,7 @@ def score(
         answer = service.ask(read_table(predictions), chosen, expected=expected, name=name, client=client, quota=quota)
     anticipates = service.guard.parameters.anticipates
     unsaid = anticipates and expected is None and answer.source != "train" and not answer.repeated
-    hint = "; a good --anticipated-score makes answers narrower" if unsaid else ""
+    hint = "; a good --anticipated-score narrows the interval" if unsaid else ""
     fields = ("query", "name", "value", "interval", "half_width", "source", "remaining", "repeated")
     show({field: getattr(answer, field) for field in fields}, _in_words(answer, anticipates) + hint)
 

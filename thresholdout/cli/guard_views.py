@@ -47,7 +47,9 @@ def status(ledger: str) -> None:
     lines = [line for _, guard_lines in described for line in guard_lines]
     if not guards:
         lines.append(f"{location}: no guard yet")
-    lines.append("secrets encrypted with a key" if encrypted else "secrets in plain text, for the owner only")
+    lines.append(
+        "secrets encrypted with a key" if encrypted else "secrets in plain text, readable by the owner of the file only"
+    )
     show({"ledger": location, "encrypted": encrypted, "guards": [data for data, _ in described]}, *lines)
 
 
@@ -155,7 +157,7 @@ def history(
         if plot.suffix[1:].lower() not in kinds:
             raise Misuse(f"The name of a picture must end in .png, .svg or .pdf; got {plot}.")
         figure.savefig(in_folder(plot), dpi=150)
-        lines.append(f"drawn to {plot}")
+        lines.append(f"picture in {plot}")
     show(data | {"answers": [dict(zip(columns, row, strict=True)) for row in rows]}, *lines)
 
 

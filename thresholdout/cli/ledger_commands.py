@@ -96,7 +96,7 @@ def import_(ledger: str, file: Path) -> None:
         where, count, checkpoint = str(opened.location), opened.count(identity), opened.checkpoint(identity)
     show(
         {"ledger": where, **_data(identity, count, checkpoint)},
-        f"{where}: guard {identity[:12]}, imported to be read\ncheckpoint {checkpoint}",
+        f"{where}: guard {identity[:12]}, imported for reading only\ncheckpoint {checkpoint}",
     )
 
 
@@ -124,7 +124,7 @@ def move(source: str, target: str, guard: str | None, key_file: Path | None) -> 
         )
     show(
         {"ledger": where, "source": str(origin), **_data(identity, count, checkpoint)},
-        f"{where}: guard {identity[:12]} answers here now; {origin} keeps its history",
+        f"{where}: guard {identity[:12]} now answers here; its history remains in {origin}",
         f"checkpoint {checkpoint}",
     )
 
@@ -143,7 +143,7 @@ def backup(ledger: str, file: Path) -> None:
     found = back_up(ledger, file)
     show(
         {"file": file, "ledger": ledger, "guards": [_data(guard, *one) for guard, one in found.items()]},
-        f"{file}: a copy of {ledger}, as secret as that",
+        f"{file}: a verified copy of {ledger}, which is as secret",
         *(
             f"guard {guard[:12]}, {amount(count, 'entry')}, unchanged\ncheckpoint {checkpoint}"
             for guard, (count, checkpoint) in found.items()
@@ -160,7 +160,7 @@ def new_key(file: Path) -> None:
     make_key_file(file)
     show(
         {"file": file},
-        f"{file}: a new key; new ledgers are encrypted with it while THRESHOLDOUT_KEY_FILE={file} is set.",
+        f"{file}: a new key. While THRESHOLDOUT_KEY_FILE={file} is set, new ledgers are encrypted with it.",
         "Keep a copy in another place: without it, the secrets of these ledgers are lost.",
     )
 
@@ -173,7 +173,7 @@ def encrypt(ledger: str, key_file: Path | None) -> None:
     from thresholdout.ledger import encrypt as encrypt_ledger
 
     location = encrypt_ledger(ledger, key_file=key_file)
-    show({"ledger": str(location)}, f"{location}: encrypted; from now on it opens with its key only")
+    show({"ledger": str(location)}, f"{location}: encrypted; it now opens only with its key")
 
 
 @click.command("rotate-key", cls=Command)
@@ -185,7 +185,7 @@ def rotate_key(ledger: str, new_key_file: Path, key_file: Path | None) -> None:
     from thresholdout.ledger import rotate_key as rotate_ledger_key
 
     location = rotate_ledger_key(ledger, new_key_file=new_key_file, key_file=key_file)
-    show({"ledger": str(location)}, f"{location}: encrypted with the key in {new_key_file} from now on")
+    show({"ledger": str(location)}, f"{location}: now encrypted with the key in {new_key_file}")
 
 
 def _is_export(name: str) -> bool:

@@ -52,7 +52,7 @@ def verify_receipt(ctx: click.Context, receipt: str, public_key: Path, history: 
         ctx.exit(ExitCode.NO)
     lines = [f"genuine, signed with key {key}\n{found}"]
     if history is not None:
-        lines.append(f"{history} is whole, and leads to this checkpoint")
+        lines.append(f"{history} is complete, and contains this checkpoint")
     show({"verdict": "genuine", "key": key, "receipt": str(found), "history": history}, *lines)
 
 
@@ -141,7 +141,7 @@ def _page(found: AuditReport) -> str:
         for one in found.signals
     )
     parts = [
-        f"Audit report on {called}, {found.made}",
+        f"Audit report of {called}, {found.made}",
         f"Records: {found.records:,}; SHA-256 of their ids, sorted, one a line: {found.ids}\n"
         f"Estimand: {found.estimand}\nGuarantee: {found.promise}\nAnswers by {found.mechanism}: {found.shown}{nats}"
         f"{private}\nCheckpoint of the history: {found.checkpoint}",

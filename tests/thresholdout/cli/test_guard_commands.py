@@ -347,7 +347,7 @@ def test_one_of_several_guards_is_named(folder: Path) -> None:
     assert "1 of 100 queries so far" in status
     assert "0 of 50 queries so far" in status
     assert f"guard {second[:12]}, <Thresholdout" in status
-    assert f"choose this one with --guard {first[:12]}" in create().output
+    assert f"Select this one by --guard {first[:12]}" in create().output
 
 
 @pytest.mark.slow

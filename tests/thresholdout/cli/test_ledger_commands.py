@@ -69,7 +69,7 @@ def test_a_history_goes_out_and_in(asked: Path) -> None:
     assert checkpoint("ledger", "export", "guard.db", "history.jsonl") == kept
     assert "history.jsonl: guard" in run("ledger", "verify", "history.jsonl").output
     assert checkpoint("ledger", "verify", "history.jsonl", "--checkpoint", kept) == kept
-    assert "imported to be read" in run("ledger", "import", "audit.db", "history.jsonl").output
+    assert "imported for reading only" in run("ledger", "import", "audit.db", "history.jsonl").output
     assert checkpoint("ledger", "verify", "audit.db", "--checkpoint", kept) == kept
     status = run("guard", "status", "audit.db").output
     assert "2 entries\nclosed: it is an imported history" in status
@@ -89,7 +89,7 @@ def test_a_history_goes_out_and_in(asked: Path) -> None:
 def test_moving(asked: Path) -> None:
     kept = checkpoint("ledger", "verify", "guard.db")
     for _ in range(2):
-        assert "answers here now; guard.db keeps its history" in run("ledger", "move", "guard.db", "new.db").output
+        assert "now answers here; its history remains in guard.db" in run("ledger", "move", "guard.db", "new.db").output
     assert checkpoint("ledger", "verify", "new.db") == kept
     assert "repeated" in run("guard", "score", "guard.db", "right.csv").output  # an answer that was given stays
     refused = run("guard", "score", "guard.db", "right.csv", "--metric", "zero_one_loss", code=4).output
@@ -196,7 +196,7 @@ def test_encryption_and_changing_the_key(asked: Path, monkeypatch: pytest.Monkey
     assert output.count("note: ") == 1
     monkeypatch.delenv(KEY_FILE_VARIABLE)
     assert (
-        "encrypted; from now on it opens with its key only"
+        "encrypted; it now opens only with its key"
         in run("ledger", "encrypt", "guard.db", "--key-file", "a.key").output
     )
     assert LABELS.encode() not in contents(asked)
@@ -205,7 +205,7 @@ def test_encryption_and_changing_the_key(asked: Path, monkeypatch: pytest.Monkey
     run("ledger", "rotate-key", "guard.db", "--new-key-file", "b.key")
     assert "another key" in run("guard", "status", "guard.db", code=4).output
     output = run("ledger", "move", "guard.db", "new.db", "--key-file", "b.key").output  # a.key is the target's
-    assert "answers here now" in output
+    assert "now answers here" in output
     assert "repeated" in run("guard", "score", "new.db", "right.csv").output
     if os.name == "posix":
         os.chmod("a.key", 0o644)

@@ -33,7 +33,7 @@ def test_a_genuine_receipt(receipt: str) -> None:
     ).output
     assert said.startswith("genuine, signed with key ")
     assert "query 2, team ann" in said
-    assert "history.jsonl is whole, and leads to this checkpoint" in said
+    assert "history.jsonl is complete, and contains this checkpoint" in said
     assert run("ledger", "receipt", "verify", receipt, "--public-key", "keys.json").output in said
     piped = CliRunner().invoke(main, ["ledger", "receipt", "verify", "-", "--public-key", "keys.json"], input=receipt)
     assert (piped.exit_code, piped.output) == (

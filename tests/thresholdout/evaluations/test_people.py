@@ -140,8 +140,7 @@ class TestPlan:
         frame = pd.DataFrame({"id": [i // 2 for i in range(20)], "score": [i // 2 % 2 for i in range(20)]})
         frame.to_csv(tmp_path / "run.csv", index=False)
         assert (
-            "more samples of an item tell nothing"
-            in CliRunner().invoke(main, ["eval", "plan", str(tmp_path / "run.csv")]).output
+            "more samples do not help" in CliRunner().invoke(main, ["eval", "plan", str(tmp_path / "run.csv")]).output
         )
 
 

@@ -150,7 +150,7 @@ def test_a_encrypted_ledger_opens_with_its_key_only(
         SQLLedger(file, key=other)
     assert other not in str(caught.value)
     monkeypatch.setenv(KEY_VARIABLE, other)
-    with pytest.raises(LedgerEncrypted, match=f"another key than the one from {KEY_VARIABLE};"):
+    with pytest.raises(LedgerEncrypted, match=rf"another key than the one from {KEY_VARIABLE}\."):
         open_ledger(file)
     assert file.read_bytes() == before
     monkeypatch.setenv(KEY_VARIABLE, KEY)

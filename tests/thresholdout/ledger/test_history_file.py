@@ -169,8 +169,8 @@ def without_count(lines: list[str], entries: int) -> list[str]:
 @for_each(
     ("change", "words"),
     [
-        (lambda lines: lines[:3], "announces 3 entries, and 2 are there"),
-        (lambda lines: lines[:1], "announces 3 entries, and 0 are there"),
+        (lambda lines: lines[:3], "announces 3 entries, but the file has 2"),
+        (lambda lines: lines[:1], "announces 3 entries, but the file has 0"),
         (lambda lines: [*lines, lines[3]], "Line 5 is damaged: its digest"),
         (lambda lines: lines[:1] + lines[2:], "Line 2 is damaged: its digest"),
         (swapped, "Line 2 is damaged: its digest"),

@@ -364,7 +364,7 @@ def test_the_command_says_what_to_expect_of_expected(tmp_path: Path) -> None:
     assert refused.exit_code == 2
     assert "--anticipated-score must be a score between 0 and 1; got 80" in refused.output
     unsaid = CliRunner().invoke(main, ask).output
-    assert "not as anticipated; query 1; a good --anticipated-score makes answers narrower" in unsaid
+    assert "not as anticipated; query 1; a good --anticipated-score narrows the interval" in unsaid
     assert "a good" not in CliRunner().invoke(main, ask).output  # repeated
     assert "about as anticipated; query 2" in CliRunner().invoke(main, [*ask, "--anticipated-score", "0.8"]).output
 

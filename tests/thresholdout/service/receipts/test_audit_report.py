@@ -155,7 +155,7 @@ def test_the_command(service: EvaluationService, tmp_path: Path) -> None:
     leaderboard = str(tmp_path / "leaderboard.db")
     page = run("admin", "audit-report", leaderboard).output
     said = json.loads(run("admin", "audit-report", leaderboard, "--json").output)
-    assert page.startswith("Audit report on holdout cells")
+    assert page.startswith("Audit report of holdout cells")
     assert said["ids"] in page
     assert said["checkpoint"] in page
     assert "mine (accuracy)" in page
