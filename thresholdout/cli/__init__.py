@@ -85,7 +85,7 @@ _PRIVACY = """Compute and audit the privacy loss of learners.
 thresholdout privacy account --noise 6 --batch-size 120 --records 50000 --steps 104000
 """
 
-_MAIN = """Evaluate models on one holdout many times, with an interval around every score.
+_MAIN = """Evaluate many models on one holdout, with an interval around every score.
 
 \b
 thresholdout demo

@@ -81,7 +81,7 @@ def test_what_is_no_answer_about_the_receipt(receipt: str, folder: Path) -> None
         "missing.txt" in run("ledger", "receipt", "verify", "missing.txt", "--public-key", "keys.json", code=4).output
     )
     (folder / "empty.json").write_text("")
-    assert "no JSON" in run("ledger", "receipt", "verify", receipt, "--public-key", "empty.json", code=4).output
+    assert "not JSON" in run("ledger", "receipt", "verify", receipt, "--public-key", "empty.json", code=4).output
     history = folder / "history.jsonl"
     history.write_text(history.read_text().replace('"ann"', '"eve"'))
     run("ledger", "receipt", "verify", receipt, "--public-key", "keys.json", "--history", "history.jsonl", code=4)
