@@ -251,7 +251,7 @@ def plan_command(
 
 @evaluation.group("guard", cls=Commands, no_args_is_help=True)
 def guard_group() -> None:
-    """Check runs against a guarded evaluation set for a year, with one outcome per check.
+    """Check runs against a guarded evaluation set, with one outcome per check.
 
     \b
     thresholdout eval guard init evals.db --baseline main.eval --metric match
