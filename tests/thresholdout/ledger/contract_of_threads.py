@@ -15,6 +15,7 @@ from types import FrameType
 import pytest
 
 from tests.patience import PATIENCE
+from tests.sizes import sizes
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from thresholdout.errors import (
     InputError,
@@ -114,7 +115,8 @@ class ThreadsContract:
         assert_consistent(ledger)
         assert ledger.verify(GUARD) == 31
 
-    def test_an_interrupt_of_the_main_thread_stops_no_other(self, ledger: Ledger) -> None:
+    @sizes("times", 20, 60)
+    def test_an_interrupt_of_the_main_thread_stops_no_other(self, ledger: Ledger, times: int) -> None:
         class Interrupt(BaseException):
             pass
 
@@ -137,10 +139,10 @@ class ThreadsContract:
             for thread in threads:
                 thread.start()
             deadline = time.monotonic() + PATIENCE
-            while interrupts < 60 or (not all(answers) and time.monotonic() < deadline):
+            while interrupts < times or (not all(answers) and time.monotonic() < deadline):
                 try:
                     # Again after a moment, should somebody between here and the query swallow the first interrupt.
-                    signal.setitimer(signal.ITIMER_REAL, moments.uniform(1e-5, 5e-3) * (1 + interrupts // 60), 0.2)
+                    signal.setitimer(signal.ITIMER_REAL, moments.uniform(1e-5, 5e-3) * (1 + interrupts // times), 0.2)
                     answers[3].extend(ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())[0] for _ in range(10_000))
                 except Interrupt:
                     interrupts += 1
@@ -152,7 +154,7 @@ class ThreadsContract:
             for thread in threads:
                 thread.join(PATIENCE)
         assert not any(thread.is_alive() for thread in threads)
-        assert interrupts >= 60
+        assert interrupts >= times
         got = [entry for list_ in answers for entry in list_]
         stored = ledger.entries(GUARD)
         assert set(got) <= set(stored)

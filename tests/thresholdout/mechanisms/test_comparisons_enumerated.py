@@ -14,7 +14,7 @@ import thresholdout.limits.trinomial as trinomial
 import thresholdout.mechanisms.claims.trinomial_claims as trinomial_claims
 from tests.oracles.compared import Compared, Posed, differences, drawn, given_features, scored, wins
 from tests.oracles.risk_left import coins
-from tests.sizes import corners
+from tests.sizes import corners, sizes
 from thresholdout.limits.trinomial import difference_refuted
 from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.base import PairedCounts
@@ -32,13 +32,14 @@ def claims(confidence: float, n: int, queries: int) -> ClaimsMechanism:
 class TestSharesOfWins:
     """Records of one law with four values; the analyst knows the law and lies about training values."""
 
+    @sizes("count", 1, 3)
     @pytest.mark.parametrize("beta", corners([0.25, 0.5], 0))
     @pytest.mark.parametrize("shares", [(0.45, 0.05, 0.5), pytest.param((0.8, 0.1, 0.1), marks=pytest.mark.slow)])
-    def test_no_analyst_exceeds_beta(self, shares: tuple[float, ...], beta: float) -> None:
+    def test_no_analyst_exceeds_beta(self, shares: tuple[float, ...], beta: float, count: int) -> None:
         n = 3
         program = claims(1 - beta, n, 2)
         counts, chances = drawn(shares, n)
-        trains = [PairedCounts(100, 10, 400), PairedCounts(10, 100, 400), PairedCounts(300, 20, 400)]
+        trains = [PairedCounts(100, 10, 400), PairedCounts(10, 100, 400), PairedCounts(300, 20, 400)][:count]
         found = [
             wins(program, counts, shares, kinds, train)
             for kinds in itertools.product((-1, 0, 1), repeat=3)

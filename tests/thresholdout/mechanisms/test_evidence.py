@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from graphs import Groups, Independent
 from tests.cases import for_each
-from tests.sizes import sizes
+from tests.sizes import corners, sizes
 from thresholdout.limits.entropy import coin_divergence
 from thresholdout.mechanisms.claims import area_evidence
 from thresholdout.mechanisms.claims.area_evidence import AreaEvidence, ExpectedArea
@@ -276,8 +276,7 @@ def excess_of_both(size: int, others: int, well: float, easy: float, step: float
     return max(worst(side) for side in sides)
 
 
-@pytest.mark.parametrize("law", TWO_SIDED)
-@pytest.mark.parametrize("step", [0.2, 0.6])
+@pytest.mark.parametrize(("law", "step"), corners(itertools.product(TWO_SIDED, (0.2, 0.6)), 1, 2, 4, 5, 8, 9, 10, 11))
 def test_bets_that_are_charged_by_misses_keep_the_level(law: tuple[int, int, float, float], step: float) -> None:
     assert excess_of_both(*law, step) <= ABOVE
 

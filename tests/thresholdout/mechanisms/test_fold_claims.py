@@ -290,20 +290,21 @@ def test_no_analyst_exceeds_beta_against_the_program(p: float, confidence: float
 
 
 @pytest.mark.parametrize(
-    ("p", "confidence", "queries"),
+    ("p", "confidence", "queries", "expected"),
     [
-        (0.3, 0.5, 2),
-        pytest.param(0.15, 0.25, None, marks=pytest.mark.slow),
-        pytest.param(0.5, 0.25, 3, marks=pytest.mark.slow),
+        (0.3, 0.5, 2, (None, 1.0)),
+        pytest.param(0.3, 0.5, 2, (None, 0.0, 1.0), marks=pytest.mark.slow),
+        pytest.param(0.15, 0.25, None, (None, 0.0, 1.0), marks=pytest.mark.slow),
+        pytest.param(0.5, 0.25, 3, (None, 0.0, 1.0), marks=pytest.mark.slow),
     ],
 )
 def test_no_analyst_exceeds_beta_with_lists_against_the_program(
-    p: float, confidence: float, queries: int | None
+    p: float, confidence: float, queries: int | None, expected: tuple[float | None, ...]
 ) -> None:
     """Lists of two, and a query after each answer: any learners, expected values, and any later choice."""
     model = OutOfFold((0, 1, 1))
     parameters = FoldClaimsParameters(model.claim_records(), model.variance_inflation(), confidence, queries)
-    program = FoldProgram((0, 1, 1), p, FoldClaims(parameters, 3), expected=(None, 0.0, 1.0))
+    program = FoldProgram((0, 1, 1), p, FoldClaims(parameters, 3), expected=expected)
     assert program.worst_list(1) <= 1 - confidence
 
 
@@ -313,7 +314,7 @@ def test_each_query_of_a_list_at_the_level_of_the_whole_exceeds_beta(monkeypatch
     parameters = FoldClaimsParameters(model.claim_records(), model.variance_inflation(), 0.75, 2)
     claims = FoldClaims(parameters, 3)
     monkeypatch.setattr(folds, "line", lambda *numbers: Line(0.0, 0.35))
-    one, two = (FoldProgram((0, 1, 1), 0.3, claims) for _ in range(2))
+    one, two = (FoldProgram((0, 1, 1), 0.3, claims, expected=(None,)) for _ in range(2))
     alone, together = one.worst(1), two.worst_list(0)
     assert alone < together
     assert together > 0.25

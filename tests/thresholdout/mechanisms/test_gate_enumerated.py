@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.cases import for_each
-from tests.sizes import corners
+from tests.sizes import corners, sized
 from thresholdout.mechanisms.claims.gate import Decision, GateState, checkpoint, decide, last_evaluation, settle
 from thresholdout.mechanisms.claims.gate_tests import BetGate, GateTest, Proposal, SignGate, TrinomialGate
 
@@ -154,9 +154,9 @@ def test_the_bound_is_reached_with_the_sign_test() -> None:
     assert worst(Small(2, 4), "sign", [at_share(0.5), at_share(0.97)], beta, 2) == pytest.approx(1 / 16)
 
 
-@pytest.mark.parametrize("beta", corners([0.1, 0.2501, 0.5], 1))
-def test_no_analyst_has_more_false_keeps_than_beta_with_any_test(beta: float) -> None:
-    worst_found = most_false_keeps([at_share(q) for q in (0.1, 0.5, 0.9)] + [checkpoint, last_evaluation], beta, 4)
+@pytest.mark.parametrize(("beta", "depth"), sized([(0.1,), (0.2501,), (0.5,)], 3, 4, 1))
+def test_no_analyst_has_more_false_keeps_than_beta_with_any_test(beta: float, depth: int) -> None:
+    worst_found = most_false_keeps([at_share(q) for q in (0.1, 0.5, 0.9)] + [checkpoint, last_evaluation], beta, depth)
     assert 0.9 * beta < worst_found <= beta
 
 

@@ -310,7 +310,7 @@ def test_no_analyst_has_more_false_keeps_than_beta() -> None:
 
 @for_each("twin", [free_rejections, whole_after_a_keep])
 def test_what_is_not_paid_for_is_caught(twin: Rule) -> None:
-    assert most_false_keeps(twin, 0.2501, 3) > 0.28
+    assert most_false_keeps(twin, 0.2501, 3, atoms=16) > 0.28
 
 
 # Agents that climb on chance
