@@ -84,7 +84,9 @@ class InputError(ThresholdoutError, ArgumentError):
 
 
 class InputTypeError(InputError, TypeError):
-    """Raised when the type of an argument cannot be used; it is also a ``TypeError``.
+    """Raised when an argument has a type that cannot be used.
+
+    It is an `InputError` that is also a ``TypeError``. The message names the accepted types.
 
     Examples
     --------
@@ -234,7 +236,7 @@ class SearchFailed(BaseException):
 
 
 class GuardExhaustedWarning(UserWarning):
-    """Warns that a guard is exhausted and that a search or a training loop continues without its answers.
+    """Warns that a guard is exhausted and that a search or a training loop goes on, or ends, without further answers.
 
     Examples
     --------
@@ -328,17 +330,9 @@ class PlanError(ThresholdoutError):
 class EngineFailed(ThresholdoutError):
     """Raised when the engine of a lazy data frame could not evaluate a query on the data.
 
-    A file is missing, damaged or changed, for example, or the engine ran out of memory or lost a worker. The failure
-    shows nothing about the values of records, since no value can make the request fail. The parameters are also
-    attributes.
-
-    Parameters
-    ----------
-    part, reason : str
-        Name of the part of the data, such as "holdout"; the failure. The engine's own error is the ``__cause__``.
-    late : bool, default False
-        Whether a first pass over the data had ended, which shows that a second one was needed. A guard charges such a
-        query.
+    A file is missing or changed, for example, or the engine ran out of memory. The failure shows nothing about values
+    of records, since no value can make the request fail. With ``late`` a second pass failed, and a guard charges the
+    query.
 
     Examples
     --------
@@ -488,6 +482,8 @@ class LedgerDamaged(LedgerError):
 class LedgerMismatch(LedgerError):
     """Raised when a ledger belongs to other data, or to a guard that was declared with other parameters.
 
+    A guard continues only with the records and the declaration with which it began. Pass these, or another ledger.
+
     Examples
     --------
     >>> from thresholdout.ledger import MemoryLedger, export_history
@@ -498,7 +494,7 @@ class LedgerMismatch(LedgerError):
 
 
 class LedgerClosed(LedgerError):
-    """Raised when a guard is queried after it was closed; its history remains readable.
+    """Raised when a guard is queried after it was closed or moved to another ledger; its history remains readable.
 
     Parameters
     ----------
@@ -524,7 +520,9 @@ class LedgerClosed(LedgerError):
 
 
 class LedgerEncrypted(LedgerError):
-    """Raised when the secrets in a ledger are encrypted and the key is missing or wrong.
+    """Raised when the secrets in a ledger are encrypted and the encryption key is missing or wrong.
+
+    Set the environment variable ``THRESHOLDOUT_KEY`` or ``THRESHOLDOUT_KEY_FILE``, or pass the key to `open_ledger`.
 
     Examples
     --------
@@ -544,7 +542,7 @@ class LedgerEncrypted(LedgerError):
 
 
 class LedgerUnusable(LedgerError):
-    """Raised when a file is not a ledger, or cannot be read or written as one.
+    """Raised when a file or database is not a ledger, or cannot be read or written.
 
     Examples
     --------
@@ -583,6 +581,8 @@ class LedgerPlaceWarning(UserWarning):
 
 class UnencryptedLedgerWarning(UserWarning):
     """Warns that a ledger keeps its secrets in plain text although the environment has an encryption key.
+
+    The ledger was created without the key. Encrypt it by `thresholdout.ledger.encrypt`.
 
     Examples
     --------
