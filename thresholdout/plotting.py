@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["axes", "drawable", "finish", "kinds", "main_range", "plot_history", "row_names", "short_names"]
 
 _FINAL = ", final check"  # behind the metric of a final check
-_LARGEST = 1e100
+_LARGEST = 1e100  # an imported history may have larger numbers, which fit on no axis
 _MOST_NAMES, _LONGEST, _SHARED, _ROW = 60, 44, 8, 0.22
 BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
 _SOURCES = (("train", BLUE, "o"), ("holdout", ORANGE, "D"))

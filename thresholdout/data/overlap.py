@@ -32,7 +32,7 @@ Rounding: TypeAlias = "tuple[Precision | Sequence[Precision], ...]"
 """Precision of each piece, or of each of its columns."""
 
 _STORED: Final[tuple[tuple[Precision, str], ...]] = ((np.float32, "single"), (np.float16, "half"))
-_BLOCK: Final = 1 << 14
+_BLOCK: Final = 1 << 14  # records at a time, which bounds the memory
 _KEYS: Final = 1 << 16
 """Records per block, and keys per block, which bounds the temporary arrays."""
 _BEYOND_CHANCE: Final = 10

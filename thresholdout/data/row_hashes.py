@@ -109,6 +109,7 @@ def _matrix(rows: list[Any]) -> NDArray[Any]:
     return array.reshape(array.shape[0], -1)
 
 
+# Odd, so that products modulo 2^64 lose nothing: the step of splitmix64, and a prime of xxHash64.
 _LANES: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _COLUMNS: Final = 64
 _BLOCK: Final = 1 << 14

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["year_page"]
 
+# Of the drawing, in pixels.
 _WIDTH: Final = 720
 _HEIGHT: Final = 220
 _MARGIN: Final = 36

@@ -361,6 +361,7 @@ def checked_reserve(reserve: object) -> float:
     return share
 
 
+# Characters of a name, characters of a text in it, and entries of a tuple: the history is public and stays readable.
 _LONGEST: Final = 120
 _LONGEST_TEXT: Final = 24
 _MOST: Final = 4

@@ -117,7 +117,7 @@ def _log_loss(told: nw.Expr, true: nw.Expr, bounds: tuple[float, float]) -> nw.E
     return (of_truth.clip(math.exp(-bounds[1]), 1.0).log() * -1.0).clip(*bounds)
 
 
-_LARGEST_LOSS: Final = 700.0
+_LARGEST_LOSS: Final = 700.0  # exp(-709) is no normal float
 
 
 def _residual(told: nw.Expr, true: nw.Expr) -> nw.Expr:

@@ -308,7 +308,7 @@ def _score_counts(counts: NDArray[np.int64]) -> ScoreCounts:
     return ScoreCounts(counts[1, used], counts[0, used], (np.arange(used.size) % 2 == 0)[used])
 
 
-_COARSE: Final = 1e-3
+_COARSE: Final = 1e-3  # largest relative error of the labels' deviation; the slack of answers grows with it
 
 
 @dataclass(frozen=True, slots=True)

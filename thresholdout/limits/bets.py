@@ -207,7 +207,7 @@ _BOLDEST: Final = 0.98  # of the largest bet, for values that are 0, 1 or near t
 _GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
 _GOLDEN_STEPS: Final = 16  # leave 0.05 % of the range of ln l; the radius is flat around its minimum
 _ROUNDS: Final = 6  # of Newton's method; it converges quadratically
-_CLOSE: Final = 1e-6
+_CLOSE: Final = 1e-6  # relative change at which a search ends, and distance of an end from its bounds
 _PLACED: Final = 0.8  # of the largest bet: one value of 0 then costs ln 5 at most
 
 

@@ -26,7 +26,7 @@ _BOLDEST: Final = 0.9  # of the largest bet: a bolder one loses much on the larg
 _CLASSES: Final = 12  # of sizes
 _ROUNDS: Final = 8  # of Newton's method for the end, each with `_STEPS` for the bet
 _STEPS: Final = 6
-_CLOSE: Final = 1e-6
+_CLOSE: Final = 1e-6  # relative change at which a search ends
 
 
 class GroupSizes:

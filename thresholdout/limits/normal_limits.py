@@ -55,7 +55,7 @@ _BEYOND: Final = 1.5
 # PROOFS.md, "Normal limits", (4).
 _BOLD: Final = 0.7
 _STEPS: Final = 40  # of a safeguarded Newton's method; a few suffice
-_CLOSE: Final = 1e-9
+_CLOSE: Final = 1e-9  # relative change of a bet at which it ends
 _POINTS: Final = 400  # larger groups are expected to have the means of groups of so many records
 _UNLIKE: Final = 1e-6  # correlations nearer to 0 or 1 are taken to be so far away: the beta law needs it
 

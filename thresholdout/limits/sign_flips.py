@@ -18,7 +18,7 @@ __all__ = ["log_flip_tail"]
 
 _STEPS: Final = 64.0  # grid steps in the root mean square of few totals: rounding adds 1 / (12 64^2) to the variance
 _STEPS_OF_MANY: Final = 16.0  # and of more than 2,000, where it adds 3e-4 and the convolution is four times shorter
-_MANY: Final = 2000
+_MANY: Final = 2000  # totals up to which the finer grid costs little time
 _NEAR: Final = 1e-6  # totals this near to multiples of a part of the smallest one are multiples of it
 _CUT: Final = 1e-26  # probability that is cut at either end at a time, and counted as part of the tail
 _BETWEEN: Final = 32  # totals between two cuts

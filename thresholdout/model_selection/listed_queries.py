@@ -33,7 +33,7 @@ __all__ = [
 
 Reported = Literal["all", "best"]
 
-_LONGEST: Final = 120
+_LONGEST: Final = 120  # characters of a candidate's name in the history
 
 
 @dataclass(frozen=True)

@@ -122,20 +122,8 @@ class _Coin:
 class DiscreteLaplace:
     """The discrete Laplace law on the integers, ``P(k)`` proportional to ``exp(-|k| / scale)``.
 
-    Parameters
-    ----------
-    scale : Fraction
-        The scale s, between 2**-10 and 2**48.
-
-    Raises
-    ------
-    InputError
-        When the scale is out of range.
-
-    Notes
-    -----
-    Draws are 64-bit integers. A draw beyond 2**62 would raise `OverflowError` instead of wrapping around; its
-    probability is below ``exp(-2**13)`` at the largest scale.
+    The scale is between 2**-10 and 2**48. Draws are 64-bit integers. A draw beyond 2**62 would raise `OverflowError`
+    instead of wrapping around; its probability is below ``exp(-2**13)`` at the largest scale.
 
     Examples
     --------

@@ -38,7 +38,7 @@ _ROUTES: Final[dict[str, str]] = {"spectral": "spectral-published"}
 _TESTS: Final = (1.0, 1.2, 1.5, 2.0)  # noise of a comparison over that of the threshold
 _ANSWERS: Final = (1.5, 2.0, 2.5, 3.0, 4.0)  # of an answer
 _INTERVALS: Final = (10, 16, 25, 40, 63, 100, 250, 1000)  # of the answer grid; 25 in the first round
-_FIRST: Final = 25
+_FIRST: Final = 25  # of the answer grid, while the noises are chosen
 
 _LARGEST_SCALE: Final = 1e3  # of noise, in units of the range: it hides every answer long before
 _MOST: Final = 50.0  # nats per record: noise is negligible there

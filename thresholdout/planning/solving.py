@@ -138,7 +138,7 @@ def _by_algorithm_1(use: Use) -> Way:
     return Way(ALGORITHM_1, width, needs, call, found)
 
 
-MOST_QUERIES: Final = 10**6
+MOST_QUERIES: Final = 10**6  # a plan that reaches its width with so many names this number
 MOST_OF_A_KIND: Final = 10**7  # models of more dependent records take minutes to make
 _ROUGH: Final = 200  # the number of records is found to a two-hundredth of itself
 _ROUGHER: Final = 50  # and that of queries to a fiftieth, which two digits of a half-width do not show

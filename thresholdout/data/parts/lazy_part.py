@@ -234,7 +234,7 @@ _BY_GROUP: Final = 32
 
 _FETCHED: ContextVar[Mapping[tuple[Any, ...], Any] | None] = ContextVar("fetched totals", default=None)
 
-_PROBED: Final = 20
+_PROBED: Final = 20  # digits of the grid on which engines are tested
 _PROBES: Final = [(k * 2.0**-23, round(k / 8) * 2.0**-20) for k in (1, 3, 4, 5, 8, 11, 12, 13, 20)]
 """Numbers with their roundings to a grid of 20 digits: below, at and above the middle between two steps."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_parts_disjoint", "part_identity"]
 
-_FIRST: Final = 10_000
+_FIRST: Final = 10_000  # records that are counted, so that a large part is not read for it
 _MOST: Final = 0.9
 """A column identifies records if this share of its first records has different values; it only saves time."""
 

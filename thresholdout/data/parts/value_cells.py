@@ -35,15 +35,7 @@ def common_values(part: LazyPart, value: nw.Expr, truth: nw.Expr, sizes: tuple[i
 
     A value has the weight w of its records, and the word u of its bits, which is like a uniform number: those of
     least u/w are kept. So each is the likelier in the sample the more records have it.
-
-    Parameters
-    ----------
-    part : LazyPart
-        Training records, all with a value.
-    value, truth : narwhals.Expr
-        A float for each record, and 0 or 1, which says its class.
-    sizes : tuple of int
-        Records of the classes 0 and 1. Both classes weigh the same.
+    ``sizes`` are the numbers of records of the classes 0 and 1, which weigh the same.
 
     Examples
     --------
@@ -70,11 +62,8 @@ def common_values(part: LazyPart, value: nw.Expr, truth: nw.Expr, sizes: tuple[i
 def cell_counts(part: LazyPart, value: nw.Expr, truth: nw.Expr, values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Count the records of two classes in each cell.
 
-    Returns
-    -------
-    ndarray of shape (2, 2 * len(values) + 3)
-        Records of class 0 and of class 1: first those of class 1 without a value; then those below the first of the
-        values, equal to it, between it and the second, and so on; and last those of class 0 without a value.
+    Each row has first the records of class 1 without a value; then those below the first of the values, equal to it,
+    between it and the second, and so on; and last those of class 0 without a value.
 
     Examples
     --------

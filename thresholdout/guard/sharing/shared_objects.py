@@ -228,16 +228,6 @@ def share(thing: T) -> T:
     Pickling does this by itself. Call it before a process is forked that inherits the object instead of unpickling it,
     such as ``multiprocessing.Process(target=..., args=(share(guard),))`` on Linux.
 
-    Parameters
-    ----------
-    thing : object
-        A guard, a scorer or a gate.
-
-    Returns
-    -------
-    object
-        A proxy with the same methods and attributes.
-
     Examples
     --------
     >>> import numpy as np

@@ -30,7 +30,7 @@ TOTAL: Final = 0.3
 
 _FAILING: Final = 0.1  # predicted probability of a direction, in shares
 _SLOW: Final = 20  # queries after which half of the shares are used, where their number is not declared
-INNER: Final = 0.9
+INNER: Final = 0.9  # share of the error probability on the preferred side of each estimand; any share is valid
 # A model that was chosen by the very records of its guess is worse than these suggest, often by more than the inner
 # limit reaches: then 0.9 is 1.5 times as wide as no preference for a side.
 CHOSEN: Final = 0.5

@@ -44,21 +44,9 @@ __all__ = [
 class Proposal:
     """The training part's evidence on a candidate against the champion; public.
 
-    Attributes
-    ----------
-    difference : float
-        Mean of the records' differences, candidate less champion, out of fold; in [-1, 1].
-    variance : float
-        Of one record's difference, positive. For models that are right or wrong: about the share of records on which
-        exactly one of them is right.
-    n_train : float
-        Effective number of training records.
-    holdout_records : float
-        Effective number of holdout records.
-    delta : float
-        The required gain, exclusive, in (-1, 1): negative for a tolerance.
-    groups : Grouped or None
-        The records' groups, where these are declared.
+    The records' differences, candidate less champion, are out of fold and in [-1, 1]. Their variance is positive; for
+    models that are right or wrong it is about the share of records on which exactly one of them is right. The numbers
+    of records are effective ones. `delta` is the required gain, exclusive, in (-1, 1): negative for a tolerance.
     """
 
     difference: float

@@ -89,14 +89,9 @@ _INSTEAD: Final = "It covers guard.ask and guard.score about means over records,
 class Private:
     """Noise that makes all answers together private; PROOFS.md, P6.
 
-    Attributes
-    ----------
-    scale : int
-        Of the noise that both edges share, in units of ``2**-40`` of the range; that of each test has twice this scale.
-    outcomes : int
-        Limit on outcomes other than *confirmed*; after them nothing is tested any more.
-    moved : int
-        D: the sensitivity of a mean to one record, in the same units, rounded up, its rounding to a grid included.
+    `scale` is that of the noise that both edges share, in units of ``2**-40`` of the range; the noise of each test has
+    twice this scale. After `outcomes` outcomes other than *confirmed* nothing is tested any more. `moved` is D, the
+    sensitivity of a mean to one record in the same units, rounded up, with its rounding to a grid.
     """
 
     scale: int

@@ -40,14 +40,8 @@ __all__ = ["Area", "ScoreCounts", "matching_constant"]
 class ScoreCounts:
     """How many records of two classes have a score in each of some cells, which are in the order of scores.
 
-    Of a holdout it is secret.
-
-    Parameters
-    ----------
-    ahead, behind : ndarray of shape (cells,)
-        Numbers of positive and of negative records.
-    sharp : ndarray of shape (cells,) or None
-        Whether all scores in a cell are equal; in all of them, if ``None``.
+    Of a holdout it is secret. `ahead` and `behind` count positive and negative records; `sharp` is whether all scores
+    in a cell are equal, in all of them if ``None``.
     """
 
     ahead: NDArray[np.int64] = field(repr=False)
@@ -83,14 +77,8 @@ class ScoreCounts:
         """Return for positive and for negative records which share of the others they are on the right side of.
 
         Different shares come once, with the number of records. Equal scores count half.
-
-        Parameters
-        ----------
-        wrong : bool, default False
-            The share that they are on the wrong side of.
-        ties : bool, default False
-            Take the scores in each cell for equal. Without, those in a cell that is not sharp count 0: the order of a
-            pair is unknown.
+        With ``wrong``, the share on whose wrong side they are. With ``ties``, scores in one cell are equal; otherwise
+        those in a cell that is not sharp count 0, since the order of a pair is unknown.
         """
         found = []
         for own, others, up in ((self.ahead, self.behind, not wrong), (self.behind, self.ahead, wrong)):
@@ -109,10 +97,7 @@ class Area(StatisticPart):
     Its truth is the mean over all pairs of the probability of this, given the labels; for independent records of one
     law the population's.
 
-    Attributes
-    ----------
-    scores : callable
-        From `Judged` to the scores, and to which records are positive and which negative.
+    `scores` returns the scores, and which records are positive and which negative.
     """
 
     scores: Callable[[Judged], tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Estimate", "Statistic"]
 
-_STEP = 1e-6
+_STEP = 1e-6  # of central differences, for variances that place intervals and affect no guarantee
 
 
 class Estimate(float):

@@ -22,7 +22,7 @@ from thresholdout.privacy.learning.targets import Search, Spent, noise_for_rest
 __all__ = ["DEFAULT_EPSILON", "Account", "default_delta", "noise_for_target", "per_step", "search_for"]
 
 Floats = NDArray[np.float64]
-DEFAULT_EPSILON = 1.0
+DEFAULT_EPSILON = 1.0  # the target if neither a target nor a noise is declared
 PUBLIC = "each neighbour has at least public_size records"
 CALIBRATION = 1e-3  # relative excess of a calibrated noise over the smallest one
 

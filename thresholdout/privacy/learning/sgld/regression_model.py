@@ -36,14 +36,7 @@ def exponent(value: object, name: str = "gamma1") -> float:
 class RegressionDomain:
     """Public bounds of records: ``x_l <= x <= x_h`` and ``|y/x - c| <= n^gamma1``, with x and y above 0 [HF, Sec. IV].
 
-    Parameters
-    ----------
-    c : float
-        The middle of the ratios y/x, above 0.
-    x_l, x_h : float
-        ``0 < x_l <= x_h``.
-    gamma1 : float
-        In (0, 1/2).
+    c, the middle of the ratios, is above 0, ``0 < x_l <= x_h``, and gamma1 is in (0, 1/2).
 
     Examples
     --------
