@@ -11,11 +11,21 @@ __all__ = ["FittedLimits"]
 
 @dataclass(frozen=True, slots=True)
 class FittedLimits:
-    """Upper confidence limits on which a fitted model rests."""
+    """Upper confidence limits on which a fitted model rests: `DependenceModel.fitted_limits`.
 
-    family: str  # laws for which the limits are exact, in words
-    count: int  # number of fitted values
-    failure: float  # probability with which the limits may fail, over the draw of those values
+    Attributes
+    ----------
+    family : str
+        Family of laws for which the limits are exact, in words.
+    count : int
+        Number of values that the model was fitted to.
+    failure : float
+        Probability with which the limits may fail, over the draw of these values.
+    """
+
+    family: str
+    count: int
+    failure: float
 
     def __post_init__(self) -> None:
         if not isinstance(self.failure, float) or not 0.0 <= self.failure <= 1.0:

@@ -51,18 +51,41 @@ WISHED = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Result of `diagnose`."""
+    """Result of `diagnose`: tests for dependence, the models that were fitted, and a recommended one.
 
-    n: int  # number of records
-    tests: tuple[PermutationTest, ...]  # one for each structure that was given
-    adjusted: FloatArray  # p-values of the tests, adjusted for several [Holm 1979]
-    candidates: tuple[Candidate, ...]  # models that were fitted, independence first
-    # recommended: of the structures whose test is significant, the model with the widest answers
+    Print it for a summary in words; `table` has the tests.
+
+    Attributes
+    ----------
+    n : int
+        Number of records.
+    tests : tuple of PermutationTest
+        One test for each structure that was given.
+    adjusted : ndarray
+        p-values of the tests, adjusted for several tests [Holm 1979].
+    candidates : tuple of Candidate
+        Models that were fitted, independence first.
+    model : DependenceModel
+        The recommended model: of the structures with a significant test, the one with the widest answers.
+    epsilon : float
+        Target for the leakage at which privacy budgets are compared, in nats.
+    level : float
+        Significance level of all tests together.
+    confidence : float
+        Confidence level of the half-widths.
+    records : int
+        Number of records for which half-widths are reported.
+    """
+
+    n: int
+    tests: tuple[PermutationTest, ...]
+    adjusted: FloatArray
+    candidates: tuple[Candidate, ...]
     model: DependenceModel
-    epsilon: float  # target for the leakage at which privacy budgets are compared, nats
-    level: float  # significance level of all tests together
-    confidence: float  # of the half-widths
-    records: int  # number of records for which half-widths are reported
+    epsilon: float
+    level: float
+    confidence: float
+    records: int
 
     @property
     def dependent(self) -> bool:
@@ -70,7 +93,7 @@ class Diagnosis:
         return bool((self.adjusted <= self.level).any())
 
     def table(self) -> pd.DataFrame:
-        """Return one row for each test: effect, its strength in a word, p-values, whether it is significant."""
+        """Return a data frame with one row per test: effect, its strength in words, p-values, and significance."""
         import pandas as pd
 
         rows = {

@@ -59,7 +59,7 @@ class Thresholdout(RegisteredGuard):
     train : same form as holdout, optional
         Training part, for `score` and functions as queries. It must share no record or group with the holdout.
     development : tuple (X, y) or float, optional
-        Records that are not guarded, whose free and exact scores (`development_score`) replace cross-validation. A
+        Records that are not guarded: their exact scores (`development_score`) are free and replace cross-validation. A
         number splits off that share of the holdout, in whole groups and alike in every ledger. Shuffle sorted records
         once before; a second split (another share, seed or order) voids the guarantee.
     groups : str or list of str, optional
@@ -67,7 +67,7 @@ class Thresholdout(RegisteredGuard):
         keep identifiers in the index (``X.set_index("patient")``). ``["user", "item"]`` declares `graphs.Crossed`
         groups.
     dependence : graphs.DependenceModel or TimeOrder, optional
-        How the holdout's records depend on each other; the certificate holds under this model. By default records, or
+        How the holdout's records depend on each other; the guarantee holds under this model. If None, records, or
         groups, are independent. ``TimeOrder("day", window=7)`` is for records in time order. A `graphs.DependencyGraph`
         is matched by name: its nodes are the index of the holdout (0, 1, 2, ... for arrays), and that of the training
         part if its records have neighbours in the holdout.
@@ -101,14 +101,19 @@ class Thresholdout(RegisteredGuard):
 
     Raises
     ------
-    InputError, OverlapError, LedgerMismatch, PlanError
-        If an argument cannot be used (nothing is written then); if parts share records or groups; if the ledger has
-        other data or another declaration; if no parameters serve the declared use.
+    InputError
+        If an argument cannot be used. Nothing is written then.
+    OverlapError
+        If the parts share records or groups.
+    LedgerMismatch
+        If the ledger has a guard of other data, or of these data with another declaration.
+    PlanError
+        If no parameters of the mechanism serve the declared use.
 
     Warns
     -----
     WideAnswersWarning, LikelyMistakeWarning, MechanismWarning
-        If answers will be wide; if the data suggest a mistake; if Algorithm 1 answers because of the dependence.
+        If intervals will be wide; if the data suggest a mistake; if the dependence rules out the default mechanism.
 
     Notes
     -----

@@ -20,20 +20,22 @@ __all__ = ["Leaderboard", "plan_leaderboard"]
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """The intervals of a leaderboard after one answer to each team, where all teams have the likely score.
+    """Intervals of a leaderboard after one answer to each team, if all teams have the anticipated score.
+
+    `Plan.leaderboard` has it, for ``plan(..., teams=...)``.
 
     Attributes
     ----------
     teams : int
-        Teams with one answer each.
+        Number of teams, with one answer each.
     anticipation_error : float
-        Excess of their guesses over their scores, beyond the noise of their training part.
+        Amount by which the teams overestimate their scores, beyond the sampling noise of their training part.
     half_width : float
-        Of the next team whose guess is right.
+        Half-width of the answer to a further team whose guess is right.
     information_released : float
-        In nats, by the answers to all teams.
+        Information released by the answers to all teams, in nats.
     exact_half_width, exact_information_released : float
-        The same with exact guesses.
+        The same two numbers for an ``anticipation_error`` of 0.
 
     Examples
     --------

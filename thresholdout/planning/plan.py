@@ -33,29 +33,29 @@ ALGORITHM_1: Final = "Algorithm 1"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to evaluate queries.
+    """One way to query a holdout, as `Plan.ways` lists them: its half-width, its conditions and the call for it.
 
     Attributes
     ----------
     name : str
         "single" (one final evaluation), "batch" (a fixed list), "adaptive" (a guard), or "Algorithm 1".
     half_width : float
-        Largest distance of an answer with the likely score from its estimand. For claims and lists it is half the
-        length of an interval, on average over the queries; for one evaluation and for Algorithm 1 it is the larger side
-        of the widest interval.
+        Half-width of an answer with the anticipated score, infinite if the way does not apply. For claims and lists it
+        is half the length of an interval, on average over the queries; for one evaluation and for Algorithm 1 it is the
+        larger side of the widest interval.
     needs : str
         Conditions under which the way applies.
     call : str
-        The call that takes it.
+        Python code that evaluates queries in this way.
     parameters : Parameters or None
-        For a guard's ``mechanism=``; ``None`` where the way does not apply.
+        Parameters for a guard's ``mechanism=``; ``None`` if the way has none or does not apply.
     records : int or None
-        Records of the declared kind that reach the target width. ``None`` where no number does, or where none was
-        computed. For a model of a fixed number of records: at its design effect.
+        Number of records of the declared kind that reach the target width. ``None`` if no number does, or if none was
+        computed. For a model with a fixed number of records, it assumes the same design effect.
     queries : int or None
-        Queries within that width for the given records; ``None`` as for ``records``.
+        Number of queries within that width for the given records; ``None`` as for ``records``.
     why_not : str
-        The reason why the way does not apply to these records; empty where it does. Its half-width is infinite then.
+        Reason why the way does not apply to these records. Empty if it applies.
     """
 
     name: WayName

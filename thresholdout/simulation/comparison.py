@@ -182,9 +182,9 @@ def simulate(
         Guards by name. A model stands for the guard that `thresholdout.plan` chooses under this model. If None, two
         guards: "as if independent" assumes independent records, and "as declared" assumes the true model.
     queries : int, optional
-        Number of queries for which guards are planned. If None, any number.
+        Maximum number of queries for which guards are planned. If None, there is no limit.
     confidence : float, default 0.95
-        Confidence of the planned guards, in (0, 1).
+        Probability with which all intervals of a planned guard hold at once, in (0, 1).
     sessions : int, default 20
         Number of sessions.
     truth : float, optional

@@ -144,7 +144,7 @@ class SimulatedGuard:
     noise : NoiseSource
         Source of the noise, such as ``SeededNoise(seed)``.
     confidence : float, default 0.95
-        Probability with which all half-widths hold simultaneously under the model, in (0, 1).
+        Probability with which all half-widths hold at once under the model, in (0, 1).
 
     Attributes
     ----------
@@ -262,13 +262,10 @@ class Exchange:
 
 @dataclass
 class Session:
-    """All queries to one mechanism, with values that only the simulation knows.
+    """Result of `interview`: all queries of an analyst to one mechanism, with values that only the simulation knows.
 
-    Notes
-    -----
-    `truth` is the true value of all queries, or a function of the query. `reported` is the exchange whose answer the
-    analyst
-    reports, once `interview` knows it.
+    `truth` is the true value of all queries, or a function of the query. `history` has the exchanges, `refused` is
+    whether the budget was exhausted, and `reported` is the exchange whose answer the analyst reports, if any.
     """
 
     mechanism: Answering

@@ -36,7 +36,8 @@ class AuditResult:
         The bound at the last stage and the given value. With probability `confidence` or more, the mechanism is not
         private with the given value together with any smaller value of the measured one.
     confidence : float
-        Confidence of each stage alone. **Curves are pointwise**: all stages together hold with a lower confidence.
+        Probability with which the bound of one stage holds. **Curves are pointwise**: the bounds of all stages hold
+        together with a lower probability.
     method : {"clopper-pearson", "joint"}
         How the error rates of the attack were bounded: by one limit for each rate, or by a joint confidence set. See
         `audit_epsilon`.

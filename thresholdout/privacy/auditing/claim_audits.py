@@ -70,7 +70,7 @@ class ClaimAudit:
         Lower bounds from the other outputs: on epsilon at the delta of `at`, and on delta at the epsilon of `at`. Each
         holds with probability `confidence`.
     confidence : float
-        Confidence of the test and of each bound.
+        Probability with which each bound holds. A true claim is refuted with probability at most ``1 - confidence``.
     test : {"point", "ranks"}
         The test that decided, chosen on the first part of the outputs. "point" counts the errors of one event and
         compares them with the point `at`. "ranks" compares the ranks of pairs of outputs with the whole curve, and is
