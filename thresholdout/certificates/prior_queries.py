@@ -88,12 +88,12 @@ class PriorQueries:
         """
         values = self.counted(n).values
         assert values is not None
-        told = self.number * math.log(values) * (1.0 + 1e-12)
-        if told > _MOST:
-            seen = f"{self.number:,} scores, which may have released {shown_above(told)} nats"
+        released = self.number * math.log(values) * (1.0 + 1e-12)
+        if released > _MOST:
+            seen = f"{self.number:,} scores, which may have released {shown_above(released)} nats"
             expected = f"scores that released at most {_MOST:,.0f} nats"
             raise InputError("prior_queries", seen, expected, "This holdout is exhausted: take a new one.")
-        return told
+        return released
 
     @property
     def words(self) -> str:

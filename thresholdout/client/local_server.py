@@ -77,8 +77,8 @@ def _handler(server: LocalServer, path: str) -> type[BaseHTTPRequestHandler]:
                 return self._send(HTTPStatus.LENGTH_REQUIRED, {"error": "The request must have a Content-Length."})
             if len(length) > 12 or int(length) > _MOST_BYTES:
                 self.close_connection = True
-                told = {"error": f"The body must have at most {_MOST_BYTES} bytes."}
-                return self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
+                reply = {"error": f"The body must have at most {_MOST_BYTES} bytes."}
+                return self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reply)
             try:
                 sent = json.loads(self.rfile.read(int(length)))
             except (ValueError, RecursionError):
@@ -97,8 +97,8 @@ def _handler(server: LocalServer, path: str) -> type[BaseHTTPRequestHandler]:
         def _is_at(self, address: str) -> bool:
             return secrets.compare_digest(self.path.encode(), (path + address).encode())
 
-        def _send(self, status: int, told: dict[str, Any]) -> None:
-            body = json.dumps(told).encode()
+        def _send(self, status: int, reply: dict[str, Any]) -> None:
+            body = json.dumps(reply).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

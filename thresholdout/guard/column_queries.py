@@ -73,10 +73,10 @@ def metric_expression(metric: Metric, prediction: str, label: str) -> nw.Expr:
     """
     import narwhals as nw
 
-    told, true = nw.col(prediction), nw.col(label)
+    predicted, true = nw.col(prediction), nw.col(label)
     for known, expression in _KNOWN:
         if _is(metric, known):
-            found: nw.Expr = expression(told, true, metric.bounds)
+            found: nw.Expr = expression(predicted, true, metric.bounds)
             return found
     raise InputError("metric", f"{metric.name!r} of columns that are not in memory", _SERVED, _OTHERS)
 
@@ -103,7 +103,7 @@ def _is(metric: Metric, known: Metric) -> bool:
     return known.values.__code__ is getattr(metric.values, "__code__", None)
 
 
-def _log_loss(told: nw.Expr, true: nw.Expr, bounds: tuple[float, float]) -> nw.Expr:
+def _log_loss(predicted: nw.Expr, true: nw.Expr, bounds: tuple[float, float]) -> nw.Expr:
     """Return minus the log probability of the label's class, and the largest loss for other labels."""
     import narwhals as nw
 
@@ -111,7 +111,7 @@ def _log_loss(told: nw.Expr, true: nw.Expr, bounds: tuple[float, float]) -> nw.E
         raise InputError(
             "clip", f"{bounds[1]:g} nats", f"at most {_LARGEST_LOSS:g}", "Floats represent exp(-clip) up to it."
         )
-    y, p = true.cast(nw.Float64), told.cast(nw.Float64)
+    y, p = true.cast(nw.Float64), predicted.cast(nw.Float64)
     of_zero = nw.when(y == 0.0).then(1.0 - p).otherwise(nw.lit(0.0))
     of_truth = nw.when(y == 1.0).then(p).otherwise(of_zero)
     return (of_truth.clip(math.exp(-bounds[1]), 1.0).log() * -1.0).clip(*bounds)
@@ -120,19 +120,19 @@ def _log_loss(told: nw.Expr, true: nw.Expr, bounds: tuple[float, float]) -> nw.E
 _LARGEST_LOSS: Final = 700.0  # exp(-709) is no normal float
 
 
-def _residual(told: nw.Expr, true: nw.Expr) -> nw.Expr:
+def _residual(predicted: nw.Expr, true: nw.Expr) -> nw.Expr:
     import narwhals as nw
 
-    return true.cast(nw.Float64) - told.cast(nw.Float64)
+    return true.cast(nw.Float64) - predicted.cast(nw.Float64)
 
 
 _KNOWN: Final[tuple[tuple[Metric, Callable[[Any, Any, tuple[float, float]], Any]], ...]] = (
-    (accuracy(), lambda told, true, bounds: told == true),
-    (zero_one_loss(), lambda told, true, bounds: told != true),
-    (brier_score(), lambda told, true, bounds: (_residual(told, true) ** 2).clip(*bounds)),
+    (accuracy(), lambda predicted, true, bounds: predicted == true),
+    (zero_one_loss(), lambda predicted, true, bounds: predicted != true),
+    (brier_score(), lambda predicted, true, bounds: (_residual(predicted, true) ** 2).clip(*bounds)),
     (log_loss(), _log_loss),
-    (squared_error(1.0), lambda told, true, bounds: (_residual(told, true) ** 2).clip(*bounds)),
-    (absolute_error(1.0), lambda told, true, bounds: _residual(told, true).abs().clip(*bounds)),
+    (squared_error(1.0), lambda predicted, true, bounds: (_residual(predicted, true) ** 2).clip(*bounds)),
+    (absolute_error(1.0), lambda predicted, true, bounds: _residual(predicted, true).abs().clip(*bounds)),
 )
 """Metrics by the code of their values, and the same of columns."""
 
@@ -233,7 +233,7 @@ class ColumnQueries:
         sure = _is_share(compiled, limits)
         number = as_real(train)
         if number is not None:
-            told: object = number
+            training: object = number
             found = wanted = None
             mean = unit_mean([number], 1, limits, "train_values")
             known = Known(binary=sure if binary is None else binary)
@@ -244,9 +244,9 @@ class ColumnQueries:
             if binary and not found.ends:
                 raise InputError("binary", "True for values between the ends of the range", "False or None")
             # engines differ in the last digits of logarithms, and their queries are the same
-            told = round(found.mean.mean(), 6) if compiled.logarithm else found.mean.total, found.n
+            training = round(found.mean.mean(), 6) if compiled.logarithm else found.mean.total, found.n
         known = self._grouped(known, wanted, found)
-        content = compiled.text, frames.content(compiled.columns), limits, binary, missing, told
+        content = compiled.text, frames.content(compiled.columns), limits, binary, missing, training
         query = Query(mean, limits, name, self.keys.known_by(key, "columns", *content), known)
         asked = Wanted(holdout, limits, missing, self.mechanism.needs_squares(known), argument)
         read = lambda totals: self.engine.read(totals, self.records.n, query, argument)  # noqa: E731

@@ -195,14 +195,14 @@ def _best_event(fitted: Scores, curve: ClaimedCurve) -> _Event:
     cuts = spread_cuts(np.unique(np.concatenate([first, second])), 400)
     fp = first.size - np.searchsorted(first, cuts, side="left")
     fn = np.searchsorted(second, cuts, side="left")
-    factors, deltas = np.exp(curve.epsilons), curve.deltas
+    shrunk, deltas = np.exp(-curve.epsilons), curve.deltas  # e^-epsilon underflows where e^epsilon would overflow
     best: _Event | None = None
     for sign, x, y in ((1.0, fp, fn), (-1.0, first.size - fp, second.size - fn)):
         # One more error of each kind: a rate of 0 has no variance, and its evidence would be infinite.
         p, q = (x + 1.0) / (first.size + 2.0), (y + 1.0) / (second.size + 2.0)
         for a, b, n_a, n_b in ((p, q, first.size, second.size), (q, p, second.size, first.size)):
-            above = 1.0 - b[:, None] - factors * a[:, None] - deltas
-            spread = np.sqrt((b * (1.0 - b) / n_b)[:, None] + factors**2 * (a * (1.0 - a) / n_a)[:, None])
+            above = shrunk * (1.0 - b[:, None] - deltas) - a[:, None]
+            spread = np.sqrt(shrunk**2 * (b * (1.0 - b) / n_b)[:, None] + (a * (1.0 - a) / n_a)[:, None])
             evidence = above / spread
             k, at = np.unravel_index(int(np.argmax(evidence)), evidence.shape)
             if best is None or evidence[k, at] > best.evidence:
