@@ -36,6 +36,8 @@ html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/icon.svg"
+# Pages without pages below them would have an empty list of sections.
+html_sidebars: dict[str, list[str]] = {path.stem: [] for path in HERE.glob("*.md") if path.stem != "reference"}
 html_show_sourcelink = False
 myst_heading_anchors = 4
 autodoc_typehints = "none"
