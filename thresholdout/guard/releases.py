@@ -68,25 +68,22 @@ class Releases:
         return self._after(names), (lambda share: None) if names else self._opened.for_share
 
     def certificate(self) -> Certificate:
-        """Return the certificate of the next answers."""
-        return self._after(self._names())
+        """Return the certificate of the next answers, with an infinite epsilon after failures: they show no noise."""
+        certificate = self._after(self._names())
+        if certificate.epsilon is None or not self._engine.failures():
+            return certificate
+        return dataclasses.replace(certificate, epsilon=math.inf, bayesian_epsilon=math.inf)
 
     def _after(self, names: tuple[str, ...]) -> Certificate:
-        """Return the certificate after the releases of these names."""
+        """Return the certificate after the releases of these names, which gives the intervals of answers."""
         if not names:
-            return self._stated(self._alone)
+            return self._alone
         seen = self._seen
         if seen is None or seen[0] != names:
             recorded = self._read(names)
             # Use this value and not self._seen, which another thread may have set from fewer releases.
             self._seen = seen = names, self._with(recorded)
-        return self._stated(seen[1])
-
-    def _stated(self, certificate: Certificate) -> Certificate:
-        """Return a certificate after failures, which show without noise."""
-        if certificate.epsilon is None or not self._engine.failures():
-            return certificate
-        return dataclasses.replace(certificate, epsilon=math.inf, bayesian_epsilon=math.inf)
+        return seen[1]
 
     @property
     def recorded(self) -> Composed:

@@ -17,12 +17,12 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from graphs.numerics.bisection import bisect
-
 __all__ = ["coin_divergence", "entropy_lower", "entropy_upper"]
 
 _SLACK: Final = 1.0 + 1e-9  # of the required divergence; its own rounding errors are near 1e-15
 _TINY: Final = 1e-300  # ends a bisection towards 0, where relative tolerances never do
+_NEWTON: Final = 12  # steps; from Bernstein's radius about 5 are enough
+_CLOSE: Final = 4e-12  # of the truth or its complement: a few halvings above the end of the bisection
 
 
 def coin_divergence(x: float, p: float) -> float:
@@ -51,17 +51,12 @@ def entropy_upper(mean: float, effective: float, log_level: float) -> float:
     needed = -log_level * _SLACK / effective
     if mean <= 0.0:
         return min(1.0, -math.expm1(-needed) * _SLACK)
-    high = 1.0
     # Bernstein's radius: the limit is mostly within it, and the comparison decides
     step = math.sqrt(2.0 * needed * mean * (1.0 - mean)) + 2.0 * needed
     if mean + step < 1.0 and coin_divergence(mean, mean + step) > needed:
-        high = mean + step
-    return bisect(
-        lambda truth: coin_divergence(mean, truth) > needed,
-        mean,
-        high,
-        close=lambda low, high: high - low <= 1e-12 * (1.0 - low) + _TINY,
-    )
+        return _halved(mean, needed, mean + step, mean + step)
+    # -ln(1 - p) alone, with the rest at its least
+    return _halved(mean, needed, 1.0, 1.0 - (1.0 - mean) * math.exp((mean * math.log(mean) - needed) / (1.0 - mean)))
 
 
 def entropy_lower(mean: float, effective: float, log_level: float) -> float:
@@ -71,13 +66,48 @@ def entropy_lower(mean: float, effective: float, log_level: float) -> float:
     needed = -log_level * _SLACK / effective
     if mean >= 1.0:
         return max(0.0, math.exp(-needed) * (1.0 - 2.0**-50))
-    low = 0.0
     step = math.sqrt(2.0 * needed * mean * (1.0 - mean)) + 2.0 * needed
     if mean - step > 0.0 and coin_divergence(mean, mean - step) > needed:
-        low = mean - step
-    return bisect(
-        lambda truth: coin_divergence(mean, truth) > needed,
-        mean,
-        low,
-        close=lambda low, high: high - low <= 1e-12 * high + _TINY,
-    )
+        return _halved(mean, needed, mean - step, mean - step)
+    return _halved(mean, needed, 0.0, mean * math.exp(((1.0 - mean) * math.log1p(-mean) - needed) / mean))
+
+
+def _halved(mean: float, needed: float, far: float, start: float) -> float:
+    """Return a truth between the mean and the far end whose divergence exceeds the needed one, by halving.
+
+    The divergence grows away from the mean, so it is computed only between two truths, close to each other, on whose
+    sides it is known.
+    """
+    above, near = far > mean, mean
+    fails, holds = _around(mean, needed, start) or (mean, far)
+    while abs(far - near) > 1e-12 * (1.0 - near if above else near) + _TINY:
+        middle = 0.5 * (near + far)
+        if middle in (near, far):
+            break
+        if middle <= fails if above else middle >= fails:
+            near = middle
+        elif (middle >= holds if above else middle <= holds) or coin_divergence(mean, middle) > needed:
+            far = middle
+        else:
+            near = middle
+    return far
+
+
+def _around(mean: float, needed: float, start: float) -> tuple[float, float] | None:
+    """Return two close truths whose divergence does not exceed the needed one and does, by Newton's steps.
+
+    The divergence is convex in the truth, so steps from where it exceeds the needed one do not pass the root.
+    """
+    truth, step = start, 1.0
+    for _ in range(_NEWTON):
+        if not 0.0 < truth < 1.0 or (truth > mean) != (start > mean) or truth == mean:
+            return None
+        if abs(step) < _CLOSE * min(truth, 1.0 - truth):
+            break
+        step = (coin_divergence(mean, truth) - needed) * truth * (1.0 - truth) / (truth - mean)
+        truth -= step
+    margin = math.copysign(_CLOSE * min(truth, 1.0 - truth), start - mean)
+    fails, holds = truth - margin, truth + margin
+    if coin_divergence(mean, fails) > needed or not coin_divergence(mean, holds) > needed:
+        return None
+    return fails, holds
