@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -168,8 +168,12 @@ class GridSum:
     def _roundings(self) -> list[dict[str, nw.Expr]]:
         """Return the layers that round values to the grid."""
         value, bits = self._column("inside" if self.careful else "value"), record_bits(self.n)
-        lower, upper = self.bounds
-        unit = value if self.bounds == (0.0, 1.0) else (value - lower) / (upper - lower)
+        lower, width = self.bounds[0], self.bounds[1] - self.bounds[0]
+        unit = value if self.bounds == (0.0, 1.0) else value - lower
+        if math.frexp(width)[0] == 0.5:  # a power of two, by which division is exact
+            unit = unit if width == 1.0 else unit / width
+        else:  # Polars multiplies by the rounded reciprocal of a literal, so the divisor depends on the record
+            unit = unit / (value * 0.0 + width)
         layers = [{"unit": to_grid(unit, bits)}]
         if self.careful:
             layers.append({"ones": self._column("unit") == 1.0})
@@ -269,7 +273,8 @@ class Wanted:
 class LazyPart:
     """A lazy frame whose engine computes the counts and sums of queries.
 
-    ``name`` is the part's name in error messages; ``schema`` has the types of the columns.
+    ``name`` is the part's name in error messages; ``schema`` has the types of the columns, and ``distinct`` the distinct
+    values of those that were read, with their greatest number (`thresholdout.data.parts.part_groups`).
 
     Examples
     --------
@@ -283,6 +288,7 @@ class LazyPart:
         self.name = name
         self.frame = as_lazy(frame, name)
         self.schema: Schema = dict(self.frame.collect_schema())
+        self.distinct: dict[tuple[str, int], list[Any]] = {}
 
     def __repr__(self) -> str:
         return f"<LazyPart {self.name} with {len(self.schema)} columns>"
@@ -353,24 +359,25 @@ class LazyPart:
     ) -> list[Found]:
         """Return the totals of queries, known ones from the cache and the rest in one pass."""
         told = _FETCHED.get() or {}
-        keys, new = [self._key(one, by) for one in queries], dict[tuple[Any, ...], GridSum]()
-        for key, one in zip(keys, queries, strict=True):
+        values = [self._numeric(one) for one in queries]
+        keys, new = [*map(partial(self._key, by), queries, values)], dict[tuple[Any, ...], GridSum]()
+        for key, one, value in zip(keys, queries, values, strict=True):
             if key not in told and key not in new:
-                new[key] = self._grid_sum(one, by, f"{len(new)} ")
+                new[key] = self._grid_sum(one, value, by, f"{len(new)} ")
         if new:
             told = {**told, **dict(zip(new, compute(list(new.values())), strict=True))}
         return [told[key] for key in keys]
 
-    def _grid_sum(self, one: Wanted, by: str | None, mark: str) -> GridSum:
+    def _grid_sum(self, one: Wanted, value: Compiled, by: str | None, mark: str) -> GridSum:
         """Return the sums of a query; sums by group are careful ones."""
-        value, careful = self._numeric(one), by is not None
+        careful = by is not None
         engine = value.strict and knows_missing(self.frame), adds_booleans(self.frame)
         squares = one.squares and not careful
         return GridSum(value, one.bounds, one.absent, squares, self.n, mark, *engine, careful)
 
-    def _key(self, one: Wanted, by: str | None) -> tuple[Any, ...]:
+    def _key(self, by: str | None, one: Wanted, value: Compiled) -> tuple[Any, ...]:
         """Return a query's identity in a pass, of all records or by the groups of a column."""
-        return id(self), by, self._numeric(one).text, one.bounds, one.absent, one.squares and by is None
+        return id(self), by, value.text, one.bounds, one.absent, one.squares and by is None
 
     @contextmanager
     def fetched(self, queries: Sequence[Wanted], by: str | None = None) -> Iterator[None]:
@@ -398,7 +405,7 @@ class LazyPart:
                     if not error.late:
                         raise
                     continue
-                found |= zip([self._key(one, by) for one in some], totals, strict=True)
+                found |= zip([self._key(by, one, self._numeric(one)) for one in some], totals, strict=True)
             yield
         finally:
             _FETCHED.reset(before)
@@ -434,7 +441,7 @@ class LazyPart:
 
     def joint_group_totals(self, queries: Sequence[Wanted], column: str) -> list[GroupTotals]:
         """Return the same in an order of groups that all of them share."""
-        asked = [self._grid_sum(one, column, f"{place} ") for place, one in enumerate(queries)]
+        asked = [self._grid_sum(one, self._numeric(one), column, f"{at} ") for at, one in enumerate(queries)]
         return self._by_group(asked, column, shared=True)
 
     def _by_group(self, asked: Sequence[GridSum], column: str, *, shared: bool = False) -> list[GroupTotals]:

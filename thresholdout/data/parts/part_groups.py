@@ -61,7 +61,7 @@ def largest_multiplicity(part: LazyPart, column: str) -> int:
 
 
 def distinct_values(part: LazyPart, column: str, most: int) -> list[Any]:
-    """Return the distinct values of a column in any order, at most ``most`` of them.
+    """Return the distinct values of a column in any order, at most ``most`` of them; they are read once.
 
     Examples
     --------
@@ -70,12 +70,14 @@ def distinct_values(part: LazyPart, column: str, most: int) -> list[Any]:
     >>> sorted(distinct_values(LazyPart(pl.LazyFrame({"y": [2, 1, 2]}), "train"), "y", 10))
     [1, 2]
     """
+    if (column, most) in part.distinct:
+        return part.distinct[column, most]
     values = part.compiled(column, "label").expression.alias("value")
     try:
         rows = part.frame.select(values).unique(["value"]).head(most).collect().rows(named=True)
     except Exception as error:
         raise EngineFailed(part.name, f"{type(error).__name__} while its classes were read") from error
-    return [row["value"] for row in rows]
+    return part.distinct.setdefault((column, most), [row["value"] for row in rows])
 
 
 def shared_groups(train: LazyPart, holdout: LazyPart, column: str) -> int:

@@ -56,6 +56,17 @@ def test_values_are_rounded_like_fractions(engine: str, n: int) -> None:
 
 
 @engines
+@pytest.mark.parametrize("upper", [3.0, 7.0, 49.0, 1.5 * 2.0**1023])
+def test_numbers_beside_the_middle_of_two_steps_are_divided(engine: str, upper: float) -> None:
+    """An engine that multiplies by the rounded reciprocal puts some of them on the other side."""
+    middles = [Fraction(2 * k + 1, 2 ** (record_bits(3000) + 1)) for k in range(1, 10**6, 1000)]
+    exact = [float(Fraction(upper) * middle) for middle in middles]
+    values = [near for value in exact for near in (math.nextafter(value, 0.0), value, math.nextafter(value, upper))]
+    found = part_of(engine, p=values).totals("p", (0.0, upper))
+    assert found.mean.total == sum(steps(values, 3000, (0.0, upper)))
+
+
+@engines
 @pytest.mark.parametrize("bounds", [(-3.0, 0.1), (0.0, 7.0), (1e6, 1e6 + 3.0), (-1.0, 1.0)])
 def test_other_ranges_take_the_two_operations_of_arrays(engine: str, bounds: tuple[float, float]) -> None:
     lower, upper = bounds
