@@ -273,8 +273,8 @@ class Wanted:
 class LazyPart:
     """A lazy frame whose engine computes the counts and sums of queries.
 
-    ``name`` is the part's name in error messages; ``schema`` has the types of the columns, and ``distinct`` the distinct
-    values of those that were read, with their greatest number (`thresholdout.data.parts.part_groups`).
+    ``name`` is the part's name in error messages; ``schema`` has the types of the columns, ``distinct`` the distinct
+    values of those that were read and their greatest number (`thresholdout.data.parts.part_groups`).
 
     Examples
     --------
