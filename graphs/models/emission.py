@@ -38,23 +38,23 @@ class Emission(ABC):
     @property
     @abstractmethod
     def states(self) -> int | None:
-        """Number of states, or None when any number will do."""
+        """Number of hidden states, or None if any number is allowed."""
 
     @abstractmethod
     def sample(self, states: IntArray, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Draw one record for each entry of `states` (numbers of states)."""
+        """Draw one record for each entry of `states`, an array of state numbers."""
 
     @abstractmethod
     def log_likelihood(self, records: Iterable[Any]) -> FloatArray:
-        """Return ln p(record | state), shape (number of records, number of states)."""
+        """Return ln p(record | state), an array of shape (number of records, number of states)."""
 
     @abstractmethod
     def content(self) -> Mapping[str, Any]:
-        """Return all that determines the law, by name."""
+        """Return the parameters that determine the law, by name."""
 
     @abstractmethod
     def describe(self) -> str:
-        """Return a few words."""
+        """Describe the law in a few words."""
 
 
 class UnknownEmission(Emission):
@@ -79,7 +79,7 @@ class UnknownEmission(Emission):
         return {}
 
     def describe(self) -> str:
-        """Return a few words."""
+        """Describe the law in a few words."""
         return "records of any type"
 
 

@@ -193,7 +193,7 @@ class GuardedCandidates:
         return self.guard.status.exhausted is not None
 
     def judged(self, candidate: Any) -> CandidateVerdict | None:
-        """Return the earlier verdict of a candidate, or None if it was not judged yet. Nothing is evaluated."""
+        """Return the earlier verdict of a candidate, or None if it was not judged; nothing is evaluated or charged."""
         check_process(self._process, "climb")
         return self._known(self._digest(_written(candidate)))
 
