@@ -5,16 +5,41 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from thresholdout.errors import ThresholdoutError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["axes", "drawable", "finish", "kinds", "main_range", "plot_history", "row_names", "short_names"]
+__all__ = [
+    "COMPARED",
+    "axes",
+    "drawable",
+    "finish",
+    "greater_is_better",
+    "kinds",
+    "main_range",
+    "may_be_best",
+    "orders",
+    "plot_history",
+    "row_names",
+    "short_names",
+    "verdict",
+]
 
 _FINAL = ", final check"  # behind the metric of a final check
+COMPARED: Final = {", difference": 0.0, ", win rate": 0.5}
+"""Ends of the names of comparisons, with the value at which neither model is better."""
+
+_ABOUT: Final = re.compile(r"(.*) \(((?:[^()]|\([^()]*\))+?)(, difference|, win rate|, proposal|)\)", re.DOTALL)
+"""A name that a client gave, and the metric, as `PredictionGuard` writes them."""
+
+_LOSSES: Final = frozenset(
+    {"squared_error", "absolute_error", "root_mean_squared_error", "median_absolute_error"}
+)  # these have no name without a clip
+_GAINS: Final = re.compile(r"r2|fbeta|top_\d+_accuracy")
 _LARGEST = 1e100  # an imported history may have larger numbers, which fit on no axis
 _MOST_NAMES, _LONGEST, _SHARED, _ROW = 60, 44, 8, 0.22
 BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
@@ -56,8 +81,115 @@ def kinds(answers: pd.DataFrame) -> list[str]:
     >>> kinds(pd.DataFrame({"name": ["accuracy", "rows"], "candidate": ["tree", ""]}))
     ['accuracy', '']
     """
-    pairs = zip(answers["name"], answers["candidate"], strict=True)
-    return [str(name).removesuffix(_FINAL) if candidate else "" for name, candidate in pairs]
+    return [_told(*pair)[0] for pair in zip(answers["name"], answers["candidate"], strict=True)]
+
+
+def _told(name: str, candidate: str) -> tuple[str, str]:
+    """Return the kind of an answer, and its label beside others of its kind."""
+    if candidate:
+        final = _FINAL if name.endswith(_FINAL) else ""
+        return name.removesuffix(_FINAL), f"{candidate}{final}"
+    about = _ABOUT.fullmatch(name)
+    if about is None or greater_is_better(about[2]) is None:
+        return "", name
+    return f"{about[2]}{about[3]}", about[1]
+
+
+@cache
+def greater_is_better(metric: str) -> bool | None:
+    """Return whether the greatest value of a metric is the best, or None for a metric of the user.
+
+    Examples
+    --------
+    >>> greater_is_better("accuracy"), greater_is_better("squared_error(clip=4.0)"), greater_is_better("profit")
+    (True, False, None)
+    """
+    from thresholdout.scoring.metrics import METRIC_NAMES
+    from thresholdout.scoring.statistics import BY_NAME, get_score
+
+    plain = metric.partition("(")[0].partition(" where ")[0]
+    if plain in METRIC_NAMES or plain in BY_NAME:
+        return bool(get_score(plain).greater_is_better)
+    return False if plain in _LOSSES else True if _GAINS.fullmatch(plain) else None
+
+
+def _compared(kind: str) -> tuple[str, str]:
+    """Return the metric of a comparison and the ending of its name, which is empty for other answers."""
+    ending = next((some for some in COMPARED if kind.endswith(some)), "")
+    return kind.removesuffix(ending), ending
+
+
+def verdict(kind: str, low: float, high: float) -> str:
+    """Return the verdict of a comparison by its interval: "higher" or "lower" by a metric of the user.
+
+    Examples
+    --------
+    >>> verdict("accuracy, difference", 0.01, 0.03), verdict("log_loss(clip=5.0), difference", 0.01, 0.03)
+    ('better', 'worse')
+    >>> verdict("accuracy, win rate", 0.4, 0.7), verdict("profit, difference", 0.01, 0.03)
+    ('not settled', 'higher')
+    """
+    metric, ending = _compared(kind)
+    middle = COMPARED[ending]
+    if low <= middle <= high:
+        return "not settled"
+    greater = True if ending == ", win rate" else greater_is_better(metric)
+    if greater is None:
+        return "higher" if low > middle else "lower"
+    return "better" if (low > middle) == greater else "worse"
+
+
+class Order(NamedTuple):
+    """A certified comparison: by this metric, over a range so wide, one candidate is better than the other."""
+
+    metric: str
+    width: float
+    better: str
+    worse: str
+
+
+def orders(history: pd.DataFrame) -> list[Order]:
+    """Return the comparisons that a history has settled, between candidates by their names.
+
+    A comparison by labels that were corrected later settles nothing about other answers, so that a history with
+    corrections has none. Nor has one of only some records.
+    """
+    found: list[Order] = []
+    if (history["source"] == "note").any():
+        return found
+    row: Any
+    for row in history[history["candidate"].str.contains(" against ", regex=False)].itertuples():
+        metric, ending = _compared(str(row.name))
+        said, pair = verdict(str(row.name), row.low, row.high), str(row.candidate).split(" against ")
+        if said in ("better", "worse") and len(pair) == 2:
+            width = float(row.upper - row.lower) / (2.0 if ending == ", difference" else 1.0)
+            found.append(Order(metric, width, *(pair if said == "better" else pair[::-1])))
+    return found
+
+
+def may_be_best(rows: pd.DataFrame, settled: Sequence[Order] = (), *, lowest_is_best: bool = False) -> list[bool]:
+    """Return, for answers of one kind, which ones no other is certified to be better than.
+
+    The intervals of two answers certify an order if they are disjoint. A comparison certifies it for the two
+    candidates of its names, each of which stands for one answer; weighted scores have another range than comparisons.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"low": [0.7, 0.6, 0.4], "high": [0.9, 0.8, 0.5], "candidate": ["a", "b", "c"]})
+    >>> rows = rows.assign(name="accuracy", lower=0.0, upper=1.0)
+    >>> may_be_best(rows), may_be_best(rows, [Order("accuracy", 1.0, "a", "b")])
+    ([True, True, False], [True, False, False])
+    """
+    best = (rows["low"] <= rows["high"].min()) if lowest_is_best else (rows["high"] >= rows["low"].max())
+    times = Counter(rows["candidate"])
+    width, kind = float(rows["upper"].iloc[0]) - float(rows["lower"].iloc[0]), kinds(rows.iloc[:1])[0]
+    worse = {
+        one.worse
+        for one in settled
+        if one.metric == kind and one.width == width and times[one.better] == times[one.worse] == 1
+    }
+    return [bool(known) and name not in worse for known, name in zip(best, rows["candidate"], strict=True)]
 
 
 def main_range(answers: pd.DataFrame) -> pd.DataFrame:
@@ -88,12 +220,13 @@ def row_names(history: pd.DataFrame) -> list[str]:
     >>> row_names(asked), row_names(asked[2:])
     (['tree', 'forest', 'accuracy'], ['accuracy'])
     """
-    alike = history["name"].str.removesuffix(_FINAL).nunique() <= 1
+    pairs = list(zip(history["name"], history["candidate"], strict=True))
+    told = [_told(*pair) for pair in pairs]
+    alike = len({kind or name for (kind, _), (name, _) in zip(told, pairs, strict=True)}) <= 1
     named = [
-        f"{candidate}{_FINAL if name.endswith(_FINAL) else ''}" if candidate and alike
-        else f"{name}: {candidate}" if candidate else str(name)
-        for name, candidate in zip(history["name"], history["candidate"], strict=True)
-    ]  # fmt: skip
+        label if alike else f"{name}: {candidate}" if candidate else str(name)
+        for (_, label), (name, candidate) in zip(told, pairs, strict=True)
+    ]
     times = Counter(named)
     numbers = history["query"].tolist()
     return [
@@ -119,10 +252,10 @@ def plot_history(
     ax : matplotlib axes, optional
         Where to draw; a new figure by default.
     names : bool, optional
-        Whether each answer has a line of its own with its name, the best one first, and those that its interval does
-        not tell apart from it are marked; those of another metric or range than most are left out. By default where
-        there are at most 60 answers, most of which have names of their own; otherwise answers are drawn over the number
-        of their query.
+        Whether each answer has a line of its own with its name, the best one first. Answers that may be the best are
+        marked: no interval and no comparison certifies another one to be better. Those of another metric or range than
+        most are left out. By default where there are at most 60 answers, most of which have names of their own;
+        otherwise answers are drawn over the number of their query.
     lowest_is_best : bool, default False
         Of named answers: whether they are losses.
     beside : str, default "training value"
@@ -144,14 +277,14 @@ def plot_history(
     >>> plot_history(guard.history, names=True).get_xlabel()
     'answer'
     """
-    approximate = bool(history.attrs.get("approximation"))
+    approximate, settled = bool(history.attrs.get("approximation")), orders(history)
     history = drawable(history)
     alike = main_range(history)
     if names is None:
         own = (alike["candidate"] + alike["name"]).nunique()
         names = 2 <= len(alike) <= _MOST_NAMES and 2 * own > len(alike)
     if names and len(alike):
-        return _by_name(alike, ax, lowest_is_best, len(history) - len(alike), beside, approximate)
+        return _by_name(alike, settled, ax, lowest_is_best, len(history) - len(alike), beside, approximate)
     ax = axes(ax)
     left_out, history = len(history) - len(alike), alike
     query = history["query"].astype(float)
@@ -175,22 +308,38 @@ def plot_history(
 
 
 def _by_name(
-    history: pd.DataFrame, ax: Any, lowest_is_best: bool, left_out: int, beside: str, approximate: bool
+    history: pd.DataFrame,
+    settled: Sequence[Order],
+    ax: Any,
+    lowest_is_best: bool,
+    left_out: int,
+    beside: str,
+    approximate: bool,
 ) -> Any:
     """Draw one line for each answer, the best one at the top, with its interval as a band through all."""
-    rows = history.assign(label=row_names(history))
+    kind = kinds(history)[0]
+    middle = COMPARED.get(_compared(kind)[1])
+    if middle is None:
+        worse = "worse than another, approximately" if approximate else "certified worse than another"
+        best = may_be_best(history, settled, lowest_is_best=lowest_is_best)
+        marks = ["may be the best" if one else worse for one in best]
+    else:
+        marks = [verdict(kind, low, high) for low, high in zip(history["low"], history["high"], strict=True)]
+    rows = history.assign(label=row_names(history), mark=marks)
     rows = rows.sort_values(["value", "query"], ascending=[lowest_is_best, True], kind="stable").reset_index(drop=True)
     if ax is None:
         ax = axes()
         ax.figure.set_size_inches(8.0, 1.5 + _ROW * len(rows))
-    best = rows.iloc[0]
-    tied = (rows["low"] <= best["high"]) & (rows["high"] >= best["low"])
-    ax.axvspan(best["low"], best["high"], color=BLUE, alpha=0.08, linewidth=0)
-    apart = "apart from it, approximately" if approximate else "certified apart from it"
-    for some, colour, label in ((tied, BLUE, "tied with the best"), (~tied, GREY, apart)):
-        if some.any():
-            ends = rows["low"][some], rows["high"][some]
-            ax.hlines(rows.index[some], *ends, color=colour, alpha=0.5, linewidth=3, label=label)
+    if middle is None:
+        ax.axvspan(rows["low"][0], rows["high"][0], color=BLUE, alpha=0.08, linewidth=0)
+    else:
+        ax.axvline(middle, color=GREY, linestyle="--", linewidth=1)
+    for label in dict.fromkeys(rows["mark"]):
+        some, strong = rows["mark"] == label, label in ("may be the best", "better", "higher")
+        colour = BLUE if strong else ORANGE if label in ("worse", "lower") else GREY
+        ax.hlines(
+            rows.index[some], rows["low"][some], rows["high"][some], color=colour, alpha=0.5, linewidth=3, label=label
+        )
     ax.plot(rows["train"], rows.index, "|", color=GREY, markersize=8, label=beside)
     for source, colour, marker in _SOURCES:
         some = rows["source"] == source
@@ -206,7 +355,8 @@ def _by_name(
     ax.set_yticks(rows.index, _shortened(short_names(rows["label"].tolist())), fontsize="small")
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
-    finish(ax, f"answer ({left_out} of another kind left out)" if left_out else "answer", "")
+    measure = kind or "answer"
+    finish(ax, f"{measure} ({left_out} of another kind left out)" if left_out else measure, "")
     ax.spines["left"].set_visible(False)
     ax.legend(frameon=False, fontsize="small", ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
     return ax
@@ -221,21 +371,41 @@ def short_names(names: Sequence[str]) -> list[str]:
     ['max_depth=2', 'max_depth=4']
     >>> short_names(["Tree(max_depth=2)", "Tree(max_depth=4), final check"])
     ['max_depth=2', 'max_depth=4, final check']
-    >>> short_names(["Tree(max_depth=2)", "Forest()"])
-    ['Tree(max_depth=2)', 'Forest()']
+    >>> short_names(["Tree(max_depth=2, seed=0)", "Tree(max_depth=4, seed=0)", "Forest(seed=0)"])
+    ['Tree(max_depth=2)', 'Tree(max_depth=4)', 'Forest(seed=0)']
+    >>> short_names(["Pipeline(Scaler, Ridge(alpha=1, tol=0.1))", "Pipeline(Scaler, Ridge(alpha=2, tol=0.1))"])
+    ['Ridge(alpha=1)', 'Ridge(alpha=2)']
     """
     pairs = [name.split(" against ") for name in names]
     if all(len(pair) == 2 for pair in pairs):
         both = iter(short_names([name for pair in pairs for name in pair]))
         return [f"{one} against {other}" for one, other in zip(both, both, strict=True)]
     parts = [re.fullmatch(rf"(\w+)\((.*)\)((?:{_FINAL})?(?: #\d+)?)", name, re.DOTALL) for name in names]
-    kinds = {part[1] for part in parts if part}
-    if len(names) < 2 or None in parts or len(kinds) != 1:
-        return list(names)
-    arguments = [_arguments(part[2]) for part in parts if part]
-    shared = set(arguments[0]).intersection(*arguments)
-    own = [", ".join(one for one in some if one not in shared) or f"{min(kinds)}()" for some in arguments]
-    return [f"{name}{part[3]}" for name, part in zip(own, filter(None, parts), strict=True)]
+    kinds = {part[1] if part else "" for part in parts}
+    shown = list(names)
+    for kind in kinds - {""}:
+        alike = {place: part for place, part in enumerate(parts) if part and part[1] == kind}
+        own = _differences([_arguments(part[2]) for part in alike.values()])
+        if len(alike) < 2 or (len(kinds) > 1 and not any(own)):
+            continue
+        for (place, part), some in zip(alike.items(), own, strict=True):
+            inside = ", ".join(some)
+            shown[place] = f"{inside if inside and len(kinds) == 1 else f'{kind}({inside})'}{part[3]}"
+    return shown
+
+
+def _differences(calls: list[list[str]]) -> list[list[str]]:
+    """Return the arguments that not all calls share; calls of one class among them are shortened, too."""
+    if len({len(call) for call in calls}) == 1:
+        columns = [list(column) for column in zip(*calls, strict=True)]
+        for column in columns:
+            inner = [re.fullmatch(r"((?:\w+=)?\w+)\((.*)\)", one, re.DOTALL) for one in column]
+            if len(set(column)) > 1 and len({part[1] if part else "" for part in inner}) == 1 and inner[0]:
+                own = _differences([_arguments(part[2]) for part in inner if part])
+                column[:] = [f"{inner[0][1]}({', '.join(some)})" for some in own]
+        calls = [list(call) for call in zip(*columns, strict=True)] or calls
+    shared = set(calls[0]).intersection(*calls)
+    return [[one for one in call if one not in shared] for call in calls]
 
 
 def _arguments(text: str) -> list[str]:

@@ -21,6 +21,7 @@ __all__ = [
     "charges",
     "down",
     "down_relative",
+    "fitting_decimals",
     "formula_up",
     "shown_above",
     "shown_around",
@@ -120,6 +121,13 @@ def shown_around(
     moved = _EXACT.abs(_EXACT.subtract(Decimal(shown), exact))
     unsigned: Form = "f" if form in {"f", "+f"} else "g"
     return f"{shown} ± {_shown(_EXACT.add(side, moved), width_digits, unsigned, ROUND_CEILING)}"
+
+
+def fitting_decimals(value: float, low: float, high: float) -> int:
+    """Return the decimals at which the half-width of an interval has two digits; the value deserves no more."""
+    side = max(value - low, high - value)
+    # six decimals where nothing is uncertain; more than twelve are rounding errors of the mean
+    return 6 if side <= 0.0 else min(max(1 - math.floor(math.log10(side)), 0), 12)
 
 
 def _shown(number: Decimal, digits: int, form: Form, rounding: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from tests.cases import for_each
 from tests.thresholdout.notebook.shown import HARM, shown
 from thresholdout import Claims, Thresholdout
-from thresholdout.plotting import plot_history, short_names
+from thresholdout.plotting import greater_is_better, kinds, may_be_best, orders, plot_history, row_names, short_names
 
 
 def history(count: int, *, apart: int = 0, **columns: Any) -> pd.DataFrame:
@@ -37,8 +37,8 @@ def drawn(ax: Any) -> dict[str, int]:
 def test_the_best_is_at_the_top_and_its_ties_are_marked() -> None:
     ax = plot_history(history(8, apart=3))
     assert labels(ax) == [f"model {k}" for k in (7, 6, 5, 4, 3, 2, 1, 0)]
-    assert drawn(ax)["tied with the best"] == 5
-    assert drawn(ax)["certified apart from it"] == 3
+    assert drawn(ax)["may be the best"] == 5
+    assert drawn(ax)["certified worse than another"] == 3
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
 
 
@@ -48,6 +48,95 @@ def test_the_best_of_losses_is_the_lowest() -> None:
     for name in ("brier_score", "zero_one_loss"):
         guard.ask(0.1 if name == "brier_score" else 0.3, [0.1 if name == "brier_score" else 0.3] * 500, name=name)
     assert labels(guard.report().plot()) == ["brier_score", "zero_one_loss"]
+
+
+def compared(pair: str, low: float, high: float, name: str = "accuracy, difference", **columns: Any) -> pd.DataFrame:
+    """Return the record of one comparison."""
+    row = {"query": 99, "name": name, "candidate": pair, "value": (low + high) / 2, "train": 0.0, "source": "train"}
+    return pd.DataFrame([{**row, "low": low, "high": high, "lower": -1.0, "upper": 1.0, **columns}])
+
+
+def beaten(record: pd.DataFrame, scores: pd.DataFrame | None = None, *, lowest_is_best: bool = False) -> list[str]:
+    """Return the candidates of eight ties that another one is certified to be better than."""
+    scores = history(8) if scores is None else scores
+    settled = orders(pd.concat([scores, record], ignore_index=True))
+    best = may_be_best(scores, settled, lowest_is_best=lowest_is_best)
+    return [name for name, one in zip(scores["candidate"], best, strict=True) if not one]
+
+
+@for_each(
+    "record",
+    [
+        compared("model 3 against model 5", 0.01, 0.03),
+        compared("model 5 against model 3", -0.03, -0.01),
+        compared("model 3 against model 5", 0.51, 0.6, "accuracy, win rate", lower=0.0),
+    ],
+)
+def test_a_settled_comparison_settles_the_order_of_scores(record: pd.DataFrame) -> None:
+    assert beaten(record) == ["model 5"]
+    assert drawn(plot_history(pd.concat([history(8), record], ignore_index=True)))["certified worse than another"] == 1
+
+
+@for_each(
+    "record",
+    [
+        compared("model 3 against model 5", 0.0, 0.03),  # its interval contains 0
+        compared("model 3 against model 5", 0.4, 0.6, "accuracy, win rate", lower=0.0),
+        compared("model 3 against model 5", 0.01, 0.03, "profit, difference"),  # nobody knows the better end
+        compared("model 3 against model 5", 0.01, 0.03, "zero_one_loss, difference"),  # another metric
+        compared("model 3 against a fourth", 0.01, 0.03),
+        compared("a fourth against model 5", 0.01, 0.03),
+        compared("model 3 against model 5", 0.01, 0.03, lower=-0.4, upper=0.4),  # of the records that differ
+        compared("model 3 and model 5", 0.01, 0.03),
+        pd.concat([compared("model 3 against model 5", 0.01, 0.03), compared("", 0.0, 0.0, "labels", source="note")]),
+    ],
+)
+def test_no_other_comparison_settles_an_order(record: pd.DataFrame) -> None:
+    assert beaten(record) == []
+
+
+def test_a_comparison_of_a_name_that_two_answers_have_settles_nothing() -> None:
+    scores = history(3, candidate=["a", "b", "b"])
+    assert beaten(compared("a against b", 0.01, 0.03), scores) == []
+    weighted = history(3, candidate=["a", "b", "c"]).assign(upper=2.0)
+    assert beaten(compared("a against b", 0.01, 0.03), weighted) == []
+
+
+def test_a_lower_loss_is_better() -> None:
+    scores = history(3, name="brier_score", candidate=["a", "b", "c"])
+    record = compared("a against b", 0.01, 0.03, "brier_score, difference")
+    assert beaten(record, scores, lowest_is_best=True) == ["a"]
+    apart = history(8, apart=3, name="brier_score")
+    assert beaten(record, apart, lowest_is_best=True) == [f"model {k}" for k in range(3, 8)]
+
+
+def test_comparisons_are_drawn_with_their_verdicts_around_zero() -> None:
+    ends = {"a against b": (0.01, 0.05), "c against b": (-0.05, -0.01), "d against b": (-0.01, 0.01)}
+    record = pd.concat([compared(pair, *some) for pair, some in ends.items()], ignore_index=True)
+    ax = plot_history(record)
+    assert {label: count for label, count in drawn(ax).items() if label in ("better", "worse", "not settled")} == {
+        "better": 1,
+        "worse": 1,
+        "not settled": 1,
+    }
+    assert [list(line.get_xdata()) for line in ax.lines if line.get_linestyle() == "--"] == [[0.0, 0.0]]
+
+
+def test_names_of_predictions_have_their_metric_behind_them() -> None:
+    """As `PredictionGuard` titles its queries; a pair of brackets around no metric belongs to the name."""
+    asked = pd.DataFrame({"query": [1, 2, 3], "name": ["first (accuracy)", "second (accuracy)", "rows (old)"]})
+    asked = asked.assign(candidate="")
+    assert kinds(asked) == ["accuracy", "accuracy", ""]
+    assert row_names(asked[:2]) == ["first", "second"]
+    assert row_names(asked) == ["first (accuracy)", "second (accuracy)", "rows (old)"]
+
+
+@for_each(
+    "metric",
+    ["squared_error(clip=4.0)", "root_mean_squared_error(clip=2)", "log_loss(clip=5.0)", "zero_one_loss where x > 1"],
+)
+def test_errors_are_better_if_they_are_smaller(metric: str) -> None:
+    assert greater_is_better(metric) is False
 
 
 @pytest.mark.slow
@@ -67,13 +156,14 @@ def test_sixty_names_have_room() -> None:
 @for_each("asked", [history(61), history(8, candidate=""), history(1)])
 def test_many_and_nameless_answers_are_drawn_over_the_queries(asked: pd.DataFrame) -> None:
     assert plot_history(asked).get_xlabel() == "query"
-    assert plot_history(asked, names=True).get_xlabel() == "answer"
+    kind = "accuracy" if asked["candidate"].iloc[0] else "answer"
+    assert plot_history(asked, names=True).get_xlabel() == kind
 
 
 def test_another_range_is_left_out_and_said() -> None:
     asked = history(8)
     asked.loc[7, "lower"] = -1.0
-    assert plot_history(asked).get_xlabel() == "answer (1 of another kind left out)"
+    assert plot_history(asked).get_xlabel() == "accuracy (1 of another kind left out)"
 
 
 def test_equal_names_get_the_numbers_of_their_queries() -> None:
@@ -87,7 +177,7 @@ def test_metrics_of_one_range_are_not_drawn_on_one_axis() -> None:
     """Of accuracy and its loss, both from 0 to 1, the "best" would be the worst."""
     asked = history(8, name=["accuracy"] * 5 + ["zero_one_loss"] * 3)
     ax = plot_history(asked)
-    assert ax.get_xlabel() == "answer (3 of another kind left out)"
+    assert ax.get_xlabel() == "accuracy (3 of another kind left out)"
     assert len(labels(ax)) == 5
 
 
@@ -110,6 +200,11 @@ def test_names_are_what_differs_between_candidates_of_one_class() -> None:
     assert short_names(["Tree(a=1, b=2)", "Tree(b=2)", "Tree(b=2) #3"]) == ["a=1", "Tree()", "Tree() #3"]
     assert short_names(["Tree(a=1)", "Forest(a=1)"]) == ["Tree(a=1)", "Forest(a=1)"]
     assert short_names(["Tree(a=1)"]) == ["Tree(a=1)"]
+    mixed = ["Tree(a=1, seed=0)", "Tree(a=2, seed=0)", "Forest(a=1, seed=0)", "mean"]
+    assert short_names(mixed) == ["Tree(a=1)", "Tree(a=2)", "Forest(a=1, seed=0)", "mean"]
+    pipes = [f"Pipeline(Scaler, Ridge(alpha={k}, tol=0.1))" for k in (1, 2)]
+    assert short_names(pipes) == ["Ridge(alpha=1)", "Ridge(alpha=2)"]
+    assert short_names([*pipes, "Tree(a=1)"]) == ["Pipeline(Ridge(alpha=1))", "Pipeline(Ridge(alpha=2))", "Tree(a=1)"]
     assert short_names(["Tree(a=1, b=2) against Tree(b=2)"]) == ["a=1 against Tree()"]
 
 

@@ -91,11 +91,6 @@ class Parameters:
         """Direction of the best score, where answers are about the best query so far; ``None`` elsewhere."""
         return None
 
-    @property
-    def wording(self) -> Mapping[str, str]:
-        """Parameters that a report shows in words instead of their values, by name."""
-        return {}
-
     def check_direction(self, metric: str, greater_is_better: bool) -> None:
         """Refuse a metric of the other direction, where the mechanism has one direction only."""
 

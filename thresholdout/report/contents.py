@@ -113,7 +113,16 @@ class GuardReport:
     @property
     def certified(self) -> int:
         """Number of candidates that gates have certified to be better."""
-        return int(self.history["source"].isin(PROVED).sum())
+        return len(self._passed[self._passed["low"] >= 0.0])
+
+    @property
+    def tolerated(self) -> int:
+        """Number of candidates that gates have certified not to be worse by more than a tolerance."""
+        return len(self._passed[self._passed["low"] < 0.0])
+
+    @property
+    def _passed(self) -> pd.DataFrame:
+        return self.history[self.history["source"].isin(PROVED)]
 
     @property
     def failures(self) -> int:
@@ -126,14 +135,20 @@ class GuardReport:
 
         It is infinite if the error budget is exhausted, and None if the mechanism has no error budget.
         """
-        risks = self.history["log_error_budget"].dropna()
-        if not self.parameters.tells_nats or not len(risks):
-            return None if not self.parameters.tells_nats else 0.0
-        start = (
-            math.log1p(-self.chosen.get("confidence", self.declared.confidence)) - self.parameters.information_released
-        )
-        left = float(risks.iloc[-1])
-        return math.inf if left <= NOTHING else start - left
+        spent = self.nats_spent
+        if spent is None:
+            return None
+        return float(spent.iloc[-1]) if len(spent) else 0.0
+
+    @property
+    def nats_spent(self) -> pd.Series | None:
+        """Decrease of the logarithm of the error budget after each event; infinite where nothing is left."""
+        if not self.parameters.tells_nats:
+            return None
+        confidence = self.chosen.get("confidence", self.declared.confidence)
+        left = self.history["log_error_budget"].dropna()
+        start = math.log1p(-confidence) - self.parameters.information_released
+        return (start - left).mask(left <= NOTHING, math.inf)
 
     @property
     def from_holdout(self) -> int:
@@ -218,21 +233,6 @@ class GuardReport:
     def _repr_html_(self) -> str:
         return embedded(self)
 
-    def lowest_is_best(self, answers: pd.DataFrame) -> bool:
-        """Return whether all given answers are about losses, metrics whose smallest value is best.
-
-        Parameters
-        ----------
-        answers : DataFrame
-            Rows of the history.
-
-        Returns
-        -------
-        bool
-            True if there are rows and the metric of every row is a loss.
-        """
-        return _are_losses(set(answers["name"]))
-
     def plot(self, ax: Any = None) -> Any:
         """Draw the history of answers with their intervals.
 
@@ -248,9 +248,14 @@ class GuardReport:
         matplotlib Axes
             The axes with the drawing, made by `thresholdout.plotting.plot_history`.
         """
-        from thresholdout.plotting import plot_history
+        from thresholdout.plotting import drawable, greater_is_better, kinds, main_range, plot_history
 
-        return plot_history(self.history, ax=ax, lowest_is_best=self.lowest_is_best(self.history))
+        shown = main_range(drawable(self.history))
+        about = zip(kinds(shown), shown["name"], strict=True)
+        lowest = bool(len(shown)) and all(greater_is_better(kind or name) is False for kind, name in about)
+        # Answers about the best score so far belong to no candidate.
+        names = None if self.parameters.best_direction is None else False
+        return plot_history(self.history, ax=ax, names=names, lowest_is_best=lowest)
 
 
 def report_of(
@@ -325,14 +330,3 @@ def report_of(
         releases=releases,
         closed=None if closed is None else _MOVED.sub(r"it was moved to another ledger \1", closed),
     )
-
-
-def _are_losses(names: set[str]) -> bool:
-    """Return whether all names are of metrics whose smallest value is best."""
-    from thresholdout.scoring.statistics import get_score
-
-    try:
-        metrics = {name.removesuffix(", final check").partition("(")[0] for name in names}  # without their arguments
-        return bool(metrics) and not any(get_score(name).greater_is_better for name in metrics)
-    except InputError:  # no metric's name
-        return False

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from graphs.numerics.rounding import shown_around
 from thresholdout.notebook.cards import Bar, Card
 from thresholdout.plotting import drawable, main_range, row_names, short_names
 from thresholdout.report import sentences as words
+from thresholdout.report.answers import number
 from thresholdout.report.page import facts
 
 if TYPE_CHECKING:
@@ -40,4 +40,4 @@ def guard_html(report: GuardReport, name: str) -> str:
 
 
 def _bar(row: Any, label: str) -> Bar:
-    return Bar(label, row.low, row.high, shown_around(row.value, row.low, row.high), row.value, row.source)
+    return Bar(label, row.low, row.high, str(number(row)), row.value, row.source)

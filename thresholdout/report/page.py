@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
-from graphs.numerics.rounding import shown_above, shown_around, shown_below
+from graphs.numerics.rounding import shown_above
 from thresholdout.mechanisms.base import AnswerSource
-from thresholdout.plotting import drawable, kinds, row_names, short_names
 from thresholdout.report import sentences as words
+from thresholdout.report.answers import decided, gates, number, tables
 
 if TYPE_CHECKING:
     import pandas as pd
     from jinja2 import Environment
+    from markupsafe import Markup
 
+    from thresholdout.certificates import Certificate
     from thresholdout.report.contents import GuardReport
 
 __all__ = ["MOST_DRAWN", "embedded", "facts", "render", "thinned"]
@@ -41,10 +44,8 @@ def _even(rows: pd.DataFrame, most: int) -> pd.DataFrame:
     return rows.iloc[[k * len(rows) // most for k in range(most)]]
 
 
-# Rows in the page's table of queries, and bars in one table of answers.
+# Rows in the page's table of queries.
 MOST_ROWS = 500
-_MOST_BARS = 60
-_ROOM = 0.04  # margin beyond the outermost ends, as a part of the axis
 
 
 def render(report: GuardReport) -> str:
@@ -56,7 +57,9 @@ def render(report: GuardReport) -> str:
             report=report,
             summary=words.summary(report),
             facts=facts(report),
-            tables=_tables(report),
+            decided=decided(report),
+            tables=tables(report),
+            gates=gates(report),
             budget=_budget(report),
             sentences=words.certificate(report),
             beside="expected value" if report.parameters.anticipates else "training value",
@@ -80,7 +83,7 @@ def _templates() -> Environment:
     """Return the templates; all values are escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    made = Environment(
         loader=PackageLoader("thresholdout.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -88,6 +91,19 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    made.filters["breaks"] = _breaks
+    return made
+
+
+# Places in a long name between two words: after punctuation, and at a capital letter inside of a class's name.
+_BREAK: Final = re.compile(r"(?<=[(,/:])(?=[^\s)])|(?<=[a-z])(?=[A-Z])")
+
+
+def _breaks(name: str) -> Markup:
+    """Return a name in which lines may break between words, and only there."""
+    from markupsafe import Markup
+
+    return Markup("<wbr>").join(_BREAK.split(name))
 
 
 def facts(report: GuardReport) -> list[tuple[str, str]]:
@@ -108,7 +124,8 @@ def facts(report: GuardReport) -> list[tuple[str, str]]:
         found.append(("information released", f"{shown_above(report.information_released)} nats"))
     elif report.certificate is not None:
         tolerance = report.certificate.tolerance
-        shown = f"{shown_above(tolerance)} of the range" if math.isfinite(tolerance) else "grows"
+        shown = "grows" if tolerance == math.inf else "no bound"
+        shown = f"{shown_above(tolerance)} of the range" if tolerance < 1.0 else shown
         found.append(("largest half-width from now on", shown))
     if report.certificate is not None and report.certificate.epsilon is not None:
         found += _privacy(report.certificate.epsilon, report.certificate.bayesian_epsilon)
@@ -122,71 +139,42 @@ def _privacy(epsilon: float, bayesian: float | None) -> list[tuple[str, str]]:
     return [(name, "unbounded" if loss == math.inf else shown_above(loss)) for name, loss in known]
 
 
-def _tables(report: GuardReport) -> list[dict[str, Any]]:
-    """Return a table of answers for each metric and range: bars on one axis, the best answer first."""
-    answers = drawable(report.answers)
-    if not len(answers):
-        return []
-    groups = answers.assign(kind=kinds(answers)).groupby(["kind", "lower", "upper"], sort=False)
-    return [_table(str(kind), rows, report.lowest_is_best(rows)) for (kind, _, _), rows in groups]
-
-
-def _table(kind: str, rows: pd.DataFrame, lowest_is_best: bool) -> dict[str, Any]:
-    """Return one table: short names, bars in percent of the axis, and the answers that tie with the best."""
-    around_zero = float(rows["lower"].iloc[0]) < 0.0 < float(rows["upper"].iloc[0])
-    shown = thinned(rows, _MOST_BARS)
-    names = short_names(row_names(shown))
-    shown = shown.assign(label=names).sort_values(["value", "query"], ascending=[lowest_is_best, True], kind="stable")
-    zero = [0.0] if around_zero else []
-    low, high = min([*shown["low"], *zero]), max([*shown["high"], *zero])
-    room = _ROOM * (high - low) or 0.5
-    low, high = max(low - room, float(rows["lower"].iloc[0])), min(high + room, float(rows["upper"].iloc[0]))
-
-    def place(value: float) -> float:
-        return round(100 * float(min(max((value - low) / (high - low), 0.0), 1.0)), 2)
-
-    best: Any = shown.iloc[0]
-
-    def bar(row: Any) -> dict[str, Any]:
-        return {
-            "name": row.label,
-            "full": f"{row.name}: {row.candidate}" if row.candidate else str(row.name),
-            "left": place(row.low),
-            "width": round(place(row.high) - place(row.low), 2),
-            "dot": place(row.value),
-            "train": place(row.train) if low <= row.train <= high else None,
-            "value": shown_around(row.value, row.low, row.high),
-            "source": row.source,
-            "tied": not around_zero and row.low <= best.high and row.high >= best.low,
-        }
-
-    return {
-        "title": kind or ("Differences" if around_zero else "Other queries"),
-        "left_out": len(rows) - len(shown),
-        "count": len(rows),
-        "ends": (low, high),
-        "zero": place(0.0) if around_zero else None,
-        "rows": [bar(row) for row in shown.itertuples()],
-    }
-
-
 def _budget(report: GuardReport) -> dict[str, Any] | None:
-    """Return the answers from the holdout over the queries as the points of a line; ``None`` for fewer than two."""
+    """Return the answers from the holdout over the queries, or else the information released; None if little was spent.
+
+    Intervals of claims depend on the nats, whereas one budget of answers ends the guard.
+    """
     answers = report.answers
-    used = (answers["source"] == "holdout").cumsum()
-    if not len(used) or used.iloc[-1] < 2:
+    if not len(answers):
         return None
-    most = report.budget or int(used.iloc[-1])
+    spent = (answers["source"] == "holdout").cumsum().astype(float)
+    nats, unit = report.nats_spent, "answers from the holdout"
+    most = float(report.budget or spent.iloc[-1])
+    if report.budget is None and nats is not None:
+        spent, unit = (
+            nats.reindex(answers.index).replace(math.inf, math.nan).ffill().fillna(0.0).clip(lower=0.0),
+            "nats",
+        )
+        most = float(spent.iloc[-1])
+    if spent.iloc[-1] < (2 if unit != "nats" else 1):
+        return None
     first, last = float(answers["query"].iloc[0]), float(answers["query"].iloc[-1])
-    rows = thinned(answers.assign(used=used))
+    rows = thinned(answers.assign(spent=spent))
     points, height = ["0,100"], 100.0
-    for query, count in zip(rows["query"].astype(float), rows["used"], strict=True):
+    for query, count in zip(rows["query"].astype(float), rows["spent"], strict=True):
         across = 100 * (query - first) / ((last - first) or 1.0)
         points += [f"{across:.2f},{height:.2f}"]
         height = 100 * (1 - count / most)
         points += [f"{across:.2f},{height:.2f}"]
     points.append(f"100,{height:.2f}")
-    return {"points": " ".join(points), "used": int(used.iloc[-1]), "most": most, "last": f"{last:,.0f}"}
+    return {
+        "points": " ".join(points),
+        "top": f"{most:,.0f}" if unit != "nats" else shown_above(most),
+        "unit": unit,
+        "sentence": words.spent(report, float(spent.iloc[-1]), unit),
+        "first": f"{first:,.0f}",
+        "last": f"{last:,.0f}",
+    }
 
 
 def _routes(report: GuardReport) -> list[dict[str, Any]]:
@@ -198,11 +186,18 @@ def _routes(report: GuardReport) -> list[dict[str, Any]]:
         {
             "name": str(name),
             "chosen": bool(route["chosen"]),
-            "width": shown_above(route["tolerance"], 4) if math.isfinite(route["tolerance"]) else "none",
+            "width": _width(report.certificate, bool(route["chosen"]), float(route["tolerance"])),
             "why": route["why_not"] or route["assumes"],
         }
         for name, route in routes.sort_values("tolerance", kind="stable").iterrows()
     ]
+
+
+def _width(certificate: Certificate, chosen: bool, tolerance: float) -> str:
+    """Return the largest half-width of a route; one of the whole range bounds nothing."""
+    if chosen and certificate.states_intervals:
+        return "each answer has its own"
+    return shown_above(tolerance, 3) if tolerance < 1.0 else "no bound"
 
 
 def _queries(history: pd.DataFrame) -> list[dict[str, str]]:
@@ -225,12 +220,14 @@ def _query(row: Any) -> dict[str, str]:
     import pandas as pd
 
     answered = row.source in get_args(AnswerSource)
+    told = number(row) if answered else None
     return {
         "number": f"{row.query:,}",
         "name": f"{row.name}: {row.candidate}" if row.candidate else str(row.name),
-        "train": f"{row.train:.4f}",
-        "answer": f"{row.value:.4f}" if answered else "",
-        "interval": f"{shown_below(row.low, 4, 'f')} to {shown_above(row.high, 4, 'f')}" if answered else "",
+        "train": told.near(row.train) if told else f"{row.train:.4g}",
+        "answer": told.value if told else "",
+        "interval": told.interval if told else "",
         "source": str(row.source),
+        "words": {"train": "confirmed", "holdout": "holdout"}.get(row.source) or words.outcome(row.source),
         "left": "" if pd.isna(row.remaining) else f"{row.remaining:,}",
     }

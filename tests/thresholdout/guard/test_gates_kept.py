@@ -253,8 +253,11 @@ def test_a_report_shows_candidates(tmp_path: Path) -> None:
     assert report.candidates == 6
     assert report.certified == found.count("keep") > 0
     assert "6 candidates were proposed" in report.html
+    assert "Gate by accuracy" in report.html
+    outcome = "failed in cross-validation, at no cost"
+    assert report.html.split("<h2>History")[0].count(outcome) == found.count("skip")
     last = guard.history.loc[guard.history["source"] == "keep", "candidate"].iloc[-1]
-    assert f"The last one of these is {last}." in report.html
+    assert f"The last one that passed is {last}." in report.html
     assert "column 1" in report.html
     assert guard.report().plot() is not None
     told = CliRunner().invoke(main, ["guard", "history", str(tmp_path / "guard.db")])

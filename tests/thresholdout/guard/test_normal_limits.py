@@ -228,7 +228,7 @@ def test_pictures_are_called_approximate() -> None:
     guard = made()
     for share in (0.9, 0.85, 0.2):
         guard.score(model(share), cv="training")
-    for names, word in ((True, "apart from it, approximately"), (False, "approximate interval")):
+    for names, word in ((True, "worse than another, approximately"), (False, "approximate interval")):
         for history in (guard.history, guard.report().history):
             labels = plot_history(history, names=names).get_legend_handles_labels()[1]
             assert word in labels

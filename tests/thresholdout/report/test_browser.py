@@ -41,7 +41,7 @@ def test_the_page_is_complete(shown: "Page") -> None:
     assert shown.locator("h1").text_content() == "Spring <leaderboard>"
     assert shown.evaluate("document.compatMode") == "CSS1Compat"
     headings = shown.locator("h2").all_text_contents()
-    assert headings[0] == "Other queries"
+    assert headings[0].startswith("Other queries")
     assert headings[-1] == "History"
     assert "rule <script>alert(7)</script>" in shown.locator("tbody td:nth-child(2)").all_text_contents()
     assert shown.evaluate("document.scripts.length") == 0

@@ -27,10 +27,11 @@ from thresholdout.mechanisms import LadderParameters
 from thresholdout.mechanisms.claims import ClaimsState
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.report import GuardReport, report_of
-from thresholdout.report.page import _budget, _tables, facts, thinned
+from thresholdout.report.answers import _ticks, decided, gates, tables
+from thresholdout.report.page import _budget, _width, facts, thinned
 from thresholdout.service.prediction_guard import PredictionGuard
 
-VOID = {"meta", "img", "link", "br"}
+VOID = {"meta", "img", "link", "br", "wbr"}
 
 
 class Checker(HTMLParser):
@@ -84,12 +85,14 @@ def test_the_numbers_are_those_of_the_history(guard: Thresholdout, page: Checker
     assert f"{len(history)} of 200" in page.text
     assert "as many as there may be" in text
     assert guard.certificate.statement in page.text
-    rows = re.findall(r"<tr[^>]*><td>(\d+)</td>", guard.report().html)
+    rows = re.findall(r'<tr[^>]*><td data-is="query">(\d+)</td>', guard.report().html)
     assert [int(row) for row in rows] == list(history["query"])
     last = history.iloc[-1]
-    assert f"{last['value']:.4f}" in page.text
-    low, high = math.floor(last["low"] * 1e4) / 1e4, math.ceil(last["high"] * 1e4) / 1e4
-    assert f"{low:.4f} to {high:.4f}" in page.text
+    side = max(last["value"] - last["low"], last["high"] - last["value"])
+    assert 0.0995 < side < 0.995  # so that two decimals are two digits of the half-width
+    assert f"{last['value']:.2f}" in page.text
+    low, high = math.floor(last["low"] * 1e2) / 1e2, math.ceil(last["high"] * 1e2) / 1e2
+    assert f"{low:.2f} to {high:.2f}" in page.text
 
 
 def test_both_epsilons_are_among_the_facts() -> None:
@@ -113,7 +116,7 @@ def test_nothing_is_loaded_and_nothing_runs(page: Checker) -> None:
 
 
 def test_names_are_text_and_not_markup(page: Checker) -> None:
-    assert "rule <script>alert(7)</script>" in page.text
+    assert "rule <script>alert(7)</script>" in "".join(page.text)
     with pytest.raises(InputTypeError, match="title"):
         long_life(0).report(title=3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="UTF-8"):
@@ -235,8 +238,8 @@ def test_answers_of_several_metrics_and_ranges_have_tables_of_their_own() -> Non
     guard.ask(0.5, holdout, bounds=(-1.0, 1.0))
     page = read(guard.report())
     assert sum(value == "bars" for _, name, value in page.attributes if name == "class") == 4
-    assert page.text.count("Other queries") == 3
-    assert page.text.count("Differences") == 1
+    titles = ["Other queries", *(f"Other queries, from {ends}" for ends in ("0 to 2", "0 to 3", "-1 to 1"))]
+    assert [text for text in page.text if text.startswith("Other queries")] == titles
 
 
 def test_bars_are_where_their_intervals_are_and_the_best_is_first() -> None:
@@ -245,16 +248,155 @@ def test_bars_are_where_their_intervals_are_and_the_best_is_first() -> None:
     history = pd.DataFrame(rows, columns=["query", "value", "low", "high", "train"])
     trees = [f"Tree(depth={number}, seed=0)" for number in (1, 2, 3)]
     history = history.assign(name="accuracy", candidate=trees, source="train", lower=0.0, upper=1.0, half_width=0.1)
-    (table,) = _tables(dataclasses.replace(long_life(0).report(), history=history))
+    (table,) = tables(dataclasses.replace(long_life(0).report(), history=history))
     assert [row["name"] for row in table["rows"]] == ["depth=2", "depth=3", "depth=1"]
-    assert [row["tied"] for row in table["rows"]] == [True, True, False]
+    assert [row["best"] for row in table["rows"]] == [True, True, False]
     low, high = 0.5 - 0.04 * 0.35, 0.85 + 0.04 * 0.35
     best = table["rows"][0]
     assert table["ends"] == pytest.approx((low, high))
     assert best["left"] == pytest.approx(100 * (0.75 - low) / (high - low), abs=0.01)
     assert best["width"] == pytest.approx(100 * 0.1 / (high - low), abs=0.02)
     assert best["train"] is None
-    assert table["zero"] is None
+    assert best["value"] == "0.800 ± 0.050"
+    assert table["middle"] is None
+    assert "Bold: may be the best, because no other is certified to be better." in table["note"]
+    assert [text for _, text in table["ticks"]] == ["0.5", "0.6", "0.7", "0.8"]
+
+
+def made_of(*rows: tuple[Any, ...]) -> GuardReport:
+    """Return the report of a history: names, candidates, values, half-widths, and other columns or sources."""
+    columns = ["name", "candidate", "value", "half_width", "source", "lower", "upper"]
+    history = pd.DataFrame([(*row, *("train", 0.0, 1.0)[len(row) - 4 :]) for row in rows], columns=columns)
+    ends = {"low": history["value"] - history["half_width"], "high": history["value"] + history["half_width"]}
+    history = history.assign(**ends, query=range(1, len(rows) + 1), train=history["value"])
+    return dataclasses.replace(long_life(0).report(), history=history.assign(log_error_budget=-3.0, remaining=5))
+
+
+def test_a_settled_comparison_leaves_one_best_and_is_shown_with_its_verdict() -> None:
+    scores = [("accuracy", "a", 0.81, 0.0496), ("accuracy", "b", 0.8, 0.0496)]
+    compared = ("accuracy, difference", "a against b", 0.02, 0.0123, "train", -1.0, 1.0)
+    open_, settled = made_of(*scores), made_of(*scores, compared)
+    (table,) = tables(open_)
+    assert not any(row["best"] for row in table["rows"])  # bold letters that all rows have say nothing
+    assert "None is certified to be worse than another." in table["note"]
+    assert decided(open_) == [
+        "By accuracy, a has the best answer: 0.810 ± 0.050. None of the 2 is certified to be worse than another."
+    ]
+    table, other = tables(settled)
+    assert [row["best"] for row in table["rows"]] == [True, False]
+    assert any(sentence.startswith("Comparisons settled") for sentence in table["note"])
+    assert decided(settled) == [
+        "By accuracy, a has the best answer: 0.810 ± 0.050. It is certified to be better than all others.",
+        "1 comparison by accuracy: 1 better.",
+    ]
+    (row,) = other["rows"]
+    assert (row["value"], row["verdict"]) == ("+0.020 ± 0.013", "better")
+    assert other["title"] == "Comparisons by accuracy"
+    low, high = -0.04 * 0.0323, 0.0323 + 0.04 * 0.0323
+    assert other["middle"] == pytest.approx(100 * -low / (high - low), abs=0.01)
+
+
+@for_each(
+    "case",
+    [
+        ("accuracy, difference", 0.02, "better"),
+        ("accuracy, difference", -0.02, "worse"),
+        ("accuracy, difference", 0.005, "not settled"),
+        ("squared_error(clip=4.0), difference", 0.02, "worse"),
+        ("accuracy, win rate", 0.52, "better"),
+        ("profit, difference", 0.02, "higher"),
+    ],
+)
+def test_comparisons_have_verdicts_in_words(case: tuple[str, float, str]) -> None:
+    name, value, verdict = case
+    report = made_of((name, "a against b", value, 0.01, "train", -1.0, 1.0))
+    ((row,),) = [table["rows"] for table in tables(report)]
+    assert row["verdict"] == verdict
+    assert f">{verdict}</td>" in report.html
+
+
+def test_a_metric_of_the_user_has_no_best() -> None:
+    (table,) = tables(made_of(("profit", "a", 0.9, 0.01), ("profit", "b", 0.1, 0.01)))
+    assert not any(row["best"] for row in table["rows"])
+    assert table["note"] == ["Highest first."]
+
+
+def test_gates_have_sections_with_their_thresholds_and_outcomes() -> None:
+    gained = {"value": 0.1, "half_width": 0.1}
+    report = made_of(
+        ("gate: accuracy", "a", *gained.values(), "keep", -1.0, 1.0),
+        ("gate: accuracy", "b", *gained.values(), "reject", -1.0, 1.0),
+        ("gate: accuracy with a tolerance of 0.02", "c", 0.48, 0.5, "keep", -1.0, 1.0),
+        ("gate: accuracy with a tolerance of 0.02", "d", 0.48, 0.5, "unsettled", -1.0, 1.0),
+        ("milestones: accuracy by more than 0.01", "e", *gained.values(), "step", -1.0, 1.0),
+        ("milestones: accuracy by more than 0.01, last evaluation", "e", *gained.values(), "unconfirmed", -1.0, 1.0),
+    )
+    plain, tolerant, climb = gates(report)
+    assert [row["outcome"] for row in plain["rows"]] == [
+        "passed: certified to be better",
+        "failed: the holdout did not confirm it",
+    ]
+    assert [row["passed"] for row in plain["rows"]] == [True, False]
+    assert "not to be worse than the champion by more than 0.02" in tolerant["threshold"]
+    assert [row["outcome"] for row in tolerant["rows"]] == [
+        "passed: certified not to be worse by more",
+        "not settled: the champion stays",
+    ]
+    assert "to be better by more than 0.01 than the last certified model" in climb["threshold"]
+    assert [row["outcome"] for row in climb["rows"]] == [
+        "kept on the way: not certified",
+        "failed: the holdout did not confirm it",
+    ]
+    assert [gate["title"] for gate in (plain, tolerant, climb)] == [
+        "Gate by accuracy",
+        "Gate by accuracy",
+        "Milestones by accuracy",
+    ]
+    assert (report.certified, report.tolerated) == (1, 1)  # a tolerated candidate may be worse
+    text = " ".join(read(report).text)
+    assert "1 is certified to be better than the champion before." in text
+    assert "1 is certified not to be worse than the champion by more than a tolerance." in text
+
+
+def test_values_have_the_decimals_of_their_half_widths() -> None:
+    sizes = [(0.8, 0.1234), (0.8, 0.0456), (0.8, 0.00123), (0.8, 0.0)]
+    (table,) = tables(made_of(*(("accuracy", f"m{k}", *size) for k, size in enumerate(sizes))))
+    assert [row["value"] for row in table["rows"]] == [
+        "0.80 ± 0.13",
+        "0.800 ± 0.046",
+        "0.8000 ± 0.0013",
+        "0.800000 ± 0.000000",
+    ]
+
+
+def test_a_half_width_of_the_whole_range_is_no_bound() -> None:
+    certificate = long_life(0).certificate
+    assert _width(certificate, True, 1.0) == "each answer has its own"
+    assert _width(certificate, False, 1.0) == _width(certificate, False, math.inf) == "no bound"
+    assert _width(certificate, False, 0.05) == "0.05"
+
+
+@for_each("ends", [(0.0, 1.0), (0.512, 0.538), (-3.0, 3.0), (1e-9, 2e-9), (0.0, 5e8), (-2.0, -1.99)])
+def test_an_axis_has_a_few_round_numbers_inside(ends: tuple[float, float]) -> None:
+    found = _ticks(*ends)
+    assert 2 <= len(found) <= 6
+    assert all(ends[0] - 1e-12 <= place <= ends[1] * (1 + 1e-12) or place <= ends[1] for place, _ in found)
+    assert len({text for _, text in found}) == len(found)
+    if ends[1] < 1e7:
+        assert all(float(text) == pytest.approx(place, rel=1e-9, abs=1e-15) for place, text in found)
+
+
+def test_names_break_between_words_only() -> None:
+    html = made_of(("accuracy", "HistGradientBoostingClassifier(max_iter=30)", 0.8, 0.1)).html
+    assert "Hist<wbr>Gradient<wbr>Boosting<wbr>Classifier(<wbr>max_iter=30)" in html
+
+
+def test_the_mechanism_is_told_in_sentences() -> None:
+    text = " ".join(read(long_life(3).report()).text)
+    assert "At most 200 queries were declared." in text
+    assert "Groups: 1,000 of 2 records." in text
+    for raw in ("n train", "max half width", "None", "nan"):
+        assert raw not in text
 
 
 @pytest.mark.slow
@@ -287,7 +429,7 @@ def test_long_histories_are_thinned() -> None:
 def test_the_budget_is_drawn_where_it_was_used(guard: Thresholdout) -> None:
     found = _budget(guard.report())
     assert found is not None
-    assert (found["used"], found["most"]) == (5, 5)
+    assert (found["top"], found["sentence"]) == ("5", "5 of 5 answers came from the holdout.")
     assert found["points"].startswith("0,100 ")
     assert found["points"].endswith("100,0.00")
     assert _budget(long_life(3).report()) is None
@@ -351,6 +493,6 @@ def test_the_smallest_loss_is_the_best_and_a_final_check_stands_beside_the_score
     history = history.assign(low=history["value"] - 0.1, high=history["value"] + 0.1, train=history["value"])
     trees = [f"Tree(depth={number}, seed=0)" for number in (1, 2, 2)]
     history = history.assign(candidate=trees, source="train", lower=0.0, upper=5.0, half_width=0.1)
-    (table,) = _tables(dataclasses.replace(long_life(0).report(), history=history))
+    (table,) = tables(dataclasses.replace(long_life(0).report(), history=history))
     assert [row["name"] for row in table["rows"]] == ["depth=2", "depth=2, final check", "depth=1"]
-    assert [row["tied"] for row in table["rows"]] == [True, True, False]
+    assert [row["best"] for row in table["rows"]] == [True, True, False]
