@@ -221,7 +221,7 @@ def _table(report: GuardReport, group: _Group, known: list[str]) -> dict[str, An
         elif rows["mark"].all():
             note.append(f"None is {words.certified(report)} to be worse than another.")
         if group.settled:
-            note.append("Comparisons settled what intervals alone do not; they are matched with answers by name.")
+            note.append("Comparisons settled more than intervals alone. They are matched with answers by name.")
     if middle is None:
         note += _shared_class(shown["candidate"].tolist(), names)
     if len(shown) < len(rows):
