@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from thresholdout.errors import ThresholdoutError
@@ -36,10 +35,14 @@ COMPARED: Final = {", difference": 0.0, ", win rate": 0.5}
 _ABOUT: Final = re.compile(r"(.*) \(((?:[^()]|\([^()]*\))+?)(, difference|, win rate|, proposal|)\)", re.DOTALL)
 """A name that a client gave, and the metric, as `PredictionGuard` writes them."""
 
-_LOSSES: Final = frozenset(
-    {"squared_error", "absolute_error", "root_mean_squared_error", "median_absolute_error"}
-)  # these have no name without a clip
-_GAINS: Final = re.compile(r"r2|fbeta|top_\d+_accuracy")
+# Pictures stand below scores and see only their names; a test compares these with the directions of all scores.
+_LOSSES: Final = re.compile(
+    r"zero_one_loss|brier_score|log_loss|squared_error|absolute_error|root_mean_squared_error|median_absolute_error"
+)
+_GAINS: Final = re.compile(
+    r"accuracy|top_\d+_accuracy|balanced_accuracy|cohen_kappa|matthews_corrcoef|fbeta|r2|"
+    r"(?:f1|jaccard|precision|recall)(?:_macro)?|roc_auc(?:_ov[or])?"
+)
 _LARGEST = 1e100  # an imported history may have larger numbers, which fit on no axis
 _MOST_NAMES, _LONGEST, _SHARED, _ROW = 60, 44, 8, 0.22
 BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
@@ -95,7 +98,6 @@ def _told(name: str, candidate: str) -> tuple[str, str]:
     return f"{about[2]}{about[3]}", about[1]
 
 
-@cache
 def greater_is_better(metric: str) -> bool | None:
     """Return whether the greatest value of a metric is the best, or None for a metric of the user.
 
@@ -104,13 +106,8 @@ def greater_is_better(metric: str) -> bool | None:
     >>> greater_is_better("accuracy"), greater_is_better("squared_error(clip=4.0)"), greater_is_better("profit")
     (True, False, None)
     """
-    from thresholdout.scoring.metrics import METRIC_NAMES
-    from thresholdout.scoring.statistics import BY_NAME, get_score
-
     plain = metric.partition("(")[0].partition(" where ")[0]
-    if plain in METRIC_NAMES or plain in BY_NAME:
-        return bool(get_score(plain).greater_is_better)
-    return False if plain in _LOSSES else True if _GAINS.fullmatch(plain) else None
+    return False if _LOSSES.fullmatch(plain) else True if _GAINS.fullmatch(plain) else None
 
 
 def _compared(kind: str) -> tuple[str, str]:
