@@ -178,8 +178,8 @@ def without_index(table: pd.DataFrame, name: str, needed: Iterable[str]) -> pd.D
     if len(table.columns) < 2 or table.columns[0] != INDEX or INDEX in needed or set(needed) - set(table.columns):
         return table
     warnings.warn(
-        f"{name}: its first column has no name, as DataFrame.to_csv() writes an index, and is left out; "
-        "to_csv(index=False) writes none",
+        f"The first column of {name} has no name, like an index that DataFrame.to_csv() writes, and is dropped. "
+        "Write the table with to_csv(index=False), or name the column.",
         IndexColumnWarning,
         stacklevel=3,
     )

@@ -247,7 +247,7 @@ def warn_of_another_division(records: Records) -> None:
     warnings.warn(
         "Another guard of these records, in this process, opened other ones: by another share, order or groups. A "
         "model that was fitted to its open records, or chosen by them, may have seen records that this guard protects. "
-        "Its scores here are not guaranteed. Make guards of the same records with the same development= and order",
+        "Its scores here are not guaranteed. Make guards of the same records with the same development= and order.",
         LikelyMistakeWarning,
         stacklevel=outside(),
     )
@@ -279,7 +279,7 @@ def warn_of_sorted(development: Development | None) -> None:
     warnings.warn(
         "The records are sorted by their labels, and a share of them is open. Open labels then tell how many records "
         "of each class are guarded, and intervals do not hold for the population. Shuffle the records once, before the "
-        "first guard, and keep that order",
+        "first guard, and keep that order.",
         LikelyMistakeWarning,
         stacklevel=outside(),
     )
@@ -295,9 +295,9 @@ def warn_of_overfit(answer: Answer, expected: float, *, greater_is_better: bool)
     else:
         return
     warnings.warn(
-        f"{answer.candidate or answer.name}: the development part says {expected:.3g} and the guarded records say "
-        f"{says}. The model was lucky on the development part, or the part is overfitted; take fresh development "
-        "records, or go on by the guard's answers alone",
+        f"{answer.candidate or answer.name} is {expected:.3g} on the development part, but {says} on the guarded "
+        "records. The model was lucky on the development part, or that part is overfitted. Use fresh development "
+        "records, or decide by the guard's answers alone.",
         DevelopmentOverfitWarning,
         stacklevel=outside(),
     )

@@ -287,11 +287,11 @@ class GuardedObjective:
         with self._lock:
             first, self.exhausted = self.exhausted is None, exhausted
         if first:
-            used = "the guard's answers from the holdout are" if exhausted == "budget" else "the guard's queries are"
+            used = "The guard's answers from the holdout are" if exhausted == "budget" else "The guard's queries are"
             answers = self.asked + self.repeated
             said = (
-                f"{used} used up; the study stops after trial {trial.number}, and this run has {answers} "
-                f"answer{'' if answers == 1 else 's'}. The best trial is the best of those that were answered"
+                f"{used} used up. The study stops after trial {trial.number}, and this run has {answers} "
+                f"answer{'' if answers == 1 else 's'}. The best trial is the best of those that were answered."
             )
             warnings.warn(said, GuardExhaustedWarning, stacklevel=3)
         _stop(study)

@@ -173,9 +173,9 @@ def _by_posterior(model: DependenceModel, declared: Declaration, claims: Claims)
         raise InputError("mechanism", "nothing", "Claims(holdout_answers=...)", advice)
     needed = confidence_after(declared.prior_queries, model.n, declared.confidence)
     warnings.warn(
-        f"{_begun(unbounded)}, so the guard makes no claims: Algorithm 1 answers, by its privacy, "
-        f"{declared.queries:,} queries and {claims.holdout_answers:,} of them from the holdout. thresholdout.plan "
-        "computes its half-width; mechanism=plan(...).parameters chooses it without this warning.",
+        f"{_begun(unbounded)}, so the guard uses Algorithm 1, whose guarantee comes from its privacy. It answers "
+        f"{declared.queries:,} queries, up to {claims.holdout_answers:,} of them from the holdout. thresholdout.plan "
+        "computes its half-width. Pass mechanism=plan(...).parameters to choose it without this warning.",
         MechanismWarning,
         stacklevel=outside(),
     )

@@ -269,7 +269,7 @@ def test_an_overfitted_open_part_is_said_to_be_one() -> None:
     guard = Thresholdout((X, rng.integers(0, 2, size=len(X))), development=0.06, random_state=0)
     best = overfitted(guard, 400)
     assert guard.development_score(best) > 0.6
-    with pytest.warns(DevelopmentOverfitWarning, match="or the part is overfitted"):
+    with pytest.warns(DevelopmentOverfitWarning, match="or that part is overfitted"):
         answer = guard.score(best)
     assert answer.interval[0] <= 0.5 <= answer.interval[1]
     with warnings.catch_warnings():

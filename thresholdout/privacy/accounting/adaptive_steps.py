@@ -243,7 +243,9 @@ def subsample(eps: float, delta: float, q: float, formula: str = "corrected") ->
         return PrivacyParams(min(eps, up_relative(exact)) if q > 0 else 0.0, smaller)
     sound = 2 * q * eps >= exact
     if not sound:
-        message = f"2 q eps = {2 * q * eps:.6g} is below the exact amplification, {exact:.6g}, and is no guarantee."
+        message = (
+            f"2 q eps = {2 * q * eps:.6g} is below the exact amplification, {exact:.6g}, so it is not a valid bound."
+        )
         warnings.warn(message, UnsoundBoundWarning, stacklevel=2)
     return PrivacyParams(2 * q * eps, q * delta, sound)
 

@@ -175,7 +175,9 @@ def _published(step: float, delta: float, q: float, T: int, dt: float, rule: str
     if total < T * q * step:
         tail = math.exp(paper_log_tail(q * step, T, total))
     warnings.warn(
-        "The published theorem is no guarantee. Pass formula='corrected' for one.", UnsoundBoundWarning, stacklevel=3
+        "The published theorem is not a valid bound. Pass formula='corrected' for a valid one.",
+        UnsoundBoundWarning,
+        stacklevel=3,
     )
     details = {"step_eps": step, "eps0": eps0, "delta0": delta0, "m": m, "tail": tail}
     details["delta_with_free_dt"] = min(1.0, second_delta(eps0, delta0, T, m, dt))

@@ -83,7 +83,7 @@ def compose_he(
     result = _published(found, dt, variant) if formula == "paper" else _corrected(found, dt, variant, eps, delta, T)
     if not result.sound:
         warnings.warn(
-            f"The published variant {variant} is no guarantee. Pass formula='corrected' for one.",
+            f"The published variant {variant} is not a valid bound. Pass formula='corrected' for a valid one.",
             UnsoundBoundWarning,
             stacklevel=2,
         )

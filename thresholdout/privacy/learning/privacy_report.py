@@ -216,7 +216,7 @@ def warn_of_noise(share: float, most: float, advice: str, *, stacklevel: int) ->
     """Warn when the noise is more than some share of the largest signal."""
     if share > most:
         message = (
-            f"The noise moves the parameters {share:.2g} times as far as gradients that all agree; above {most:g}, "
-            f"fits are worth nothing. About {share / most:.2g} times {advice} or fewer parameters, are needed."
+            f"The noise moves the parameters {share:.2g} times as far as gradients that all agree. Above {most:g}, "
+            f"fits are useless. About {share / most:.2g} times {advice} or fewer parameters, are needed."
         )
         warnings.warn(message, LowSignalWarning, stacklevel=stacklevel + 1)

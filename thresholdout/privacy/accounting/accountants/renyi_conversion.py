@@ -133,4 +133,6 @@ def _warn(rho: Floats, best: int) -> None:
         warnings.warn("No order has a finite divergence, so nothing is guaranteed.", NoFiniteOrderWarning, stacklevel=3)
     elif best in (finite[0], finite[-1]):
         side = "smaller" if best == finite[0] else "larger"
-        warnings.warn(f"The best order is at the edge of the orders. Add {side} ones.", EdgeOrderWarning, stacklevel=3)
+        warnings.warn(
+            f"The best order is at the edge of the given orders. Add {side} orders.", EdgeOrderWarning, stacklevel=3
+        )

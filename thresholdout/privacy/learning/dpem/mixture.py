@@ -371,8 +371,8 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
     def _warn(self) -> None:
         if self.noise_share_ > MOST_NOISE:  # a function of released and public numbers
             message = (
-                f"Noise moves the mean of a component by {self.noise_share_:.2g} times the clipping norm in a step; "
-                f"above {MOST_NOISE:g}, mixtures are worth nothing. About {self.noise_share_ / MOST_NOISE:.2g} "
+                f"Noise moves the mean of a component by {self.noise_share_:.2g} times the clipping norm in a step. "
+                f"Above {MOST_NOISE:g}, mixtures are useless. About {self.noise_share_ / MOST_NOISE:.2g} "
                 "times as many records, or as large an epsilon, or fewer components, are needed."
             )
             warnings.warn(message, LowSignalWarning, stacklevel=4)

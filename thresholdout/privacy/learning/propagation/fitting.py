@@ -311,7 +311,7 @@ class Fitting:
 
     def _sigma(self, N: int, before: Spent) -> tuple[float, ...]:
         if self.delta >= 1 / N:
-            message = f"delta is {self.delta:g} with {N} records. Pass a delta well below {1 / N:g}."
+            message = f"delta is {self.delta:g}, which is large for {N} records. Pass a delta well below {1 / N:g}."
             warnings.warn(message, LooseDeltaWarning, stacklevel=6)
         # Drawing hides a record among the others (PROOFS.md, E2).
         if self.sampling == "uniform" and N < 2:
@@ -365,7 +365,7 @@ class Fitting:
             if self.epsilon is not None and best.epsilon > self.epsilon:
                 proved = shown_above(best.epsilon, 4)
                 message = (
-                    f"The formula {self.accountant!r} promises epsilon {self.epsilon:g}; {proved} is proved. "
+                    f"The formula {self.accountant!r} promises epsilon {self.epsilon:g}, but only {proved} is proved. "
                     "Pass accountant='rdp' or 'best' for a proved target."
                 )
                 warnings.warn(message, UnprovedTargetWarning, stacklevel=6)
@@ -427,7 +427,7 @@ class Fitting:
         if signal < _LEAST_SIGNAL:
             return found, LowSignalWarning(
                 f"The posterior moved {signal:.2g} times as far as noise alone is expected to; "
-                f"below {_LEAST_SIGNAL:g}, predictions are worth nothing. At least "
+                f"below {_LEAST_SIGNAL:g}, predictions are useless. At least "
                 f"{(_LEAST_SIGNAL / signal) ** 2:.2g} times as many records are needed, or fewer "
                 "dimensions; a larger epsilon helps less."
             )
@@ -436,7 +436,7 @@ class Fitting:
             if not share <= _MOST_NOISE:
                 return found, LowSignalWarning(
                     f"Noise adds {share:.2g} times the squares of the predictions to them; above {_MOST_NOISE:g}, "
-                    "fits are worth nothing. Some direction of the features is too short for the noise. Features and "
+                    "fits are useless. Some direction of the features is too short for the noise. Features and "
                     "target that vary by about 1 are needed (x_scale, y_offset and y_scale, from public numbers), or "
                     "fewer features, or more records."
                 )

@@ -159,7 +159,7 @@ def warn_of_swing(before: Floats, after: Floats, slopes: int, *, stacklevel: int
     if not found <= MOST_SWING:
         message = (
             f"The chain swings: half of its last step has {found:.2g} times the square of its slopes; above "
-            f"{MOST_SWING:g}, fits are worth nothing. A larger clip (twice the clip makes the step for a target "
+            f"{MOST_SWING:g}, fits are useless. A larger clip (twice the clip makes the step for a target "
             "epsilon four times smaller), a smaller step_size, or more records are needed."
         )
         warnings.warn(message, LowSignalWarning, stacklevel=stacklevel + 1)
@@ -190,7 +190,7 @@ def warn_of_start(start: Floats, halfway: Floats, after: Floats, eta: Floats, *,
     moved, noise = float(((after - halfway) ** 2).sum()), after.size * float(eta[eta.size // 2 :].sum())
     if gone < LEAST_WAY * min(pace, 1.0) and moved > noise:
         message = (
-            f"The chain has not arrived: it came {math.sqrt(gone):.2g} times as far as its random start is long, and "
+            f"The chain has not converged: it came {math.sqrt(gone):.2g} times as far as its random start is long, and "
             f"still moves at {pace:.2g} times the pace of its first half. More steps, a smaller clip (half the clip "
             "makes the step for a target epsilon four times larger), or a larger step_size are needed."
         )

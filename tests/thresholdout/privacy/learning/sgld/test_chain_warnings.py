@@ -104,7 +104,7 @@ def test_the_states_that_are_looked_at_are_those_of_the_path(steps: int) -> None
 @pytest.mark.slow
 def test_steps_that_are_too_short_to_arrive_are_warned_of() -> None:
     """By `swing`, k is 0.5e-6 * 4000 * 4 / 3 a step, so that 100 steps take a quarter of the way."""
-    with pytest.warns(LowSignalWarning, match="The chain has not arrived"):
+    with pytest.warns(LowSignalWarning, match="The chain has not converged"):
         far = langevin(clip=1e3, step_size=1e-6, order="cyclic", random_state=4).fit(X, Y)
     assert far.score(X, Y) < 0.0
     with warnings.catch_warnings():
@@ -144,7 +144,7 @@ def test_the_limits_of_the_way_have_two_sides() -> None:
 
 @pytest.mark.slow
 @for_each("after", [49, 50, 51])
-@for_each(("clip", "size", "words"), [(0.3, 0.02, "swings"), (1e3, 2e-6, "has not arrived")])
+@for_each(("clip", "size", "words"), [(0.3, 0.02, "swings"), (1e3, 2e-6, "has not converged")])
 def test_an_interrupted_fit_warns_when_it_is_resumed(
     monkeypatch: pytest.MonkeyPatch, clip: float, size: float, after: int, words: str
 ) -> None:
