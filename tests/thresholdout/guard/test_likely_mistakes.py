@@ -138,9 +138,7 @@ class Unlimited(MovingWindow):
 def test_another_mechanism_than_the_default_is_said() -> None:
     n = 40_000
     model, records = Unlimited(n, 1), np.arange(float(n))
-    with pytest.warns(
-        MechanismWarning, match=r"Algorithm 1 answers, by its privacy, 50 queries and 3 of them"
-    ) as caught:
+    with pytest.warns(MechanismWarning, match=r"It answers 50 queries, up to 3 of them from the holdout\.") as caught:
         guard = Thresholdout(records, dependence=model, queries=50, mechanism=Claims(holdout_answers=3))
     assert [Path(warning.filename).name for warning in caught] == ["test_likely_mistakes.py"]
     with warnings.catch_warnings():

@@ -180,7 +180,7 @@ def test_a_study_without_any_answer_is_an_error_that_names_what_goes_on() -> Non
 def test_exhaustion_stops_the_study() -> None:
     guard, done = cancer(queries=3), study()
     objective = GuardedObjective(guard, tree, cv="training")
-    with pytest.warns(GuardExhaustedWarning, match="the study stops after trial 2, and this run has 3 answers"):
+    with pytest.warns(GuardExhaustedWarning, match="The study stops after trial 2, and this run has 3 answers"):
         done.optimize(objective, n_trials=50)
     assert [trial.state for trial in done.trials] == [COMPLETE] * 3
     assert (objective.exhausted, objective.replaced) == ("queries", 0)
