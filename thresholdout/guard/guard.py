@@ -527,7 +527,7 @@ class Thresholdout(RegisteredGuard):
     ) -> GuardScorer:
         """Make a scorer for ``scoring=`` of a scikit-learn search whose ``cv=`` is `split`; see `GuardScorer`.
 
-        Every candidate of the search is one query per metric. `GuardedSearchCV` asks about the best candidates only.
+        Every candidate is one query per metric. `GuardedSearchCV` asks about all as one list, with narrower intervals.
         """
         self._records.labelled()
         return GuardScorer(self, metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted, intervals=intervals)

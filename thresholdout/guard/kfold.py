@@ -216,7 +216,7 @@ class KFoldGuard:
             Identity of the query, in place of its content. The same key returns the same answer at no cost and without
             a fit, also after a crash.
         n_jobs : int, optional
-            Number of folds to fit in parallel. If None, one at a time.
+            Number of folds to fit in parallel. If None, one, unless ``joblib.parallel_config`` sets another number.
 
         Returns
         -------
@@ -284,7 +284,7 @@ class KFoldGuard:
         report : {"all", "best"}, default "all"
             Return every score, or only the best one, which names its candidate and costs later queries much less.
         n_jobs : int, optional
-            Number of folds to fit in parallel. If None, one at a time.
+            Number of folds to fit in parallel. If None, one, unless ``joblib.parallel_config`` sets another number.
 
         Returns
         -------

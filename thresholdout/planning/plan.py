@@ -46,7 +46,7 @@ class Way:
     needs : str
         Conditions under which the way applies.
     call : str
-        Python code that evaluates queries in this way.
+        The call that evaluates queries in this way, as text.
     parameters : Parameters or None
         Parameters for a guard's ``mechanism=``; ``None`` if the way has none or does not apply.
     records : int or None
