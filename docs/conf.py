@@ -130,6 +130,8 @@ def moved(text: str, source: str) -> str:
             return f"![{found['text']}](/{posixpath.relpath(path, 'docs')})"
         if path.startswith("docs/"):
             return f"[{found['text']}](/{path.removeprefix('docs/')}{found['anchor'] or ''})"
+        if path == "examples" or path.removeprefix("examples/").removesuffix(".py") in examples_gallery.ORDER:
+            return f"[{found['text']}](/gallery/{'index' if path == 'examples' else posixpath.basename(path)[:-3]}.rst)"
         if path not in names:
             return found["text"]
         anchor = found["anchor"] or ("" if path in first or path == "README.md" else title_anchor(path))
