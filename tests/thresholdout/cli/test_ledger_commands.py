@@ -58,7 +58,7 @@ def test_verifying(asked: Path) -> None:
     assert "64 hexadecimal digits" in run("ledger", "verify", "guard.db", "--checkpoint", "x", code=2).output
     damage("guard.db")
     refused = run("ledger", "verify", "guard.db", code=4).output
-    assert "entry 2" in refused
+    assert "Entry 2 of guard" in refused
     assert refused.count("\n") == 1
 
 
@@ -131,7 +131,7 @@ def test_guards_are_chosen_by_their_first_characters(folder: Path) -> None:
     with open_ledger("empty.db"):
         pass
     assert "no guard yet" in run("guard", "status", "empty.db").output
-    assert "has no guard" in run("ledger", "export", "empty.db", "x.jsonl", code=4).output
+    assert "holds no guard" in run("ledger", "export", "empty.db", "x.jsonl", code=4).output
 
 
 def contents(folder: Path) -> bytes:
@@ -178,8 +178,8 @@ def test_verifying_opens_what_is_encrypted(folder: Path, monkeypatch: pytest.Mon
     assert "1 entry, unchanged" in run("ledger", "verify", "guard.db").output
     damage("guard.db", "UPDATE guards SET state = ?", old)
     refused = run("ledger", "verify", "guard.db", code=4).output
-    assert "the state of guard" in refused
-    assert "put back from an earlier time" in refused
+    assert "The state of guard" in refused
+    assert "restored from an earlier time" in refused
     assert refused.count("\n") == 1
 
 
