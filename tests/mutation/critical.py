@@ -20,7 +20,7 @@ CRITICAL: Final[dict[str, tuple[str, ...]]] = {
     "thresholdout.mechanisms.claims.score": ("lowered",),
     "thresholdout.mechanisms.claims.final": ("share_of",),
     "thresholdout.mechanisms.claims.kinds": ("FinalCheck",),
-    "thresholdout.mechanisms.ladder": ("Ladder._shares", "Ladder._paid", "_lower", "_upper"),
+    "thresholdout.mechanisms.ladder": ("Ladder._shares", "Ladder._after", "Ladder._paid", "_lower", "_upper"),
     "thresholdout.planning.algorithm_1": ("quiet_rise",),
     # scales of noise
     "thresholdout.mechanisms.sparse_vector": ("interaction_epsilon", "noise_slack", "_resolution", "_scales"),
