@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -180,8 +180,22 @@ class FactorGraph(NetworkModel):
             raise ArgumentError("cardinalities", seen, "the states of at least one node that is a record")
         super().__init__(len(self._records))
         self._sizes = tuple(sizes.values())
-        self._factors = [_table(k, factor, self._place, self._sizes) for k, factor in enumerate(factors)]
-        self._potentials = Potentials.of(self._sizes, self._factors, self._records)
+        self._set([_table(k, factor, self._place, self._sizes) for k, factor in enumerate(factors)])
+
+    @classmethod
+    def _of_tables(cls, sizes: dict[Hashable, int], n: int, tables: list[Table]) -> Self:
+        """Return the model of checked tables, whose first `n` nodes are its records."""
+        made = cls.__new__(cls)
+        NetworkModel.__init__(made, n)
+        made._nodes, made._sizes = tuple(sizes), tuple(sizes.values())
+        made._place = {name: node for node, name in enumerate(made._nodes)}
+        made._records = np.arange(n, dtype=np.int64)
+        made._set(tables)
+        return made
+
+    def _set(self, tables: list[Table]) -> None:
+        self._factors = tables
+        self._potentials = Potentials.of(self._sizes, tables, self._records)
         if not self._is_law:
             _check_mass(self._potentials)
 
@@ -547,7 +561,7 @@ def _slice(table: Table, slots: Mapping[int, int]) -> Table:
 
 def _check_mass(potentials: Potentials) -> None:
     """Refuse contradictory zeros, where summing up the network is feasible."""
-    if all(table.values.all() for table in potentials.tables):
+    if potentials.positive_components.all():
         return
     try:
         total = eliminate(potentials.tables, (), potentials.sizes)

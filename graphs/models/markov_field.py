@@ -15,14 +15,14 @@ from graphs.known_records import Network
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary
-from graphs.models.factor_graph import Factor, FactorGraph
+from graphs.models.factor_graph import FactorGraph
 from graphs.models.network_model import NetworkModel
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import up
+from graphs.structure.elimination import Table
 from graphs.structure.incidence import Incidence
 from graphs.structure.interactions import Interactions, ising, potts, stacked
 from graphs.structure.layout import GraphLike, Layout, Parallel, read_graph
-from graphs.structure.potentials import Potentials
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -259,23 +259,28 @@ class MarkovField(NetworkModel):
     @cached_property
     def _factor_graph(self) -> FactorGraph:
         its, layout = self._interactions, self._layout
-        order = [*layout.records.tolist(), *np.flatnonzero(~self._is_record).tolist()]
+        order = np.concatenate([layout.records, np.flatnonzero(~self._is_record)])
+        place = np.empty(layout.size, dtype=np.int64)
+        place[order] = np.arange(layout.size)
         labels, sizes = layout.labels, its.sizes.tolist()
-        tables, vectors, roundings = its.tables
-        factors: list[Factor] = [
-            ((labels[i], labels[j]), tables[kind, : sizes[i], : sizes[j]])
-            for (i, j), kind in zip(layout.edges.tolist(), its.kinds.tolist(), strict=True)
-        ]
-        factors += [
-            ((labels[i],), vectors[kind, : sizes[i]])
-            for i, kind in enumerate(its.node_kinds.tolist())
-            if np.ptp(vectors[kind, : sizes[i]]) > 0
-        ]
-        made = FactorGraph({labels[k]: sizes[k] for k in order}, factors, latent=[labels[k] for k in order[self.n :]])
-        # weights given by logarithms are rounded, which `FactorGraph` cannot know
-        made._factors = [replace(table, roundings=roundings) for table in made._factors]
-        made._potentials = Potentials.of(made._sizes, made._factors, made._records)
-        return made
+        weights, vectors, roundings = its.tables
+        shared: dict[tuple[int, ...], Table] = {}  # edges of one kind share one array
+        tables = []
+        for (i, j), members, kind in zip(
+            layout.edges.tolist(), place[layout.edges].tolist(), its.kinds.tolist(), strict=True
+        ):
+            key = kind, sizes[i], sizes[j]
+            if key not in shared:
+                shared[key] = Table.of((), weights[kind, : sizes[i], : sizes[j]], roundings)
+            its_own = shared[key]
+            tables.append(Table(tuple(members), its_own.values, roundings, 0, its_own.least))
+        for member, kind, size in zip(place.tolist(), its.node_kinds.tolist(), sizes, strict=True):
+            if (kind, size) not in shared:
+                shared[kind, size] = Table.of((), vectors[kind, :size], roundings)
+            its_own = shared[kind, size]
+            if np.ptp(its_own.values) > 0:
+                tables.append(Table((member,), its_own.values, roundings, 0, its_own.least))
+        return FactorGraph._of_tables({labels[k]: sizes[k] for k in order.tolist()}, self.n, tables)
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
         """List Markov quilts of a record, see `FactorGraph.quilts` for the columns."""

@@ -105,8 +105,8 @@ class Potentials:
     def positive_components(self) -> BoolArray:
         """Which components have no zero in any factor: every combination of their nodes' states is possible."""
         found = np.ones(len(self.component_counts), dtype=np.bool_)
-        for table in self.tables:
-            if not table.values.all():
+        for table, positive in zip(self.tables, _positive(self.tables), strict=True):
+            if not positive:
                 found[self.component[table.members[0]]] = False
         return found
 
@@ -298,9 +298,16 @@ def log_ratio_ranges(logs: FloatArray, errors: FloatArray) -> FloatArray:
 def _merge(tables: Iterable[Table]) -> list[Table]:
     """Multiply tables over the same members; axes in increasing order of the nodes, largest entry in [1/2, 1)."""
     found: dict[tuple[int, ...], Table] = {}
+    tables = list(tables)  # keeps the arrays, so that no identity occurs twice
+    alike: dict[tuple[int, ...], Table] = {}  # tables that share an array are put into this form once
     for table in tables:
         axes = sorted(range(len(table.members)), key=table.members.__getitem__)
         members = tuple(table.members[axis] for axis in axes)
+        key = id(table.values), *axes
+        if key in alike and members not in found:
+            found[members] = Table(members, alike[key].values, table.roundings, 0, alike[key].least)
+            continue
+        alone = members not in found
         values, roundings = table.values.transpose(axes), table.roundings
         if members in found:
             before = found[members]
@@ -322,15 +329,24 @@ def _merge(tables: Iterable[Table]) -> list[Table]:
             advice = "Write 0 for the smallest entries."
             raise ArgumentError("factors", seen, "tables whose entries differ less", advice)
         found[members] = Table.of(members, scaled, roundings)
+        if alone:
+            alike[key] = found[members]
     return list(found.values())
+
+
+def _positive(tables: Sequence[Table]) -> list[bool]:
+    """Return which tables have no zero; those that share an array are looked at once."""
+    known = {id(table.values): table.values for table in tables}
+    found = {key: bool(values.all()) for key, values in known.items()}
+    return [found[id(table.values)] for table in tables]
 
 
 def _possible(sizes: Sequence[int], tables: list[Table]) -> list[BoolArray]:
     """Return which states of each node are possible under all factors."""
     masks = [np.ones(size, dtype=np.bool_) for size in sizes]
     holders: dict[int, list[int]] = {}
-    for position, table in enumerate(tables):
-        if not table.values.all():
+    for position, (table, positive) in enumerate(zip(tables, _positive(tables), strict=True)):
+        if not positive:
             for node in table.members:
                 holders.setdefault(node, []).append(position)
     # only tables with zeros rule states out; each is revisited when a member loses a state
