@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -52,6 +52,7 @@ from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import charges, up
 from graphs.structure.elimination import Table, eliminate
 from graphs.structure.incidence import Incidence
+from graphs.structure.neighbourhoods import Alike, Neighbourhoods
 from graphs.structure.potentials import Potentials
 from graphs.structure.separators import Effort, balls, boundary, candidates, nearby
 
@@ -150,13 +151,26 @@ Pattern: TypeAlias = tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int, in
 
 
 @dataclass(frozen=True, slots=True)
-class _Quilt:
-    """One quilt: nodes in local order (the record, near records, latent near nodes, the boundary)."""
+class _Quilts:
+    """Quilts of one local structure: nodes in local order (the record, near records, latent near nodes, the boundary).
 
-    nodes: tuple[int, ...]
-    inside: int
-    seen: int
-    tables: tuple[int, ...]
+    Columns of `tables` are in the order of the pattern.
+    """
+
+    pattern: Pattern
+    records: IntArray  # shape (J,)
+    nodes: IntArray  # shape (J, count)
+    tables: IntArray  # shape (J, factors)
+
+    @property
+    def seen(self) -> int:
+        """Number of the record and the near records."""
+        return self.pattern[2]
+
+    @property
+    def inside(self) -> int:
+        """Number of the nodes inside, latent ones included."""
+        return self.pattern[3]
 
 
 class NetworkQuilts:
@@ -168,34 +182,57 @@ class NetworkQuilts:
         self._effort = effort or Effort.of_size(potentials.n_nodes)
 
     def __len__(self) -> int:
-        return len(self._patterns[0])
+        return len(self._records)
 
     # Which quilts ------------------------------------------------------------------------------------------
 
     @cached_property
-    def _patterns(self) -> tuple[list[_Quilt], IntArray, dict[Pattern, list[int]]]:
-        """All quilts, the record of each, and the quilts of the same local structure."""
+    def _groups(self) -> list[_Quilts]:
+        """All quilts, by their local structure."""
         potentials = self._potentials
-        counts = potentials.component_counts[potentials.component]
-        quilts: list[_Quilt] = []
-        records: list[int] = []
-        groups: dict[Pattern, list[int]] = defaultdict(list)
-        chosen = range(len(potentials.records)) if self._only is None else self._only
-        for record in chosen:
-            node = int(potentials.records[record])
-            if potentials.sizes[node] == 1:
-                continue
-            for inside in candidates(potentials.neighbours, node, int(counts[node]), self._effort):
-                made = self._quilt(node, inside)
-                if made is not None:
-                    quilt, pattern = made
-                    groups[pattern].append(len(quilts))
-                    quilts.append(quilt)
-                    records.append(record)
-        return quilts, np.array(records, dtype=np.int64), dict(groups)
+        rows = np.arange(len(potentials.records)) if self._only is None else np.array(self._only, dtype=np.int64)
+        rows = rows[np.array(potentials.sizes)[potentials.records[rows]] > 1]
+        single = np.ones(len(rows), dtype=np.bool_)
+        found: dict[Pattern, list[tuple[IntArray, IntArray, IntArray]]] = defaultdict(list)
+        for alike in self._alike(rows):
+            # candidates depend on the structure of the neighbourhood and the order of its nodes alone
+            single[alike.rows] = False
+            slots, held = alike.nodes[0].tolist(), alike.tables[0].tolist()
+            for nodes, tables, pattern in self._quilts_of(slots[0]):
+                columns, factors = [slots.index(v) for v in nodes], [held.index(f) for f in tables]
+                found[pattern].append((rows[alike.rows], alike.nodes[:, columns], alike.tables[:, factors]))
+        ones: dict[Pattern, list[tuple[int, tuple[int, ...], tuple[int, ...]]]] = defaultdict(list)
+        for record in rows[single].tolist():
+            for nodes, tables, pattern in self._quilts_of(int(potentials.records[record])):
+                ones[pattern].append((record, nodes, tables))
+        for pattern, quilts in ones.items():
+            records, nodes_of, tables_of = (np.array(column, dtype=np.int64) for column in zip(*quilts, strict=True))
+            found[pattern].append((records, nodes_of, tables_of))
+        return [
+            _Quilts(pattern, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+            for pattern, parts in found.items()
+        ]
 
-    def _quilt(self, node: int, inside: frozenset[int]) -> tuple[_Quilt, Pattern] | None:
-        """Return a quilt in local numbers; None when its tables would be too large."""
+    def _alike(self, rows: IntArray) -> Iterable[Alike]:
+        """Yield classes of records whose quilts are the same up to the names of nodes.
+
+        With the least effort a set has two nodes, or is a ball of radius 1, and its boundary is within two steps.
+        """
+        p, effort = self._potentials, self._effort
+        if effort.radius > 1 or effort.sets > 2 or effort.cuts or any(len(table.members) > 2 for table in p.tables):
+            return ()
+        return Neighbourhoods(p).classes(p.records[rows], effort.exact)
+
+    def _quilts_of(self, node: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], Pattern]]:
+        """Yield the quilts of a node: nodes and tables in local order."""
+        p = self._potentials
+        for inside in candidates(p.neighbours, node, int(p.component_counts[p.component[node]]), self._effort):
+            made = self._quilt(node, inside)
+            if made is not None:
+                yield made
+
+    def _quilt(self, node: int, inside: frozenset[int]) -> tuple[tuple[int, ...], tuple[int, ...], Pattern] | None:
+        """Return nodes and tables of a quilt in local order; None when its tables would be too large."""
         p, effort = self._potentials, self._effort
         if len(inside) - 1 > 4 * effort.most_near:
             return None
@@ -227,7 +264,12 @@ class NetworkQuilts:
             len(inside),
             len(nodes),
         )
-        return _Quilt(nodes, len(inside), 1 + len(seen), tuple(f for _, f in local)), pattern
+        return nodes, tuple(f for _, f in local), pattern
+
+    @cached_property
+    def _records(self) -> IntArray:
+        """The record of every quilt."""
+        return np.concatenate([np.zeros(0, dtype=np.int64), *(group.records for group in self._groups)])
 
     # How strong --------------------------------------------------------------------------------------------
 
@@ -237,27 +279,41 @@ class NetworkQuilts:
 
     @cached_property
     def _ranges(self) -> tuple[FloatArray, FloatArray]:
-        quilts, _, groups = self._patterns
-        every, empty = np.full(len(quilts), np.inf), np.full(len(quilts), np.inf)
-        for pattern, members in groups.items():
-            for part, table in self._near_tables(pattern, members):
-                width = int(pattern[2])
-                every[part], empty[part] = largest_ranges(known_subsets(table.values, width), table.roundings)
+        found = [self._ranges_of(group) for group in self._groups]
+        every, empty = np.concatenate([np.zeros((2, 0)), *found], axis=1)
         return every, empty
 
-    def _near_tables(self, pattern: Pattern, quilts: list[int]) -> Iterable[tuple[list[int], Table]]:
-        """Yield T for quilts of one local structure: axes for the quilt, the record, near records, the boundary."""
-        sizes, scopes, seen, inside, count = pattern
+    def _ranges_of(self, group: _Quilts) -> FloatArray:
+        """Return D of the quilts of a group, shape (2, J); those with the same tables share one computation."""
+        kinds = self._kinds[group.tables]
+        if (kinds == kinds[:1]).all():
+            chosen, place = np.zeros(1, dtype=np.int64), np.zeros(len(kinds), dtype=np.int64)
+        else:
+            _, chosen, place = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
+        found = np.full((2, len(kinds)), np.inf)
+        for part, table in self._near_tables(group, chosen):
+            found[:, part] = largest_ranges(known_subsets(table.values, group.seen), table.roundings)
+        return found[:, chosen[place.ravel()]]
+
+    @cached_property
+    def _kinds(self) -> IntArray:
+        """A number for each table, the same for tables that share their entries."""
+        known: dict[tuple[int, float], int] = {}
+        tables = self._potentials.tables
+        return np.array([known.setdefault((id(t.values), t.roundings), len(known)) for t in tables], dtype=np.int64)
+
+    def _near_tables(self, group: _Quilts, rows: IntArray) -> Iterator[tuple[IntArray, Table]]:
+        """Yield T for some quilts of a group: axes for the quilt, the record, near records, the boundary."""
+        sizes, scopes, seen, inside, count = group.pattern
         kept = [*range(seen), *range(inside, count)]
         entries = math.prod(sizes[v] for v in kept) * math.prod(1 + sizes[v] for v in range(1, seen))
         at_once = max(STACKED // entries, 1)
-        everything, _, _ = self._patterns
-        for start in range(0, len(quilts), at_once):
-            part = quilts[start : start + at_once]
+        for start in range(0, len(rows), at_once):
+            part = rows[start : start + at_once]
             batch = count
             tables = []
             for position, members in enumerate(scopes):
-                chosen = [self._potentials.tables[everything[j].tables[position]] for j in part]
+                chosen = [self._potentials.tables[f] for f in group.tables[part, position].tolist()]
                 values = np.array([table.values for table in chosen])
                 tables.append(Table.of((batch, *members), values, max(table.roundings for table in chosen)))
             try:
@@ -271,28 +327,32 @@ class NetworkQuilts:
 
     @cached_property
     def _all_influences(self) -> tuple[FloatArray, FloatArray]:
-        quilts, _, groups = self._patterns
-        every, empty = np.full(len(quilts), np.inf), np.full(len(quilts), np.inf)
         parts: dict[tuple[int, tuple[int, ...]], Table] = {}
-        for pattern, members in groups.items():
-            small = [j for j in members if self.has_influences(quilts[j].nodes[0])]
-            for part, table in self._near_tables(pattern, small):
-                configurations = known_subsets(table.values, pattern[2])
-                for k, j in enumerate(part):
-                    quilt = quilts[j]
-                    try:
-                        outer = self._remote(quilt, parts)
-                    except ArgumentError:
-                        continue
-                    roundings = table.roundings + outer.roundings + outer.values.size + 2
-                    every[j], empty[j] = largest_influences(configurations[:, k], outer.values.reshape(-1), roundings)
+        found = [self._influences_of(group, parts) for group in self._groups]
+        every, empty = np.concatenate([np.zeros((2, 0)), *found], axis=1)
         return every, empty
 
-    def _remote(self, quilt: _Quilt, parts: dict[tuple[int, tuple[int, ...]], Table]) -> Table:
+    def _influences_of(self, group: _Quilts, parts: dict[tuple[int, tuple[int, ...]], Table]) -> FloatArray:
+        found = np.full((2, len(group.records)), np.inf)
+        small = np.flatnonzero([self.has_influences(node) for node in group.nodes[:, 0].tolist()])
+        for part, table in self._near_tables(group, small):
+            configurations = known_subsets(table.values, group.seen)
+            for k, j in enumerate(part.tolist()):
+                nodes = group.nodes[j].tolist()
+                try:
+                    outer = self._remote(nodes, tuple(nodes[group.inside :]), parts)
+                except ArgumentError:
+                    continue
+                roundings = table.roundings + outer.roundings + outer.values.size + 2
+                found[:, j] = largest_influences(configurations[:, k], outer.values.reshape(-1), roundings)
+        return found
+
+    def _remote(
+        self, nodes: list[int], edge: tuple[int, ...], parts: dict[tuple[int, tuple[int, ...]], Table]
+    ) -> Table:
         """Return g of a quilt: a product over the components of the remote nodes, which many quilts share."""
         p = self._potentials
-        edge = quilt.nodes[quilt.inside :]
-        done = set(quilt.nodes)
+        done = set(nodes)
         inner = {f for v in edge for f in p.factors_of[v] if all(u in edge for u in p.tables[f].members)}
         tables = [p.tables[f] for f in sorted(inner)]
         for start in (u for v in edge for u in p.neighbours[v]):
@@ -320,10 +380,14 @@ class NetworkQuilts:
         """
         p = self._potentials
         found: dict[tuple[int, ...], tuple[tuple[int, ...], float, float]] = {}
-        for j, quilt in enumerate(self._patterns[0]):
-            if quilt.nodes[0] == node:
-                edge, near = tuple(sorted(quilt.nodes[quilt.inside :])), tuple(sorted(quilt.nodes[1 : quilt.inside]))
-                found[edge] = (near, float(self.influences("any")[j]), float(self.ranges("any")[j]))
+        influences, ranges = self.influences("any"), self.ranges("any")
+        start = 0
+        for group in self._groups:
+            for row in np.flatnonzero(group.nodes[:, 0] == node).tolist():
+                nodes = group.nodes[row].tolist()
+                edge, near = tuple(sorted(nodes[group.inside :])), tuple(sorted(nodes[1 : group.inside]))
+                found[edge] = (near, float(influences[start + row]), float(ranges[start + row]))
+            start += len(group.records)
         component = int(p.component_counts[p.component[node]])
         for ball in balls(p.neighbours, node, LISTED, MOST_LISTED):
             if len(ball) < component:
@@ -361,49 +425,45 @@ class NetworkQuilts:
     def blankets(self) -> FloatArray:
         """Return the influence of each record on its Markov blanket, shape (n,); infinite where not computed."""
         p = self._potentials
-        quilts, records, _ = self._patterns
         found = np.where(p.component_counts[p.component[p.records]] == 1, 0.0, np.inf)
         found[[p.sizes[node] == 1 for node in p.records.tolist()]] = 0.0
-        for j, quilt in enumerate(quilts):
-            if quilt.inside == 1:
-                found[records[j]] = self.influences("any")[j]
+        alone = np.concatenate([[], *(np.full(len(group.records), group.inside == 1) for group in self._groups)])
+        chosen = np.flatnonzero(alone)
+        found[self._records[chosen]] = self.influences("any")[chosen]
         return found
 
     def leakages(self, budgets: FloatArray, penalties: FloatArray) -> FloatArray:
         """Return the smallest leakage over all quilts and the component, for each record."""
         p = self._potentials
         found = p.component_sums(budgets)[p.records]
-        _, records, _ = self._patterns
-        if len(records):
+        if len(self):
             amounts, unit = charges(budgets) if budgets.any() else (np.zeros(len(budgets), dtype=np.int64), 1.0)
             nodes, starts = self._near
             near = up(np.add.reduceat(amounts[nodes], starts).astype(np.float64) * unit, 2)
-            np.minimum.at(found, records, up(near + penalties, 1))
+            np.minimum.at(found, self._records, up(near + penalties, 1))
         return found
 
     def contracted(self, known: Known, leakages: FloatArray) -> FloatArray:
         """Return phi(D, sum of the leakages of the quilt's nodes) for every quilt; infinite where not provable."""
         p = self._potentials
-        quilts, _, _ = self._patterns
-        if not quilts:
+        if not len(self):
             return np.zeros(0)
         nodes, starts = self._edges
         ends = up(np.add.reduceat(leakages[nodes], starts), float(np.diff(np.r_[starts, len(nodes)]).max()))
-        provable = p.positive_components[p.component[[quilt.nodes[0] for quilt in quilts]]]
+        provable = p.positive_components[p.component[p.records[self._records]]]
         return np.where(provable, phi(self.ranges(known), ends), np.inf)
 
     @cached_property
     def _near(self) -> tuple[IntArray, IntArray]:
         """The record and near records of all quilts in one array, and the start of each quilt."""
-        return _joined([quilt.nodes[: quilt.seen] for quilt in self._patterns[0]])
+        return _joined([group.nodes[:, : group.seen] for group in self._groups])
 
     @cached_property
     def _edges(self) -> tuple[IntArray, IntArray]:
         """The boundary nodes of all quilts in one array, and the start of each quilt."""
-        return _joined([quilt.nodes[quilt.inside :] for quilt in self._patterns[0]])
+        return _joined([group.nodes[:, group.inside :] for group in self._groups])
 
 
-def _joined(parts: list[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
-    lengths = np.array([len(part) for part in parts], dtype=np.int64)
-    flat = np.array([node for part in parts for node in part], dtype=np.int64)
-    return flat, np.r_[0, np.cumsum(lengths)[:-1]]
+def _joined(parts: list[IntArray]) -> tuple[IntArray, IntArray]:
+    lengths = np.repeat([part.shape[1] for part in parts], [len(part) for part in parts])
+    return np.concatenate([part.ravel() for part in parts]), np.r_[0, np.cumsum(lengths)[:-1]]
