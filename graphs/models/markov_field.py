@@ -264,7 +264,8 @@ class MarkovField(NetworkModel):
         place[order] = np.arange(layout.size)
         labels, sizes = layout.labels, its.sizes.tolist()
         weights, vectors, roundings = its.tables
-        shared: dict[tuple[int, ...], Table] = {}  # edges of one kind share one array
+        shared: dict[tuple[int, ...], Table] = {}  # edges, or nodes, of one kind share one array
+        used: dict[tuple[int, ...], bool] = {}
         tables = []
         for (i, j), members, kind in zip(
             layout.edges.tolist(), place[layout.edges].tolist(), its.kinds.tolist(), strict=True
@@ -277,8 +278,9 @@ class MarkovField(NetworkModel):
         for member, kind, size in zip(place.tolist(), its.node_kinds.tolist(), sizes, strict=True):
             if (kind, size) not in shared:
                 shared[kind, size] = Table.of((), vectors[kind, :size], roundings)
-            its_own = shared[kind, size]
-            if np.ptp(its_own.values) > 0:
+                used[kind, size] = bool(np.ptp(vectors[kind, :size]) > 0)
+            if used[kind, size]:
+                its_own = shared[kind, size]
                 tables.append(Table((member,), its_own.values, roundings, 0, its_own.least))
         return FactorGraph._of_tables({labels[k]: sizes[k] for k in order.tolist()}, self.n, tables)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,9 @@ class Potentials:
     def of(cls, sizes: Sequence[int], tables: Iterable[Table], records: IntArray) -> Potentials:
         """Put a network into that form."""
         merged = _merge(tables)
+        if all(_positive(merged)) and min(sizes) > 1:
+            whole_states = {size: np.arange(size) for size in set(sizes)}
+            return cls(tuple(sizes), tuple(whole_states[size] for size in sizes), tuple(merged), records)
         masks = _possible(sizes, merged)
         states = tuple(np.flatnonzero(mask).astype(np.int64) for mask in masks)
         whole = [len(found) == size > 1 for found, size in zip(states, sizes, strict=True)]
@@ -66,22 +70,17 @@ class Potentials:
     @cached_property
     def factors_of(self) -> list[list[int]]:
         """Positions of the tables that contain each node."""
-        found: list[list[int]] = [[] for _ in self.sizes]
-        for position, table in enumerate(self.tables):
-            for node in table.members:
-                found[node].append(position)
-        return found
+        nodes = np.array([node for table in self.tables for node in table.members], dtype=np.int64)
+        positions = np.repeat(np.arange(len(self.tables)), [len(table.members) for table in self.tables])
+        return _by_node(nodes, positions, self.n_nodes)
 
     @cached_property
     def neighbours(self) -> list[list[int]]:
         """Nodes that share a factor with each node, in increasing order."""
-        found: list[set[int]] = [set() for _ in self.sizes]
-        for table in self.tables:
-            for node in table.members:
-                found[node].update(table.members)
-        for node, others in enumerate(found):
-            others.discard(node)
-        return [sorted(others) for others in found]
+        ends = np.array([pair for table in self.tables for pair in combinations(table.members, 2)], dtype=np.int64)
+        ends = ends.reshape(-1, 2)
+        keys = np.unique(np.concatenate([ends, ends[:, ::-1]]) @ [self.n_nodes, 1])
+        return _by_node(*np.divmod(keys, self.n_nodes), self.n_nodes)
 
     @cached_property
     def component(self) -> IntArray:
@@ -183,6 +182,13 @@ class Potentials:
         totals = np.bincount(self.component, weights=budgets).astype(np.float64)
         most = up(totals, float(self.component_counts.max()))[self.component]
         return np.where(self.component_counts[self.component] == 1, budgets, most)
+
+
+def _by_node(nodes: IntArray, values: IntArray, n_nodes: int) -> list[list[int]]:
+    """Return the values of each node, in their order."""
+    flat = values[np.argsort(nodes, kind="stable")].tolist()
+    stops = np.cumsum(np.bincount(nodes, minlength=n_nodes)).tolist()
+    return [flat[start:stop] for start, stop in zip([0, *stops[:-1]], stops, strict=True)]
 
 
 class _PairLogs:
@@ -301,14 +307,13 @@ def _merge(tables: Iterable[Table]) -> list[Table]:
     tables = list(tables)  # keeps the arrays, so that no identity occurs twice
     alike: dict[tuple[int, ...], Table] = {}  # tables that share an array are put into this form once
     for table in tables:
-        axes = sorted(range(len(table.members)), key=table.members.__getitem__)
-        members = tuple(table.members[axis] for axis in axes)
-        key = id(table.values), *axes
+        members = tuple(sorted(table.members))
+        key = id(table.values), *((table.members.index(v) for v in members) if members != table.members else ())
         if key in alike and members not in found:
             found[members] = Table(members, alike[key].values, table.roundings, 0, alike[key].least)
             continue
         alone = members not in found
-        values, roundings = table.values.transpose(axes), table.roundings
+        values, roundings = table.values.transpose([table.members.index(v) for v in members]), table.roundings
         if members in found:
             before = found[members]
             with np.errstate(under="ignore"):
