@@ -98,9 +98,12 @@ def test_influences_are_those_of_the_joint_law(seed: int) -> None:
     joint = joint_by_brute_force(model)
     quilts = model._found_quilts
     p = model._potentials
-    for j, (quilt, record) in enumerate(zip(*quilts._patterns[:2], strict=True)):
-        node, near, edge = quilt.nodes[0], list(quilt.nodes[1 : quilt.seen]), list(quilt.nodes[quilt.inside :])
-        assert p.records[record] == node
+    rows = [(group, row) for group in quilts._groups for row in range(len(group.records))]
+    assert len(rows) == len(quilts)
+    for j, (group, row) in enumerate(rows):
+        nodes = group.nodes[row].tolist()
+        node, near, edge = nodes[0], nodes[1 : group.seen], nodes[group.inside :]
+        assert p.records[group.records[row]] == node
         exact = brute_force(joint, node, sorted(edge), sorted(near))
         for known in ("any", "none"):
             influence, spread = exact[known]
@@ -209,4 +212,4 @@ def test_latent_nodes_are_near_without_a_budget() -> None:
 def test_search_can_be_chosen() -> None:
     model = FactorGraph([2] * 3, [((0, 1), [[3, 2], [2, 3]]), ((1, 2), [[3, 2], [2, 3]])])
     few = NetworkQuilts(model._potentials, Effort(1, 1, 0, False, 3, 4))
-    assert [quilt.nodes for quilt in few._patterns[0]] == [(0, 1), (2, 1)]
+    assert [group.nodes.tolist() for group in few._groups] == [[[0, 1]], [[2, 1]]]
