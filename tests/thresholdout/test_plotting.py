@@ -11,15 +11,16 @@ from tests.cases import for_each
 from tests.thresholdout.notebook.shown import HARM, shown
 from thresholdout import Claims, Thresholdout
 from thresholdout.plotting import greater_is_better, kinds, may_be_best, orders, plot_history, row_names, short_names
-from thresholdout.scoring.metrics import METRIC_NAMES, absolute_error, squared_error
+from thresholdout.scoring.metrics import METRIC_NAMES, Metric, absolute_error, squared_error
 from thresholdout.scoring.statistics import (
-    BY_NAME,
+    Statistic,
     fbeta,
     get_score,
     median_absolute_error,
     r2,
     root_mean_squared_error,
 )
+from thresholdout.scoring.statistics.scorers import BY_NAME
 
 
 def history(count: int, *, apart: int = 0, **columns: Any) -> pd.DataFrame:
@@ -141,9 +142,16 @@ def test_names_of_predictions_have_their_metric_behind_them() -> None:
 
 
 def test_pictures_know_the_directions_of_all_scores() -> None:
-    named = [get_score(name) for name in {*METRIC_NAMES, *BY_NAME}]
-    clipped = [squared_error(4.0), absolute_error(2.0), r2(4.0), root_mean_squared_error(2.0), fbeta(2.0)]
-    for score in [*named, *clipped, median_absolute_error(2.0)]:
+    named: list[Metric | Statistic] = [get_score(name) for name in {*METRIC_NAMES, *BY_NAME}]
+    clipped: list[Metric | Statistic] = [
+        squared_error(4.0),
+        absolute_error(2.0),
+        r2(4.0),
+        root_mean_squared_error(2.0),
+        fbeta(2.0),
+        median_absolute_error(2.0),
+    ]
+    for score in [*named, *clipped]:
         assert greater_is_better(score.name) is score.greater_is_better, score.name
         assert greater_is_better(f"{score.name} where x > 1") is score.greater_is_better
     assert greater_is_better("profit") is None

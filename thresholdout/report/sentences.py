@@ -213,14 +213,14 @@ def _parameter(name: str, value: Any, report: GuardReport) -> str:
         "n_train": f"The training part is worth {number} records.",
         "final_check": "Most of the error budget is reserved for a final check.",
         "epsilon": f"All answers together are private with epsilon {number}.",
-        "information_released": "",
+        "information_released": f"Earlier evaluations are charged with {number} nats.",
         "correlation": f"Values in one group have a correlation of {number}.",
         "allowance": f"Answers to one client release at most {number} nats of information.",
         "direction": f"The best score is the {'largest' if value == 'maximize' else 'smallest'}.",
         "random_estimands": "Estimands depend on the records, so every claim is paid for.",
         "normal_limits": "Means of groups are tested by normal limits, which are approximate.",
     }
-    if name == "information_released" and value:
+    if name == "information_released" and report.declared.prior_queries is not None:
         return f"Earlier evaluations are charged: {report.declared.prior_queries.words}."
     if name == "ratios":
         noises = ", ".join(f"{one:g}" for one in value)
