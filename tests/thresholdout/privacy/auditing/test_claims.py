@@ -58,6 +58,11 @@ class TestCurves:
         exact = stats.norm.cdf(stats.norm.ppf(power) - 1.0)
         assert exact * 0.97 - 1e-6 <= curve.least_rate(power) <= exact * (1 + 1e-9)
 
+    def test_a_claim_of_many_nats_is_audited_without_overflow(self) -> None:
+        """The square of e^600 is no float."""
+        first, second = np.random.default_rng(0).normal(size=(2, 100))
+        assert not audit_outputs(first, second, claim=(600.0, 0.0), random_state=0).refuted
+
     def test_refusals(self) -> None:
         with pytest.raises(InputTypeError, match="an event, a function"):
             claimed_curve(3.0, "replace_one")
