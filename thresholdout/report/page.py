@@ -67,7 +67,7 @@ def render(report: GuardReport) -> str:
             limits=words.limits(report),
             mechanism=words.mechanism(report),
             parameters=words.parameters(report),
-            queries=_queries(report.history),
+            queries=_queries(report.history, words.certified(report)),
             left=bool(report.history["remaining"].notna().any()),
         )
     )
@@ -200,10 +200,10 @@ def _width(certificate: Certificate, chosen: bool, tolerance: float) -> str:
     return shown_above(tolerance, 3) if tolerance < 1.0 else "no bound"
 
 
-def _queries(history: pd.DataFrame) -> list[dict[str, str]]:
+def _queries(history: pd.DataFrame, certified: str) -> list[dict[str, str]]:
     """Return the table's rows of queries; the last ones, where they are too many."""
     shown = _last(history) if len(history) > MOST_ROWS else history
-    return [_query(row) for row in shown.itertuples()]
+    return [_query(row, certified) for row in shown.itertuples()]
 
 
 def _last(history: pd.DataFrame, most: int = MOST_ROWS) -> pd.DataFrame:
@@ -216,11 +216,13 @@ def _last(history: pd.DataFrame, most: int = MOST_ROWS) -> pd.DataFrame:
     return pd.concat([earlier, last])
 
 
-def _query(row: Any) -> dict[str, str]:
+def _query(row: Any, certified: str) -> dict[str, str]:
     import pandas as pd
 
     answered = row.source in get_args(AnswerSource)
     told = number(row) if answered else None
+    tolerance, last = row.low < 0.0, str(row.name).endswith("last evaluation")
+    outcome = words.outcome(row.source, tolerance=tolerance, last=last, certified=certified)
     return {
         "number": f"{row.query:,}",
         "name": f"{row.name}: {row.candidate}" if row.candidate else str(row.name),
@@ -228,6 +230,6 @@ def _query(row: Any) -> dict[str, str]:
         "answer": told.value if told else "",
         "interval": told.interval if told else "",
         "source": str(row.source),
-        "words": {"train": "confirmed", "holdout": "holdout"}.get(row.source) or words.outcome(row.source),
+        "words": {"train": "confirmed", "holdout": "holdout"}.get(row.source, outcome),
         "left": "" if pd.isna(row.remaining) else f"{row.remaining:,}",
     }
