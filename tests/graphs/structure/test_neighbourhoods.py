@@ -18,7 +18,7 @@ from tests.cases import for_each
 LEAST = Effort.of_size(100_000)
 
 
-def grid(rows: int, columns: int) -> nx.Graph:
+def grid(rows: int, columns: int) -> nx.Graph[int]:
     return nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, columns))
 
 
