@@ -391,7 +391,7 @@ def test_a_witness_that_is_lost_is_given_up_by_accepting(leaderboard: Path, witn
     with SQLLedger(leaderboard) as ledger:
         (note,) = copy_notes(ledger, GUARD)
         (later,) = copy_notes(ledger, "made later")
-    assert "not known" in note
+    assert "it may lack answers that were given" in note
     assert "Other answers after number 3 are not guaranteed" in note
     assert "its answers are not guaranteed" in later
 
