@@ -44,7 +44,7 @@ _GAINS: Final = re.compile(
     r"(?:f1|jaccard|precision|recall)(?:_macro)?|roc_auc(?:_ov[or])?"
 )
 _LARGEST = 1e100  # an imported history may have larger numbers, which fit on no axis
-_MOST_NAMES, _LONGEST, _SHARED, _ROW = 60, 44, 8, 0.22
+_MOST_NAMES, _LONGEST, _SHARED, _ROW = 60, 56, 8, 0.22
 BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
 _SOURCES = (("train", BLUE, "o"), ("holdout", ORANGE, "D"))
 

@@ -206,7 +206,7 @@ def test_long_names_are_cut_where_they_do_not_differ() -> None:
     ]
     shown = labels(plot_history(history(3, candidate=[*long, "tree"])))
     assert len(set(shown)) == 3
-    assert all(len(label) <= 44 for label in shown)
+    assert all(len(label) <= 56 for label in shown)
     assert any("C=1," in label for label in shown)
     assert any("C=20," in label for label in shown)
     assert "tree" in shown
@@ -236,7 +236,7 @@ def test_in_a_leaderboard_nothing_is_called_a_training_value() -> None:
 @pytest.mark.slow
 def test_names_are_no_formulas_and_stay_short() -> None:
     ax = plot_history(history(2, candidate=["cost $x^$ \n\x1b[31m", "b" * 500]))
-    assert len(labels(ax)[0]) == 44
+    assert len(labels(ax)[0]) == 56
     ax.figure.savefig(io.BytesIO())
     guard = shown()["guard"]
     assert any(label.startswith(HARM[:20]) for label in labels(guard.report().plot()))
