@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -359,9 +359,10 @@ class LazyPart:
     ) -> list[Found]:
         """Return the totals of queries, known ones from the cache and the rest in one pass."""
         told = _FETCHED.get() or {}
-        values = [self._numeric(one) for one in queries]
-        keys, new = [*map(partial(self._key, by), queries, values)], dict[tuple[Any, ...], GridSum]()
-        for key, one, value in zip(keys, queries, values, strict=True):
+        numbers: list[Compiled] = [self._numeric(one) for one in queries]
+        keys = [self._key(by, one, value) for one, value in zip(queries, numbers, strict=True)]
+        new: dict[tuple[Any, ...], GridSum] = {}
+        for key, one, value in zip(keys, queries, numbers, strict=True):
             if key not in told and key not in new:
                 new[key] = self._grid_sum(one, value, by, f"{len(new)} ")
         if new:
