@@ -36,7 +36,8 @@ class ArgumentError(ValueError):
     argument : str
         Name of the argument.
     seen : object
-        Short description of the value that was passed, or "nothing" if the argument is missing.
+        Short description of the value that was passed, "nothing" if the argument is missing, or "unknown" if no such
+        argument exists.
     expected : str
         The values that are accepted, as a noun phrase.
     advice : str, default ""
@@ -67,6 +68,8 @@ class ArgumentError(ValueError):
         self.advice = advice
         if seen == "nothing":
             fault = f"{argument} is missing: pass {expected}."
+        elif seen == "unknown":
+            fault = f"{argument} is not {expected}."
         else:
             fault = f"{argument} must be {expected}; got {_ARTICLE.sub('an ', str(seen))}."
         super().__init__(f"{fault} {advice}" if advice else fault)

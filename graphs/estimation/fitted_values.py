@@ -90,11 +90,11 @@ def aligned_values(values: Any, least: int, **labels: Any) -> tuple[FloatArray, 
     for name, given in (("values", values), *labels.items()):
         refuse_unordered(name, given, expected)
     columns = [read("values", values, expected)]
-    columns += [read(name, given, "one label for each record") for name, given in labels.items()]
+    columns += [read(name, given, "a sequence with one label for each record") for name, given in labels.items()]
     for column in columns[1:]:
         if len(column.items) != len(columns[0].items):
             seen = f"{len(column.items)} labels for {len(columns[0].items)} values"
-            raise ArgumentError(column.argument, seen, "one label for each record")
+            raise ArgumentError(column.argument, seen, "a sequence with one label for each record")
     found = align(columns)
     numbers = _numbers(found[0], expected)
     if len(numbers) < least:

@@ -175,7 +175,7 @@ def numbered(values: list[Any]) -> tuple[IntArray, tuple[Hashable, ...]]:
         raise ArgumentError("labels", "labels that cannot be hashed", "hashable labels") from None
     for value in seen:
         if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
-            raise ArgumentError("labels", f"a missing label ({value!r})", "one label for each record")
+            raise ArgumentError("labels", f"a missing label ({value!r})", "a sequence with one label for each record")
     try:
         names: tuple[Hashable, ...] = tuple(sorted(seen))
     except TypeError:

@@ -220,7 +220,7 @@ class SharedEffects:
         return numbers, found[n:]
 
 
-_EXPECTED = "one label for each record"
+_EXPECTED = "a sequence with one label for each record"
 
 
 class SharedRecords(DependenceModel):

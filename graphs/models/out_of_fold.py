@@ -38,7 +38,7 @@ class OutOfFold(DependenceModel):
     inflation_methods: ClassVar[tuple[str, ...]] = ("folds",)
 
     def __init__(self, folds: Iterable[Any], groups: Iterable[Any] | None = None) -> None:
-        expected = "one label for each record"
+        expected = "a sequence with one label for each record"
         refuse_unordered("folds", folds, expected)
         columns = [read("folds", folds, expected)]
         if groups is not None:

@@ -70,9 +70,9 @@ def has_labels(values: Any) -> bool:
 def refuse_unordered(argument: str, values: Any, expected: str) -> None:
     """Refuse values without an order of records, or with more than one value for each.
 
-    >>> refuse_unordered("labels", {"ann": 1}, "one label for each record")
+    >>> refuse_unordered("labels", {"ann": 1}, "a sequence with one label for each record")
     Traceback (most recent call last):
-    graphs.errors.ArgumentError: labels must be one label for each record; got a mapping (1 key). Pass list(...
+    graphs.errors.ArgumentError: labels must be a sequence with one label for each record; got a mapping...
     """
     if isinstance(values, Mapping):
         keys = f"{len(values)} key{'s' if len(values) != 1 else ''}"
@@ -104,7 +104,7 @@ def numbered_labels(argument: str, labels: Iterable[Any]) -> tuple[IntArray, tup
     >>> numbered_labels("groups", ["b", "a", "b"])
     (array([0, 1, 0]), ('b', 'a'))
     """
-    expected = "one label for each record"
+    expected = "a sequence with one label for each record"
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu" and labels.ndim == 1 and len(labels):
         values, firsts, inverse = np.unique(labels, return_index=True, return_inverse=True)
         order = np.argsort(firsts)

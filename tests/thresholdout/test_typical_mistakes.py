@@ -219,7 +219,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "a regressor for a classifier": (
         lambda guard: guard.score(LinearRegression().fit(*TRAIN)),
         "estimator",
-        "a classifier of these labels",
+        "a classifier trained on these labels",
     ),
     "a regressor that is right now and then": (
         lambda guard: guard.score(KNeighborsRegressor().fit(*TRAIN)),
@@ -241,7 +241,7 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "labels of another type": (
         lambda guard: guard.score(LogisticRegression().fit(X[:N], Y[:N].astype(str))),
         "estimator",
-        "fitted to the guard's labels",
+        "fitted to labels of the guard's type",
     ),
     "predictions as a column": (
         lambda guard: guard.score(Saying(lambda p: p[:, None]), cv="training"),
@@ -339,7 +339,9 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
 def check_message(caught: InputError, argument: str, expected: str) -> None:
     """Check that an error names its argument and says what to do, in one line of its own words."""
     message = str(caught)
-    assert message.startswith((f"{argument} must be ", f"{argument} is missing: pass "))
+    assert message.startswith(
+        (f"{argument} must be ", f"{argument} is missing: pass ", f"{argument} is not an argument ")
+    )
     assert expected in message
     assert "\n" not in message
     assert len(message) < 420
@@ -389,7 +391,7 @@ OTHERS: dict[str, tuple[Any, Any, Any, str]] = {
         (X[N:], Y[N:].astype(str)),
         (X[:N], Y[:N].astype(str)),
         MODEL,
-        "fitted to the guard's labels",
+        "fitted to labels of the guard's type",
     ),
     "no training part": (HOLDOUT, None, MODEL, "(X_train, y_train)"),
 }

@@ -67,9 +67,9 @@ def _check_readable(piece: Any, name: str) -> None:
     try:
         np.asarray(piece[:1])
     except Exception as error:
-        seen = f"a {type(piece).__name__} that numpy cannot read"
+        seen = f"a {type(piece).__name__}, which is not"
         advice = "Convert a tensor by tensor.detach().cpu().numpy()."
-        raise InputTypeError(name, seen, "arrays that numpy can read", advice) from error
+        raise InputTypeError(name, seen, "convertible to NumPy arrays", advice) from error
 
 
 def record_count(data: Part) -> int:

@@ -51,7 +51,7 @@ def check_disjoint(train: Part, holdout: Part, keys: NDArray[np.uint64] | None =
     >>> X, y = np.random.default_rng(0).normal(size=(10, 3)), np.arange(10)
     >>> check_disjoint((np.float32(X[:6]), y[:6]), (X[5:], y[5:]))
     Traceback (most recent call last):
-    thresholdout.errors.OverlapError: train must be a part without records of the holdout; got 1 of 5...
+    thresholdout.errors.OverlapError: train must be free of holdout records; got 1 of 5...
     """
     if len(train) != len(holdout):
         return
@@ -114,7 +114,7 @@ def refuse_copies(shared: int, size: int, how: str = "") -> None:
     raise OverlapError(
         "train",
         f"{shared} of {size} holdout records{how}",
-        "a part without records of the holdout",
+        "free of holdout records",
         "Drop these records from one part or, if equal rows are different records here, pass allow_duplicates=True.",
     )
 

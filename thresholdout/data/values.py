@@ -375,9 +375,9 @@ def _as_array(values: object, argument: str) -> NDArray[Any]:
             argument, "entries of different shapes", "an array of shape (n,), one value per record"
         ) from None
     except (TypeError, RuntimeError) as error:
-        seen = f"a {type(values).__name__} that numpy cannot read"
+        seen = f"a {type(values).__name__}, which is not"
         advice = "Convert a tensor by tensor.detach().cpu().numpy()."
-        raise InputTypeError(argument, seen, "an array that numpy can read", advice) from error
+        raise InputTypeError(argument, seen, "convertible to a NumPy array", advice) from error
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)

@@ -78,8 +78,7 @@ def checked_call(call: str, **instead: str) -> Callable[[Callable[Given, None]],
                     near = get_close_matches(name, known, 1)
                     meant = f"Did you mean {near[0]}=? " if near else ""
                     advice = instead.get(name) or f"{meant}The arguments are {', '.join(list(known)[1:])}."
-                    seen = f"an argument that {call.partition('(')[0]} does not have"
-                    raise InputTypeError(name, seen, "left out", advice)
+                    raise InputTypeError(name, "unknown", f"an argument of {call.partition('(')[0]}", advice)
             init(*given, **named)
 
         return checked

@@ -73,8 +73,8 @@ def check_classes(estimator: Any, y: Any) -> None:
     """Refuse a classifier of numbers for labels that are text, and the reverse."""
     classes, labels = getattr(estimator, "classes_", None), np.asarray(y)
     if isinstance(classes, np.ndarray) and {kind_of_labels(classes), kind_of_labels(labels)} == {"numbers", "text"}:
-        seen = f"a {type(estimator).__name__} of classes of type {classes.dtype}, for labels of type {labels.dtype}"
-        raise InputTypeError("estimator", seen, "a model that was fitted to the guard's labels")
+        seen = f"a {type(estimator).__name__} with classes of type {classes.dtype}"
+        raise InputTypeError("estimator", seen, f"fitted to labels of the guard's type, {labels.dtype}")
 
 
 @contextmanager

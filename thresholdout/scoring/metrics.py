@@ -412,10 +412,10 @@ def _labels(output: NDArray[Any], y: NDArray[Any], classes: NDArray[Any] | None)
         raise InputTypeError("estimator", kinds, "a model with predictions of the labels' type")
     advice = "For a regressor take metric=r2(clip=...) of thresholdout.scoring.statistics."
     if not np.isin(output if classes is None else classes, np.unique(y)).any():
-        seen = "predictions that are never one of the labels"
-        raise InputError("estimator", seen, "a classifier of these labels", advice)
+        seen = "predictions of which none is one of the labels"
+        raise InputError("estimator", seen, "a classifier trained on these labels", advice)
     if classes is None and _fractions(output) and not _fractions(y):
-        raise InputError("estimator", "predictions between the labels", "a classifier of these labels", advice)
+        raise InputError("estimator", "predictions between the labels", "a classifier trained on these labels", advice)
     return output
 
 

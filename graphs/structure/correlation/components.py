@@ -282,7 +282,9 @@ def _groups_of(labels: Any) -> dict[str, IntArray]:
         raise ArgumentError("labels", repr(labels), expected)
     if not columns:
         raise ArgumentError("labels", "no factor", expected)
-    aligned = align([read("labels", values, "one label for each record") for values in columns.values()])
+    aligned = align(
+        [read("labels", values, "a sequence with one label for each record") for values in columns.values()]
+    )
     groups = {name: numbered_labels("labels", items)[0] for name, items in zip(columns, aligned, strict=True)}
     lengths = {name: len(group) for name, group in groups.items()}
     if len(set(lengths.values())) > 1:

@@ -39,7 +39,8 @@ TWO = [[0.9, 0.1], [0.2, 0.8]]
 
 def test_groups_of_a_mapping_are_not_its_keys() -> None:
     with pytest.raises(
-        ArgumentError, match=r"labels must be one label for each record; .*Pass list\(labels\.values\(\)\)"
+        ArgumentError,
+        match=r"labels must be a sequence with one label for each record; .*Pass list\(labels\.values\(\)\)",
     ):
         Groups(TEN)
     labels = TEN

@@ -498,7 +498,7 @@ def test_a_list_or_a_dict_of_arrays_is_no_tuple(holdout: object, error: type[Exc
 def test_wrong_estimators_spend_nothing() -> None:
     guard = make()
     X, y = data(1)
-    with pytest.raises(InputError, match="never one of the labels"):
+    with pytest.raises(InputError, match="none is one of the labels"):
         guard.score(LinearRegression().fit(X, y), "accuracy", cv="training")
     with pytest.raises(InputTypeError, match="labels of type"):
         guard.score(LogisticRegression().fit(X, np.array(["a", "b"])[y]), "accuracy", cv="training")

@@ -110,7 +110,7 @@ def test_an_exhausted_guard_runs_nothing(make: Make, tmp_path: Path) -> None:
         ("prediction\n" + "one\n" * 400, "predictions that are no numbers"),
         ("prediction\n" + "\n" * 400, "0 predictions for 400 records"),
         ("", "the predictions are no CSV"),
-        ("prediction\n" + "7\n" * 400, "never one of the labels"),
+        ("prediction\n" + "7\n" * 400, "none is one of the labels"),
     ],
 )
 def test_predictions_that_cannot_be_read_are_a_failure(make: Make, tmp_path: Path, written: str, why: str) -> None:

@@ -71,7 +71,7 @@ def check_parts_disjoint(train: LazyPart, holdout: LazyPart) -> None:
     >>> parts = [LazyPart(pl.LazyFrame({"x": x, "y": [0, 1]}), "part") for x in ([None, 2.0], [5.0, 2.0])]
     >>> check_parts_disjoint(*parts)
     Traceback (most recent call last):
-    thresholdout.errors.OverlapError: train must be a part without records of the holdout; got 1 of 2 ...
+    thresholdout.errors.OverlapError: train must be free of holdout records; got 1 of 2 ...
     """
     _check_engines(train, holdout)
     types = {name: _compared(name, train.schema[name], dtype) for name, dtype in holdout.schema.items()}

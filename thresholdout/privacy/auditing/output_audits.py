@@ -105,7 +105,7 @@ def _known(options: Mapping[str, Any], names: Iterable[str]) -> None:
     unknown = sorted(set(options) - set(names))
     if unknown:
         raise InputTypeError(
-            unknown[0], "an unknown option", "left out", f"The options are {', '.join(sorted(names))}."
+            unknown[0], "unknown", "an option of this audit", f"The options are {', '.join(sorted(names))}."
         )
 
 
