@@ -2,7 +2,7 @@
 
 Two nodes are *alike* if the map between their neighbourhoods that keeps the order of the nodes' numbers is an
 isomorphism: of the edges at nodes within one step, of the nodes' numbers of states, of which nodes are records, and of
-which nodes within one step have a table of their own. Whatever is derived from these alone, with ties decided by the
+which nodes within one step have a table of their own. Every result of these alone, with ties decided by the
 order of numbers, is the same for both up to that map. The tables' entries may differ.
 """
 
