@@ -8,8 +8,7 @@
     └── LedgerError: LedgerDamaged, LedgerMismatch, LedgerClosed, LedgerEncrypted, LedgerUnusable
     SearchExhausted, SearchFailed (BaseException)
 
-Every warning is a subclass of ``UserWarning``. Errors about arguments are also ``ValueError`` (or ``TypeError``), for
-callers that do not know this package. Arguments are checked before any budget, noise or file is touched.
+Every warning is a subclass of ``UserWarning``. Arguments are checked before any budget, noise or file is touched.
 """
 
 from __future__ import annotations
@@ -19,41 +18,18 @@ import sys
 from graphs.errors import ArgumentError, amount
 
 __all__ = [
-    "BudgetExhausted",
-    "DevelopmentOverfitWarning",
-    "EngineFailed",
-    "EvaluationFileError",
-    "EvaluationSetUsed",
-    "GuardExhaustedWarning",
-    "IndexColumnWarning",
-    "InputError",
-    "InputTypeError",
-    "LedgerClosed",
-    "LedgerDamaged",
-    "LedgerEncrypted",
-    "LedgerError",
-    "LedgerMismatch",
-    "LedgerPlaceWarning",
-    "LedgerUnusable",
-    "LikelyMistakeWarning",
-    "MechanismWarning",
-    "OverlapError",
-    "PlanError",
-    "SearchExhausted",
-    "SearchFailed",
-    "SharingError",
-    "ThresholdoutError",
-    "UnencryptedLedgerWarning",
-    "WideAnswersWarning",
-    "outside",
-]
+    "BudgetExhausted", "DevelopmentOverfitWarning", "EngineFailed", "EvaluationFileError", "EvaluationSetUsed",
+    "GuardExhaustedWarning", "IndexColumnWarning", "InputError", "InputTypeError", "LedgerClosed", "LedgerDamaged",
+    "LedgerEncrypted", "LedgerError", "LedgerMismatch", "LedgerPlaceWarning", "LedgerUnusable",
+    "LikelyMistakeWarning", "MechanismWarning", "OverlapError", "PlanError", "SearchExhausted", "SearchFailed",
+    "SharingError", "ThresholdoutError", "UnencryptedLedgerWarning", "WideAnswersWarning", "outside",
+]  # fmt: skip
 
 
 class ThresholdoutError(Exception):
     """Base class of all errors that this package raises deliberately.
 
-    Catch it to handle every error of the package in one place. Only `SearchExhausted` and `SearchFailed`, which abort a
-    search, do not derive from it.
+    Only `SearchExhausted` and `SearchFailed`, which abort a search, do not derive from it.
 
     Examples
     --------
@@ -70,8 +46,18 @@ class InputError(ThresholdoutError, ArgumentError):
     """Raised when an argument cannot be used.
 
     It is also a ``ValueError``. The message says which argument is wrong, the value that was seen and the values that
-    are accepted. Nothing is spent and no file is written before it. Its attributes `argument`, `seen`, `expected` and
-    `advice` are those of `graphs.errors.ArgumentError`.
+    are accepted. No error budget is spent and no file is written before the check.
+
+    Attributes
+    ----------
+    argument : str
+        Name of the argument.
+    seen : object
+        Description of the value that was passed.
+    expected : str
+        The values that are accepted.
+    advice : str
+        Further sentences on how to obtain an accepted value, or an empty string.
 
     Examples
     --------
@@ -119,19 +105,19 @@ class OverlapError(InputError):
 class BudgetExhausted(ThresholdoutError):
     """Raised when a guard refuses a query because one of its limits is reached.
 
-    The query is not evaluated on the holdout, and all earlier answers stay valid. The parameters are also attributes.
+    The query is not evaluated on the holdout, and all earlier answers stay valid.
 
-    Parameters
+    Attributes
     ----------
     what : str
-        The limit that was reached. The guard answers no more: "budget", the limit on answers from the holdout;
-        "queries", the declared number of queries; "error_budget", the probability of error that all answers share;
-        "final_check", the last query; "epsilon", the declared bound on the privacy loss. Only this query is refused:
-        "width", its interval would be wider than ``max_half_width``. Only this client is refused: "allowance", the
-        information that its answers may release; "quota", its number of queries.
-    spent, limit : int
-        Number of uses so far, and the largest allowed number; for limits that are no counts, the number of queries
-        twice.
+        Name of the limit. Limits of the guard, which then answers no further query: "budget" (answers from the
+        holdout), "queries" (declared number), "error_budget" (probability of error that all answers share),
+        "final_check" (the last query) and "epsilon" (declared privacy loss). Limit of one query: "width" (its interval
+        would exceed ``max_half_width``). Limits of a client: "allowance" (information released) and "quota" (queries).
+    spent : int
+        Number of uses so far. If the limit is not a count, the number of queries so far.
+    limit : int
+        Largest allowed number of uses. If the limit is not a count, the number of queries so far.
 
     Examples
     --------
@@ -170,17 +156,19 @@ class BudgetExhausted(ThresholdoutError):
 class SearchExhausted(BaseException):
     """Raised to abort a search when its guard runs out of error budget or queries.
 
-    Otherwise a search in which every score is NaN would appear to have finished normally, since the searches of
-    scikit-learn catch every ``Exception`` of a scorer and store NaN. It is therefore a ``BaseException``, like
-    ``asyncio.CancelledError``. Its ``__cause__`` is the guard's `BudgetExhausted` in the process that asked, and
-    `reason` is an equal one in every process.
+    Searches of scikit-learn store NaN after an ``Exception`` of a scorer, and would appear to have finished normally
+    with NaN as every score. The class is therefore a ``BaseException``, like ``asyncio.CancelledError``.
 
-    Parameters
+    Attributes
     ----------
     what : {"budget", "queries", "error_budget", "final_check", "epsilon", "width", "allowance", "quota"}
-        The limit that was reached, as explained in `BudgetExhausted`.
-    spent, limit : int
-        Number of uses so far, and the largest allowed number.
+        Name of the limit that was reached, as explained in `BudgetExhausted`.
+    spent : int
+        Number of uses so far.
+    limit : int
+        Largest allowed number of uses.
+    reason : BudgetExhausted
+        The guard's refusal, equal in every process. In the process that sent the query it is also the ``__cause__``.
 
     Examples
     --------
@@ -212,13 +200,12 @@ class SearchFailed(BaseException):
     """Raised to abort a search when its guard cannot answer because of a technical failure.
 
     The guard's ledger was moved or closed, or its process has ended, or ``scoring=guard.scorer`` has no call. It is a
-    ``BaseException`` for the same reason as `SearchExhausted`: a search would otherwise store NaN for every later
-    candidate and appear to have finished normally.
+    ``BaseException`` for the same reason as `SearchExhausted`.
 
-    Parameters
+    Attributes
     ----------
     reason : LedgerError, SharingError or InputTypeError
-        The failure, also available as an attribute and, in the process that asked, as ``__cause__``.
+        The failure. In the process that sent the query it is also the ``__cause__``.
 
     Examples
     --------
@@ -276,8 +263,7 @@ class LikelyMistakeWarning(UserWarning):
 class WideAnswersWarning(UserWarning):
     """Warns that the intervals of a new guard will be too wide to be useful.
 
-    Their half-widths will be at least 0.1 of the range, or the guard has fewer than 300 records. See
-    `thresholdout.plan` for the number of records that a width needs.
+    The half-widths will be at least 0.1 of the range, or there are fewer than 300 records (see `thresholdout.plan`).
 
     Examples
     --------
@@ -295,8 +281,7 @@ class WideAnswersWarning(UserWarning):
 class MechanismWarning(UserWarning):
     """Warns that a new guard uses another mechanism than the default one.
 
-    The declared dependence between records rules out the default mechanism, `Claims`, so Algorithm 1 (see
-    `SparseVector`) answers the queries.
+    Declared dependence between records rules out `Claims`, the default. Algorithm 1 (see `SparseVector`) is used.
 
     Examples
     --------
@@ -308,10 +293,10 @@ class MechanismWarning(UserWarning):
 class PlanError(ThresholdoutError):
     """Raised when no parameters of a guard meet the requested target.
 
-    Parameters
+    Attributes
     ----------
     reason : str
-        Why the target cannot be met, and how to change the request. Also an attribute.
+        Why the target cannot be met, and how to change the request.
 
     Examples
     --------
@@ -331,8 +316,16 @@ class EngineFailed(ThresholdoutError):
     """Raised when the engine of a lazy data frame could not evaluate a query on the data.
 
     A file is missing or changed, for example, or the engine ran out of memory. The failure shows nothing about values
-    of records, since no value can make the request fail. With ``late`` a second pass failed, and a guard charges the
-    query.
+    of records, since no value can make the request fail.
+
+    Attributes
+    ----------
+    part : str
+        Name of the part of the data on which the query failed, such as "holdout".
+    reason : str
+        Error of the engine, and the step at which it occurred.
+    late : bool
+        True if a second pass over the data failed. The guard then charges the query.
 
     Examples
     --------
@@ -359,10 +352,12 @@ class EngineFailed(ThresholdoutError):
 class EvaluationFileError(ThresholdoutError):
     """Raised when a log or a table of scores cannot be read or does not contain usable scores.
 
-    Parameters
+    Attributes
     ----------
-    path, reason : str
-        Path of the file; the fault, and how to fix it. Both are also attributes.
+    path : str
+        Path of the file.
+    reason : str
+        Description of the fault, and how to fix it.
 
     Examples
     --------
@@ -382,14 +377,16 @@ class EvaluationFileError(ThresholdoutError):
 class EvaluationSetUsed(ThresholdoutError):
     """Raised when the budget of an evaluation set is exhausted: its checks, or its unexpected outcomes.
 
-    The parameters are also attributes.
-
-    Parameters
+    Attributes
     ----------
-    done, checks : int
-        Number of checks so far, and the planned number.
-    surprised, surprises : int
-        Number of unexpected outcomes so far, and the planned number.
+    done : int
+        Number of checks so far.
+    checks : int
+        Planned number of checks.
+    surprised : int
+        Number of unexpected outcomes so far.
+    surprises : int
+        Planned number of unexpected outcomes.
 
     Examples
     --------
@@ -414,8 +411,7 @@ class EvaluationSetUsed(ThresholdoutError):
 class SharingError(ThresholdoutError, TypeError):
     """Raised when a guard or a scorer cannot be used in this process.
 
-    Either the process that holds the guard has ended, or a copy in this process would spend the same error budget
-    twice.
+    The process that holds the guard has ended, or a copy in this process would spend the same error budget twice.
 
     Examples
     --------
@@ -428,10 +424,12 @@ class SharingError(ThresholdoutError, TypeError):
 class LedgerError(ThresholdoutError):
     """Base class of errors about a ledger, the store in which a guard keeps its state and history.
 
-    Parameters
+    Attributes
     ----------
-    location, reason : str
-        File or address of the ledger, also an attribute; the fault, and how to fix it.
+    location : str
+        Path or address of the ledger.
+    reason : str
+        Description of the fault, and how to fix it.
 
     Examples
     --------
@@ -455,12 +453,14 @@ class LedgerError(ThresholdoutError):
 class LedgerDamaged(LedgerError):
     """Raised when the history in a ledger is not the one that was written: it was changed, cut or replaced.
 
-    Parameters
+    Attributes
     ----------
-    location, reason : str
-        File or address of the ledger; the fault.
+    location : str
+        Path or address of the ledger.
+    reason : str
+        Description of the fault.
     query : int or None
-        Number of the first wrong entry, or None if the fault is not about a single entry. Also an attribute.
+        Number of the first wrong entry. None if the fault does not concern a single entry.
 
     Examples
     --------
@@ -496,10 +496,12 @@ class LedgerMismatch(LedgerError):
 class LedgerClosed(LedgerError):
     """Raised when a guard is queried after it was closed or moved to another ledger; its history remains readable.
 
-    Parameters
+    Attributes
     ----------
-    location, why : str
-        File or address of the ledger; the reason that was given when the guard was closed, also an attribute.
+    location : str
+        Path or address of the ledger.
+    why : str
+        Reason given when the guard was closed.
 
     Examples
     --------
@@ -556,8 +558,7 @@ class LedgerUnusable(LedgerError):
 class IndexColumnWarning(UserWarning):
     """Warns that the first column of a table has no name and is dropped.
 
-    `pandas.DataFrame.to_csv` writes the index of a data frame as such a column, unless it is called with
-    ``index=False``.
+    `pandas.DataFrame.to_csv` writes the index as such a column, unless it is called with ``index=False``.
 
     Examples
     --------

@@ -138,7 +138,7 @@ class BayesianNetwork(FactorGraph):
         Graph with an edge from each parent to its child. Nodes may be of any hashable type, and their order is that of
         the records.
     cpds : mapping of nodes to array_like, str, or list of pgmpy.TabularCPD, default None
-        For each node its conditional probabilities given its parents: one axis per parent, in the order of
+        Conditional probabilities of each node given its parents: one axis per parent, in the order of
         ``digraph.predecessors(node)`` (the order in which the edges were added), then one axis for the states of the
         node itself, along which the entries sum to 1. A pair ``(parents, table)`` states the order of the parents. A
         string names the node attribute with the table. Tables of pgmpy, whose first axis is the node, are transposed.
@@ -157,8 +157,9 @@ class BayesianNetwork(FactorGraph):
     -----
     The law is the product of the tables, so a Bayesian network is the factor graph of its tables. Two nodes are
     neighbours there when one is a parent of the other or they have a child in common (the moral graph). All notes on
-    `FactorGraph` apply. The variance inflation "forward" follows a change from parents to children and applies to this
-    class only (`graphs/PROOFS.md`, forward couplings).
+    `FactorGraph` apply. The option "forward" of `variance_inflation`, available only in this class, bounds the
+    variance inflation by propagating a change in one record from parents to children; see `graphs/PROOFS.md`, section
+    on forward couplings.
 
     Examples
     --------

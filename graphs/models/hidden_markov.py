@@ -248,9 +248,10 @@ class HiddenMarkov(LatentModel):
         Returns
         -------
         states : ndarray of shape (n,)
-            Number of each record's hidden state.
+            Index of each record's hidden state, a row of the transition matrix.
         records : ndarray of shape (n,)
-            The records.
+            Value of each record, drawn from the distribution of its hidden state. Without an emission, the states
+            themselves.
         """
         states = self._chain.sample(rng).astype(np.int64)
         return states, self._emission.sample(states, rng)

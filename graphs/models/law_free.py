@@ -257,7 +257,7 @@ class Groups(DependenceModel):
         Returns
         -------
         ndarray of shape (n,)
-            For each record the fair coin (0 or 1) of its group.
+            Value of each record: 0 or 1 with equal probability, drawn once per group and shared by all its records.
         """
         coins: IntArray = rng.integers(0, 2, size=len(self._sizes))
         return coins[self._index]

@@ -35,20 +35,21 @@ class ServiceError(ThresholdoutError):
 
     This is the base class of all errors that a `Client` receives from a service. The subclasses tell the kind of
     refusal: `TokenRefused`, `NothingThere`, `BadRequest`, `Conflict`, `LimitReached` and `ServiceUnavailable`. All
-    parameters are also attributes.
+    have the same attributes.
 
-    Parameters
+    Attributes
     ----------
     code : str
         Code of the refusal, such as ``"quota"``. It is empty if the service itself did not answer.
     text : str
         Message of the service in words.
-    status : int, default 0
-        HTTP status of the response, or 0 without a response.
-    details : mapping, optional
-        Facts about the refusal, such as the row and the column of a bad value, or the limit that was reached.
-    retry_after : float, optional
-        Number of seconds after which the service would accept the same request. None if it did not say.
+    status : int
+        HTTP status of the response, or 0 if there was no response.
+    details : dict
+        Facts about the refusal, such as the row and the column of a bad value, or the limit that was reached. Empty if
+        the service sent none.
+    retry_after : float or None
+        Number of seconds after which the service would accept the same request. None if the service did not say.
 
     Examples
     --------

@@ -413,9 +413,10 @@ class Ledger(Refusals, ABC):
         guard : str
             Name of the guard.
         client : str, optional
-            Client whose entries count. If None, the entries of all clients count.
+            Name of the client whose entries are counted. If None, the entries of all clients are counted.
         since : float, optional
-            Time in POSIX seconds from which on a client's entries count. If None, all of them count.
+            POSIX timestamp in seconds; only entries made at or after this time are counted. Pass it together with
+            `client` only. If None, entries of any time are counted.
 
         Returns
         -------

@@ -227,7 +227,7 @@ class EvaluationService(Administration):
     ) -> Submission:
         """Score a team's predictions on a holdout.
 
-        The same predictions of a team get the same answer again and are charged once.
+        If a team resubmits identical predictions, it receives the original answer and is not charged again.
 
         Parameters
         ----------
@@ -254,8 +254,9 @@ class EvaluationService(Administration):
         Returns
         -------
         Submission
-            Its attributes include `id`, `state` ("answered", or for example "hidden" in a blind phase), and the `value`
-            with its interval from `low` to `high`, as far as feedback and phase show them.
+            Attribute `id` identifies the submission, and `state` is its status, for example "answered", or "hidden" in
+            a blind phase. `value` is the score, with its interval from `low` to `high`, if the feedback settings and
+            the current phase reveal them.
 
         Raises
         ------

@@ -60,9 +60,12 @@ class ServiceRefused(ThresholdoutError):
     code : str
         Reason of the refusal, one of `REFUSALS`, such as "bad_table" or "quota".
     retry_after : int or None
-        Number of seconds after which the same request may be accepted.
+        Number of seconds after which the same request may be accepted, or None if waiting does not help.
     details : dict
-        Positions, names of columns and limits. They depend on the request alone, never on a label.
+        Facts about the refusal, such as the row and column of a bad value, or the limit that was reached. They depend
+        on the request alone, never on a label of the holdout.
+    status : int
+        HTTP status with which the service refuses the request.
     """
 
     def __init__(self, code: str, *, retry_after: int | None = None, **details: Any) -> None:

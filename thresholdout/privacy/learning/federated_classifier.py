@@ -245,8 +245,8 @@ class FederatedClassifier(ResumedCalls, ClassifierMixin, BaseEstimator):  # type
     ) -> FederatedClassifier:
         """Continue training from the current model, with the same or with other clients.
 
-        A target `epsilon` covers all the rounds that one `fit` would take. The first call calibrates the noise for all
-        of them, and further calls use them up.
+        If `epsilon` is set as a target, it is the budget for as many rounds as a single call to `fit` would take; all
+        calls to `partial_fit` together share those rounds. The first call calibrates the noise for all of them.
 
         Parameters
         ----------

@@ -23,7 +23,13 @@ __all__ = ["LedgerOutdated", "ReceiptContradicted", "ReceiptInvalid", "WitnessUn
 
 
 class ReceiptInvalid(ThresholdoutError):
-    """Raised when a text is not a receipt, or is signed by none of the known keys."""
+    """Raised when a text is not a receipt, or is signed by none of the known keys.
+
+    Attributes
+    ----------
+    reason : str
+        Why the text is not accepted as a receipt.
+    """
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -34,7 +40,13 @@ class ReceiptInvalid(ThresholdoutError):
 
 
 class ReceiptContradicted(ThresholdoutError):
-    """Raised when a history contradicts a signed receipt: one was forged, or the ledger was rolled back."""
+    """Raised when a history contradicts a signed receipt: one was forged, or the ledger was rolled back.
+
+    Attributes
+    ----------
+    reason : str
+        The contradiction in words.
+    """
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -45,7 +57,15 @@ class ReceiptContradicted(ThresholdoutError):
 
 
 class WitnessUnusable(ThresholdoutError):
-    """Raised when a witness cannot be relied on: it is damaged, cut, missing or silent."""
+    """Raised when a witness cannot be relied on: it is damaged, cut, missing or silent.
+
+    Attributes
+    ----------
+    location : str
+        Path or address of the witness.
+    reason : str
+        Description of the fault.
+    """
 
     def __init__(self, location: str, reason: str) -> None:
         self.location = location
@@ -59,10 +79,15 @@ class WitnessUnusable(ThresholdoutError):
 class LedgerOutdated(LedgerError):
     """Raised when a ledger is older than a copy that has answered since, so that its budget would be spent twice.
 
-    Notes
-    -----
-    `behind` maps each guard with answers that are missing here to the number of the last known answer, and the number
-    up to which its history is known to be the same here.
+    Attributes
+    ----------
+    location : str
+        Path or address of the ledger.
+    reason : str
+        Which answers are missing, and how to recover.
+    behind : dict of str to (int, int)
+        For each guard with missing answers, the number of its last known answer, and the number of the answer up to
+        which its history is known to agree.
     """
 
     def __init__(self, location: str, behind: Mapping[str, tuple[int, int]]) -> None:

@@ -37,19 +37,14 @@ class UnsupportedEvent(InputError):
     Each kind of accountant knows some events only. `best_epsilon` leaves out accountants that refuse an event, and
     `Accountant.why_not` returns the reason without an exception.
 
-    Parameters
-    ----------
-    event : Event
-        The refused event. Of a composed event, the refused part.
-    accountant : str
-        Name of the accountant that refuses it.
-    reason : str
-        Why the accountant refuses it.
-
     Attributes
     ----------
-    event, accountant, reason
-        The three parameters.
+    event : Event
+        The refused event. For a composed event, the part that was refused.
+    accountant : str
+        Name of the accountant that refuses the event.
+    reason : str
+        Why the accountant refuses the event.
 
     Examples
     --------
@@ -92,7 +87,9 @@ class Stated:
 
 
 class Accountant(ABC):
-    """Base class of accountants, which add up the privacy cost of events under one notion of neighbours.
+    """Base class for privacy accountants, which add up the privacy cost of events.
+
+    The definition of neighbouring data sets is fixed for each accountant.
 
     An event, such as `GaussianAnswer`, describes a release about private records. An accountant takes events with
     `compose` and returns the total cost as `epsilon` at a delta, or as `delta` at an epsilon. Use one of the three
@@ -101,10 +98,10 @@ class Accountant(ABC):
     Parameters
     ----------
     adjacency : {"replace_one", "add_remove"}, default "replace_one"
-        The notion of neighbours, fixed for the accountant.
+        Definition of neighbouring data sets.
 
-        * "replace_one": neighbours differ in one record, which is replaced by another one.
-        * "add_remove": one of two neighbours has one more record.
+        * "replace_one": the data sets have the same size and differ in one record.
+        * "add_remove": one data set has one more record than the other.
 
     Notes
     -----
@@ -128,7 +125,7 @@ class Accountant(ABC):
 
     @property
     def adjacency(self) -> Adjacency:
-        """The notion of neighbours, "replace_one" or "add_remove"."""
+        """Definition of neighbouring data sets, "replace_one" or "add_remove"."""
         return self._adjacency
 
     @property

@@ -228,8 +228,8 @@ class DPEMGaussianMixture(ResumedCalls, DensityMixin, BaseEstimator):  # type: i
     def partial_fit(self, X: Any, y: Any = None, n_steps: int | None = None) -> DPEMGaussianMixture:
         """Continue training from the current mixture, on the same or on new data.
 
-        A target `epsilon` covers all the steps that one `fit` would take. The first call calibrates the noise for all
-        of them, and further calls use them up.
+        If `epsilon` is set as a target, it is the budget for as many steps as a single call to `fit` would take; all
+        calls to `partial_fit` together share those steps. The first call calibrates the noise for all of them.
 
         Parameters
         ----------

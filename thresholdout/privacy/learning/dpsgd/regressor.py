@@ -218,8 +218,9 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> DPSGDRegressor:
         """Continue training from the current parameters, on the same or on new data.
 
-        The first call starts the parameters. A target `epsilon` covers all the steps that one `fit` would take. The
-        first call calibrates the noise for all of them, and further calls use them up.
+        The first call initializes the parameters. If `epsilon` is set as a target, it is the budget for as many steps
+        as a single call to `fit` would take; all calls to `partial_fit` together share those steps. The first call
+        calibrates the noise for all of them.
 
         Parameters
         ----------

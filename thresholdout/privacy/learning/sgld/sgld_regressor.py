@@ -237,7 +237,8 @@ class SGLDRegressor(ResumedCalls, RegressorMixin, BaseEstimator):  # type: ignor
     def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> SGLDRegressor:
         """Continue the chains from their current states, on the same or on new data.
 
-        A target `epsilon` covers all the steps of a `fit`; the first call calibrates the noise for all of them.
+        If `epsilon` is set as a target, it is the budget for as many steps as a single call to `fit` would take; all
+        calls to `partial_fit` together share those steps. The first call calibrates the noise for all of them.
 
         Parameters
         ----------
