@@ -500,7 +500,7 @@ def test_wrong_estimators_spend_nothing() -> None:
     X, y = data(1)
     with pytest.raises(InputError, match="none is one of the labels"):
         guard.score(LinearRegression().fit(X, y), "accuracy", cv="training")
-    with pytest.raises(InputTypeError, match="labels of the guard.s type"):
+    with pytest.raises(InputTypeError, match=r"labels of the guard.s type"):
         guard.score(LogisticRegression().fit(X, np.array(["a", "b"])[y]), "accuracy", cv="training")
     assert guard.history.empty
 
