@@ -31,7 +31,8 @@ class _SetCommand(Command):
         try:
             return super().invoke(ctx)
         except Failure as failure:
-            raise type(failure)(failure.message.replace("ledger", "database")) from failure
+            text = failure.message.replace("ledger", "database").replace("Ledger", "Database")
+            raise type(failure)(text) from failure
 
 
 def _pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

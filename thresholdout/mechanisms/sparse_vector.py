@@ -255,7 +255,7 @@ class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
     ('holdout', SparseVectorState(hits=1, asked=2))
     >>> mechanism.step(state, train=0.9, holdout=0.7, noise=noise)
     Traceback (most recent call last):
-    thresholdout.errors.BudgetExhausted: All 1 answers from the holdout of this guard are used. ...
+    thresholdout.errors.BudgetExhausted: The only answer from the holdout of this guard is used. ...
     """
 
     name: ClassVar[str] = "sparse vector"

@@ -30,7 +30,10 @@ def test_it_is_left_out_and_said(tmp_path: Path) -> None:
     with pytest.warns(IndexColumnWarning) as caught:
         PredictionGuard.create(tmp_path / "guard.db", *parts, label="y", allow_duplicates=True)
     said = [one for one in caught if one.category is IndexColumnWarning]
-    assert [str(one.message).partition(":")[0] for one in said] == ["train", "holdout"]
+    assert [str(one.message).partition(" has no name")[0] for one in said] == [
+        "The first column of train",
+        "The first column of holdout",
+    ]
 
 
 def test_equal_records_are_found_though_their_numbers_differ(tmp_path: Path) -> None:
@@ -65,7 +68,7 @@ def test_a_column_that_is_asked_for_is_no_index() -> None:
 
 def test_edges_that_were_written_with_an_index_are_read(tmp_path: Path) -> None:
     edges = written(tmp_path, pd.DataFrame({"a": ["r201", "r203"], "b": ["r202", "r204"]}))
-    with pytest.warns(IndexColumnWarning, match="^edges:"):
+    with pytest.warns(IndexColumnWarning, match="^The first column of edges has no name"):
         made = PredictionGuard.create(
             tmp_path / "guard.db", TABLE[:200], TABLE[200:], label="y", graph=edges, allow_duplicates=True
         )

@@ -438,7 +438,7 @@ def test_training_records_without_a_prediction_are_refused_free(
 
 def test_a_model_of_dependence_is_named_by_what_declares_it(tmp_path: Path, table: pd.DataFrame) -> None:
     lazy_guard(of_polars, table, ledger=tmp_path / "guard.db", groups="g").score("good")
-    with pytest.raises(LedgerMismatch, match=r"another model of dependence \(groups.*\); open it with"):
+    with pytest.raises(LedgerMismatch, match=r"another model of dependence \(groups.*\)\. Open it with"):
         lazy_guard(of_polars, table, ledger=tmp_path / "guard.db")
 
 
