@@ -40,7 +40,10 @@ class Parted:
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
         """Bound how many records change with each block when records are revealed block after block.
 
-        Certificates for dependent records after private releases use these numbers.
+        A block changes s records if, for any two values of the block and the same earlier blocks, the data can be
+        coupled so that they differ in at most s records, the block included, up to a small probability. A mechanism
+        that is private for single records then protects a block like a group of s records. Certificates for dependent
+        records use these numbers.
 
         Parameters
         ----------
@@ -50,9 +53,9 @@ class Parted:
         Returns
         -------
         RevealedBlocks
-            Attribute `changes` holds the number of records that change with a block, `counts` the number of such
-            blocks. For independent groups each group is a block, for series a stretch. If nothing better is known, all
-            records form one block. See `graphs/PROOFS.md`, section on revealed blocks.
+            Attribute `changes` holds the numbers of records that change with a block, `counts` the number of blocks for
+            each of them. For independent groups each group is a block, for series a stretch. If nothing better is
+            known, all records form one block. See `graphs/PROOFS.md`, section on revealed blocks.
 
         Examples
         --------
@@ -173,7 +176,8 @@ class MarkovStructure:
         Raises
         ------
         ArgumentError
-            If a record does not exist or is named twice, the model does not state a law, or the tables are too large.
+            If a record does not exist or is named twice, the model does not state a distribution, or the tables are too
+            large.
 
         Examples
         --------

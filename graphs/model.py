@@ -34,11 +34,12 @@ LOST = 2.0
 class DependenceModel(Parted, RoutedModel, MarkovStructure):
     """Base class of models of the dependence between n records.
 
-    A mechanism that is differentially private in each single record can leak more about a record through the records
-    that depend on it, and means of dependent records vary more. Every model answers the same questions: the half-width
-    of a confidence interval for a mean (`half_width`), the design effect (`variance_inflation`), the leakage about each
-    record at a privacy budget (`leakage`), the largest privacy budget for a target leakage (`budget`), and synthetic
-    data (`sample`). Use a subclass such as `Groups`, `MarkovChain` or `GaussianField`.
+    Means of dependent records vary more than means of independent ones, and a mechanism that is differentially private
+    in each single record (a row of the data) can leak more about a record through the records that depend on it. Every
+    model bounds both effects. `variance_inflation` is the design effect of a mean, and `half_width` the resulting
+    half-width of a confidence interval. `leakage` is the privacy loss about each record at a given privacy budget, and
+    `budget` the largest budget for a target leakage. `sample` draws synthetic data. Use a subclass such as `Groups`,
+    `MarkovChain` or `GaussianField`.
 
     Parameters
     ----------
@@ -55,10 +56,6 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
     *Variance inflation.* It is a number Lambda with ``ln E exp(u (q(X) - E q(X))) <= u^2 Lambda / (8 n)`` for every
     real u and every fixed mean q of per-record values in [0, 1]. So ``P(q(X) - E q(X) >= t)`` is at most
     ``exp(-2 n t^2 / Lambda)``, and the same below. Independent records have Lambda = 1.
-
-    *Subclasses.* A model class lists its routes in `methods` and `inflation_methods` and implements `_profile`,
-    `_inflation`, `_content`, `sample` and `describe`. It inherits checks, the choice of the best route and the search
-    for a privacy budget.
 
     References
     ----------
@@ -101,7 +98,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         """Describe the model in one line of text."""
 
     def joint(self) -> FloatArray:
-        """Compute the table of joint probabilities of all records, for small models that state their law.
+        """Compute the table of joint probabilities of all records, for small models that state their distribution.
 
         Returns
         -------
@@ -111,7 +108,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         Raises
         ------
         ArgumentError
-            If the model does not state a law, or has too many joint states.
+            If the model does not state a distribution, or has too many joint states.
         """
         seen = f"{self.describe()}, whose law is not stated"
         raise ArgumentError("model", seen, "a model with a stated law, or a table of joint probabilities")
@@ -151,7 +148,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
 
     @property
     def fitted_limits(self) -> FittedLimits | None:
-        """Confidence limits behind a fitted model and the family of laws for which they are exact, else None.
+        """Confidence limits behind a fitted model and the family of distributions for which they are exact, else None.
 
         Examples
         --------
@@ -165,7 +162,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
     def fit_failure(self) -> float:
         """Probability that the confidence limits behind a fitted model fail, 0 for a declared model.
 
-        Guarantees for the unknown law add this probability to their own error probability.
+        Guarantees for the unknown distribution add this probability to their own error probability.
         """
         limits = self.fitted_limits
         return 0.0 if limits is None else limits.failure
@@ -176,7 +173,8 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
         Parameters
         ----------
         limits : FittedLimits
-            Origin of the limits. Every number of this model has to hold for all laws of the family within them.
+            Origin of the limits. Every number of this model has to hold for all distributions of the family within
+            them.
 
         Returns
         -------
@@ -344,7 +342,7 @@ class DependenceModel(Parted, RoutedModel, MarkovStructure):
 
 
 class Given(DependenceModel):
-    """Model the remaining records when the analyst already knows some. Result of `DependenceModel.given`.
+    """Model the remaining records when the analyst already knows some, as returned by `DependenceModel.given`.
 
     Parameters
     ----------
@@ -361,14 +359,15 @@ class Given(DependenceModel):
 
     Notes
     -----
-    Every adversary knows the known records too. All guarantees are about E[q(X) | known], not about E q(X). A bound for
-    an adversary who may know any records holds unchanged, with no budget for known records. It falls where known
-    records separate a chain or a group into parts. With ``adversary="uninformed"`` the adversary knows the known
-    records only. Bounds for an adversary without knowledge are void then, so the informed bound applies, except where
-    the remaining records form a model of the same kind (windows, dependency graphs, crossed effects).
+    Every adversary knows the known records too. All guarantees are about E[q(X) | known], not about E q(X).
+    A leakage bound for an informed adversary, who may know any records, still holds, and known records have no privacy
+    budget. The bound is smaller where known records separate a chain or a group into parts. With
+    ``adversary="uninformed"`` the adversary knows the known records only. Bounds for an adversary without knowledge are
+    void then, so the informed bound applies, except where the remaining records form a model of the same kind (windows,
+    dependency graphs, crossed effects).
 
-    The variance inflation is that of the conditional law. It comes from the remaining independent parts, chain kernels,
-    influences and interdependence (`graphs/PROOFS.md`, evidence).
+    The variance inflation is that of the conditional distribution. It comes from the remaining independent parts, chain
+    kernels, influences and interdependence (`graphs/PROOFS.md`, evidence).
 
     Examples
     --------
@@ -543,6 +542,7 @@ class Given(DependenceModel):
         Returns
         -------
         ndarray of shape (n,)
+            State of each remaining record.
 
         Raises
         ------

@@ -24,7 +24,7 @@ Adversary: TypeAlias = Literal["informed", "uninformed"]
 
 
 class RoutedModel(ABC):
-    """Records whose leakage and variance inflation are bounded by several routes; the best counts."""
+    """Base class of models that bound leakage and variance inflation by several routes and use the best one."""
 
     #: Routes to a leakage of this class, see `graphs.routes.ROUTES`.
     methods: ClassVar[tuple[str, ...]] = ("group",)
@@ -63,7 +63,8 @@ class RoutedModel(ABC):
 
         A mechanism that is differentially private in each single record can reveal more than `epsilon` about a record,
         because it also uses the records that depend on it. The leakage is the resulting privacy loss about one record
-        (Bayesian differential privacy, see `DependenceModel`). `budget` solves the inverse problem.
+        (Bayesian differential privacy, see `DependenceModel`). `budget` solves the inverse problem. A route is one
+        method of proof for a bound. Models have several, and each may be the best one for some data.
 
         Parameters
         ----------

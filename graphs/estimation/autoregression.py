@@ -56,7 +56,8 @@ def autoregression_limit(values: Any, units: Any = None, failure: float = 0.01, 
     failure : float, default 0.01
         Probability with which the limit may lie below the absolute coefficient, between 0 and 1.
     means : {"common", "own"}, default "common"
-        Means of the units. "common": all units have one mean. "own": each unit has its own, of any size and law.
+        Means of the units. "common": all units have one mean. "own": each unit has its own, of any size and
+        distribution.
 
     Returns
     -------
@@ -72,13 +73,15 @@ def autoregression_limit(values: Any, units: Any = None, failure: float = 0.01, 
     Notes
     -----
     The model is ``y_t - m = phi (y_{t-1} - m) + e_t`` with independent normal innovations of one variance. A single
-    series and units with means of their own may start anywhere. Units with a common mean start in the stationary law.
+    series and units with means of their own may start anywhere. Units with a common mean start in the stationary
+    distribution.
 
     At the true coefficient the differences ``y_t - phi y_{t-1}``, less their means, have a uniform direction. Any
-    weighted mean of the squares of their cosine coefficients therefore has a known law. The same holds with the first
-    values of units with a common mean. The weights are those of the best test against smaller coefficients. They depend
-    on the tested coefficient, not on the values. The limit is the largest absolute coefficient that is not rejected. It
-    is computed from the roots of quadratic functions, so no monotonicity is needed and the level stays exact near 1.
+    weighted mean of the squares of their cosine coefficients therefore has a known distribution. The same holds with
+    the first values of units with a common mean. The weights are those of the best test against smaller coefficients.
+    They depend on the tested coefficient, not on the values. The limit is the largest absolute coefficient that is not
+    rejected. It is computed from the roots of quadratic functions, so no monotonicity is needed and the level stays
+    exact near 1.
 
     Examples
     --------

@@ -92,16 +92,17 @@ def budget_interval(
 ) -> BudgetInterval:
     """Estimate how much the privacy budget of a fitted model varies, by the parametric bootstrap.
 
-    Use it after `MarkovChain.fit`, `fit_ising` or another estimator. The number `model.budget` holds for the fitted law
-    only. The interval shows how far the budget, and the variance inflation, move when the model is fitted to other data
-    of the same size.
+    Use it after `MarkovChain.fit`, `fit_ising` or another estimator. The number `model.budget` holds for the fitted
+    distribution only. The interval shows how far the budget, and the variance inflation, move when the model is fitted
+    to other data of the same size.
 
     Parameters
     ----------
     model : DependenceModel
         Fitted model.
     fit : callable
-        Estimator that maps a data set, as drawn by `model.sample`, to a model, such as `MarkovChain.fit`.
+        Function that estimates a model from a data set of the form that `model.sample` draws, such as
+        `MarkovChain.fit`.
     epsilon : float
         Target for the largest leakage, in nats.
     confidence : float, default 0.95

@@ -256,11 +256,11 @@ def diagnose(
 
     Notes
     -----
-    Under the null hypothesis the records are exchangeable, so p-values are valid for any law of the values. Holm's
-    method adjusts for several tests. The effects are the largest autocorrelation at any lag up to the season (order),
-    ICC(1) (groups), and Moran's I (graph; coordinates, with the six nearest records). Categories count as vectors of
-    indicators. Each test covers one kind of dependence in one quantity, so a test that finds none does not prove
-    independence. Knowledge of how the data were collected comes first.
+    Under the null hypothesis the records are exchangeable, so p-values are valid for any distribution of the values.
+    Holm's method adjusts for several tests. The effects are the largest autocorrelation at any lag up to the season
+    (order), ICC(1) (groups), and Moran's I (graph; coordinates, with the six nearest records). Categories count as
+    vectors of indicators. Each test covers one kind of dependence in one quantity, so a test that finds none does not
+    prove independence. Knowledge of how the data were collected comes first.
 
     Candidates for an order: a Markov chain of the categories, or a hidden chain of the quarters of numbers; a hidden
     chain of two states; an autoregression by BIC; an autoregression of order 1 at an upper confidence limit, or one

@@ -37,8 +37,8 @@ def fit_autoregression(
 ) -> GaussianField:
     """Fit an autoregressive series of order 1 whose coefficient is an upper confidence limit.
 
-    Use it to derive a conservative dependence model for a holdout from other, independent series. The result is a
-    limit, not an estimate, so that guarantees hold for the unknown coefficient as well.
+    Use it to derive a conservative dependence model for a holdout from other, independent series. The coefficient is
+    not estimated but bounded from above, so guarantees that use the model hold for the unknown coefficient as well.
 
     Parameters
     ----------
@@ -50,15 +50,16 @@ def fit_autoregression(
     units : sequence of hashable, default None
         Unit of each value. Units are independent series with one coefficient. If None, the values are one series.
     fit_failure : float, default 0.01
-        Probability with which the limit may fail. Certificates subtract it from the error probability.
+        Probability with which the limit may lie below the absolute coefficient. A certificate subtracts it from its
+        error probability.
     means : {"common", "own"}, default "common"
         Means of the units. "common": all units have one mean. "own": each unit has its own, and the model is that of a
-        unit's deviations from its mean, so guarantees are given the units' means.
+        unit's deviations from its mean, so guarantees are conditional on the units' means.
 
     Returns
     -------
     GaussianField
-        Model of n records. Its attribute `fit_failure` is the given one.
+        Model of n records. Its attribute `fit_failure` is the probability that was passed.
 
     Raises
     ------
@@ -69,7 +70,7 @@ def fit_autoregression(
     -----
     For every stationary normal autoregression of order 1 the absolute coefficient is below the limit with probability
     at least 1 - fit_failure (see `autoregression_limit`), and larger coefficients are never less conservative. Other
-    laws have no guarantee: values that are not normal, a trend, a second lag, or measurement noise.
+    distributions have no guarantee: values that are not normal, a trend, a second lag, or measurement noise.
 
     Examples
     --------
@@ -94,8 +95,9 @@ def fit_autoregression(
 def fit_panel(values: Any, units: Any, n_units: int, length: int, *, fit_failure: float = 0.01) -> Panel:
     """Fit a panel of units with random effects and autoregressive series, at upper confidence limits.
 
-    Use it for repeated measurements of patients or firms, with data of other units. The share of the effects and the
-    coefficient of the series are upper confidence limits, so that guarantees hold for the unknown values as well.
+    Use it for repeated measurements of patients or firms, if data of other units are available. The share of the unit
+    effects in the variance and the coefficient of the series are bounded from above, so guarantees that use the model
+    hold for the unknown values as well.
 
     Parameters
     ----------
@@ -124,8 +126,8 @@ def fit_panel(values: Any, units: Any, n_units: int, length: int, *, fit_failure
 
     Notes
     -----
-    For normal effects of units and normal autoregressions of order 1, see `panel_limits`. Correlations grow with both
-    limits, and larger ones are never less conservative.
+    The guarantee requires normal effects of units and normal autoregressions of order 1, as in `panel_limits`.
+    Correlations grow with both limits, and larger correlations are never less conservative.
 
     Examples
     --------
@@ -156,8 +158,9 @@ def fit_components(
 ) -> GaussianField:
     """Fit one random effect, or two crossed ones, whose shares of the variance are upper confidence limits.
 
-    Use it for records grouped by hospital or rater, or crossed by user and item, with independent data of the same
-    kind. Guarantees hold for the unknown shares as well.
+    Use it for records that are grouped by hospital or rater, or crossed by user and item, if independent data of the
+    same kind are available. The shares are bounded from above, so guarantees that use the model hold for the unknown
+    shares as well.
 
     Parameters
     ----------
@@ -184,8 +187,8 @@ def fit_components(
 
     Notes
     -----
-    For normal effects and normal noise. Records that share a level correlate by at most the limit of its factor,
-    records that share both by at most the sum. Larger correlations are never less conservative.
+    The guarantee requires normal effects and normal noise. Records that share a level correlate by at most the limit of
+    its factor, records that share both by at most the sum. Larger correlations are never less conservative.
 
     Examples
     --------
@@ -219,7 +222,8 @@ def fit_components(
 def fit_kernel(values: Any, coordinates: Any, records: Any, *, fit_failure: float = 0.01) -> GaussianField:
     """Fit exponential correlations of records at places, with a range that is an upper confidence limit.
 
-    Use it for maps and sensors, with values from another region or time. Guarantees hold for the unknown range as well.
+    Use it for maps and sensors, if values from another region or time are available. The range of the correlation is
+    bounded from above, so guarantees that use the model hold for the unknown range as well.
 
     Parameters
     ----------
@@ -247,7 +251,8 @@ def fit_kernel(values: Any, coordinates: Any, records: Any, *, fit_failure: floa
 
     Notes
     -----
-    For jointly normal values with one mean, one variance and correlations ``exp(-d/l)``, see `range_limit`.
+    The guarantee requires jointly normal values with one mean, one variance and correlations ``exp(-d/l)``, as in
+    `range_limit`.
 
     Examples
     --------

@@ -55,7 +55,7 @@ def fit_ising(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
     Given all others, s_i = +1 has log-odds 2 field + 2 coupling (sum of the neighbours' s). The product of these
     conditional probabilities is the likelihood of a logistic regression, and the estimate is consistent. If the labels
     of neighbours hardly ever differ, the penalty determines the coupling. The fitted model is an estimate, and its
-    guarantees hold for the fitted law only. See `budget_interval`.
+    guarantees hold for the fitted distribution only. See `budget_interval`.
 
     Examples
     --------

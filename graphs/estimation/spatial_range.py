@@ -61,12 +61,13 @@ def range_limit(values: Any, coordinates: Any, failure: float = 0.01) -> float:
 
     Notes
     -----
-    For jointly normal values with one unknown mean and variance and correlations ``exp(-d/l)``. Contrasts of the values
+    The values are assumed to be jointly normal with one unknown mean, one unknown variance and correlations
+    ``exp(-d/l)``. Contrasts of the values
     have the covariance ``V(l) = l (exp(-d/l) - 1)`` up to a factor. V grows with l up to -d, in the order of positive
     semidefinite matrices and in any number of dimensions. The test statistic is the ratio of the quadratic forms of the
-    inverses of V at a smaller range and at l. At the true l its law is that of a weighted mean of squares, and its
-    values at the ends of an interval of l bound it on the interval. The limit is the largest range that no such bound
-    rejects. Other laws, such as independent noise at each place, have no guarantee.
+    inverses of V at a smaller range and at l. At the true l its distribution is that of a weighted mean of squares, and
+    its values at the ends of an interval of l bound it on the interval. The limit is the largest range that no such
+    bound rejects. Other distributions, such as independent noise at each place, have no guarantee.
 
     Examples
     --------

@@ -56,8 +56,8 @@ def panel_limits(values: Any, units: Any, failure: float = 0.01) -> tuple[float,
 
     Notes
     -----
-    For values ``m + a_u + z_ut`` with independent normal effects a of one variance and independent stationary normal
-    autoregressions z of order 1. `autoregression_limit` limits the coefficient, with means of their own. For each
+    The model is ``m + a_u + z_ut`` with independent normal effects a of one variance and independent stationary normal
+    autoregressions z of order 1. `autoregression_limit` with ``means="own"`` bounds the coefficient. For each
     remaining coefficient, the means of units by generalised least squares and the residual squares have an exact F
     ratio, which limits the effects. The result is the largest of these limits over all remaining coefficients, bounded
     from above on small pieces.
@@ -171,7 +171,7 @@ def intraclass_limit(values: Any, groups: Any, failure: float = 0.01) -> float:
     The model is ``m + a_g + e_i`` with independent normal effects of variance ``r s^2`` and errors of variance ``s^2``.
     Wald's ratio of mean squares, between groups and within, has an F distribution at the true r and falls as r grows
     [1]_. The limit is r / (1 + r) at the smallest r found that the test rejects. The level is exact for groups of any
-    sizes. Other laws have no guarantee.
+    sizes. Other distributions have no guarantee.
 
     References
     ----------

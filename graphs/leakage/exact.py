@@ -44,7 +44,7 @@ def exact_leakage(model: ModelWithLaw | FloatArray, epsilon: Any, record: Any, k
     Parameters
     ----------
     model : DependenceModel or ndarray of shape (k_1, ..., k_n)
-        Small model whose law is fully stated, or the table of joint probabilities of n records.
+        Small model whose distribution is fully stated, or the table of joint probabilities of n records.
     epsilon : float or array of shape (n,)
         Privacy budget of each record, in nats: one number for all records, or one for each.
     record : int, or name of a record
@@ -62,7 +62,7 @@ def exact_leakage(model: ModelWithLaw | FloatArray, epsilon: Any, record: Any, k
     Raises
     ------
     ArgumentError
-        If an argument cannot be used, or the model has no stated law or more than 100,000 joint states.
+        If an argument cannot be used, or the model has no stated distribution or more than 100,000 joint states.
     ArithmeticError
         If the solver fails.
 

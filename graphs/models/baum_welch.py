@@ -68,7 +68,8 @@ def baum_welch(
     states : int, default 2
         Number k of hidden states.
     emission : {"gaussian", "categorical"}, default "gaussian"
-        Law of a record given its state. "gaussian": a normal law per state. "categorical": a table of probabilities.
+        Distribution of a record given its state. "gaussian": a normal distribution per state. "categorical": a table of
+        probabilities.
     restarts : int, default 8
         Number of random starts. All are updated together.
     iterations : int, default 500
@@ -93,11 +94,11 @@ def baum_welch(
 
     Notes
     -----
-    Each step computes the laws of states and of pairs of neighbours given the records, forward and backward. Scaling at
-    each record, with log-likelihoods shifted by their maximum, prevents underflow. The step then maximises the expected
-    log-likelihood, so the likelihood does not fall. A standard deviation stays above a thousandth of that of all
-    records, since the likelihood of normal records is unbounded at zero; the maximum is then one under a constraint. A
-    row of the transition matrix without expected counts stays unchanged.
+    Each step computes the distributions of states and of pairs of neighbours given the records, forward and backward.
+    Scaling at each record, with log-likelihoods shifted by their maximum, prevents underflow. The step then maximises
+    the expected log-likelihood, so the likelihood does not fall. A standard deviation stays above a thousandth of that
+    of all records, since the likelihood of normal records is unbounded at zero; the maximum is then one under a
+    constraint. A row of the transition matrix without expected counts stays unchanged.
 
     Examples
     --------

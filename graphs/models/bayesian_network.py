@@ -129,8 +129,12 @@ def _probability(argument: str, value: Any, most: float) -> float:
 class BayesianNetwork(FactorGraph):
     """Model records by a Bayesian network: a directed acyclic graph with a conditional table for each node.
 
-    Use it if records are caused by other records or by latent nodes. `pedigree` builds the network of a family's
-    genotypes.
+    Use it if each record depends directly on a few other records, its parents, or on unobserved (latent) nodes.
+    `pedigree` builds the network of a family's genotypes.
+
+    A record is one row of the data. `variance_inflation` is the design effect, the number of dependent records that are
+    worth one independent record for a mean. `leakage` is the privacy loss about one record, which also arises through
+    the records that depend on it.
 
     Parameters
     ----------
@@ -144,7 +148,7 @@ class BayesianNetwork(FactorGraph):
         string names the node attribute with the table. Tables of pgmpy, whose first axis is the node, are transposed.
         If None, `digraph` is a pgmpy network with tables of its own.
     latent : iterable of nodes, default ()
-        Nodes that are not records: they are never observed, enter no mean and have no privacy budget.
+        Nodes that are not records. They are never observed, do not contribute to means, and have no privacy budget.
 
     Raises
     ------
@@ -155,9 +159,9 @@ class BayesianNetwork(FactorGraph):
 
     Notes
     -----
-    The law is the product of the tables, so a Bayesian network is the factor graph of its tables. Two nodes are
-    neighbours there when one is a parent of the other or they have a child in common (the moral graph). All notes on
-    `FactorGraph` apply. The option "forward" of `variance_inflation`, available only in this class, bounds the
+    The distribution is the product of the tables, so a Bayesian network is the factor graph of its tables. Two nodes
+    are neighbours there when one is a parent of the other or they have a child in common (the moral graph). All notes
+    on `FactorGraph` apply. The option "forward" of `variance_inflation`, available only in this class, bounds the
     variance inflation by propagating a change in one record from parents to children; see `graphs/PROOFS.md`, section
     on forward couplings.
 
@@ -244,7 +248,7 @@ class BayesianNetwork(FactorGraph):
         Returns
         -------
         ndarray of shape (n,)
-            Number of each record's state.
+            Index of each record's state.
 
         Examples
         --------

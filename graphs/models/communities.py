@@ -30,6 +30,10 @@ class Communities(LatentModel):
     community depend on each other only through a common state. With a table of emissions, which limits how much a
     record reveals about the state, leakages can be smaller than those of `Groups`.
 
+    A record is one row of the data. `variance_inflation` is the design effect, the number of dependent records that are
+    worth one independent record for a mean. `leakage` is the privacy loss about one record, which also arises through
+    the records that depend on it.
+
     Parameters
     ----------
     assignment : iterable of hashable of length n
@@ -38,8 +42,8 @@ class Communities(LatentModel):
         Dependence between the states of the communities, a model with one record per community. If None, the states are
         independent.
     emission : array_like of shape (k, v), CategoricalEmission or GaussianEmission, default None
-        Law of a record given the state of its community. An array holds the probabilities of v values, one row per
-        state. If None, records may be of any type, and the bounds hold for every law given the state.
+        Distribution of a record given the state of its community. An array holds the probabilities of v values, one row
+        per state. If None, records may be of any type, and the bounds hold for every distribution given the state.
     prior : array_like of shape (k,), default None
         Probabilities of the state of a community if the states are independent. If None, uniform.
     communities : sequence of hashable, default None
@@ -55,9 +59,10 @@ class Communities(LatentModel):
 
     Notes
     -----
-    Without emissions the bounds are never worse than those of `Groups`, although each record may reveal the state. With
-    a finite table of emissions of diameter D, any number of other records of a community leaks at most D about a
-    record. See `graphs/PROOFS.md`, section on latent states.
+    Without an emission each record may reveal the state of its community, and the bounds are still never worse than
+    those of `Groups`. With a table of emissions, let D be its diameter, the largest range of the log-likelihood ratio
+    of two states (attribute `diameter` of the emission). Other records of the community, however many, then reveal at
+    most D about a record. See `graphs/PROOFS.md`, section on latent states.
 
     Examples
     --------
@@ -117,12 +122,18 @@ class Communities(LatentModel):
         return self._sizes.copy()
 
     def independent_groups(self) -> IntArray | None:
-        """Return the sizes of the communities if their states are independent, else None."""
+        """Return the sizes of groups of records that are independent of each other.
+
+        Returns
+        -------
+        ndarray of int, or None
+            Number of records of each community if the states of the communities are independent. None otherwise.
+        """
         alone = isinstance(self._of_states, Independent)
         return self._sizes[self._sizes > 0] if alone else None
 
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Draw one synthetic data set: first the states of the communities, then the records.
+        """Draw one synthetic data set of n records: first the states of the communities, then the records.
 
         Parameters
         ----------
@@ -132,7 +143,8 @@ class Communities(LatentModel):
         Returns
         -------
         ndarray of shape (n,)
-            The records. Without an emission, the state of each record's community, which is the worst case.
+            Value of each record, drawn from the distribution of its community's state. Without an emission, the state
+            itself, which is the strongest dependence that the model allows.
         """
         assert self._assignment is not None
         if self._prior is not None:
@@ -145,13 +157,18 @@ class Communities(LatentModel):
         return self._emission.sample(codes[self._assignment].astype(np.int64), rng)
 
     def joint(self) -> FloatArray:
-        """Compute the table of joint probabilities of all records.
+        """Compute the table of joint probabilities of all records, for small models.
+
+        Returns
+        -------
+        ndarray
+            Probability of each data set: one axis per record, one entry per value.
 
         Raises
         ------
         ArgumentError
-            If the emission is not a table, the law of the states is not stated, or there are more than a million
-            entries.
+            If the emission is not a table, the distribution of the states is not stated, or there are more than a
+            million entries.
         """
         if not isinstance(self._emission, CategoricalEmission):
             expected = "a model whose emission is a table of probabilities"

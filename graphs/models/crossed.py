@@ -260,7 +260,15 @@ class SharedRecords(DependenceModel):
         return int(np.sum(self._sizes**2)) / self.n * (1 + 2**-51)
 
     def effective_records(self) -> float:
-        """Return the effective sample size: n over the largest number of records that share one effect."""
+        """Compute the effective sample size for bounds by relative entropy (Chernoff bounds).
+
+        See `DependenceModel.effective_records` for the bound that holds with it.
+
+        Returns
+        -------
+        float
+            The number n of records, divided by the largest number of records that share one effect.
+        """
         return self.n / self.largest_degree
 
     @cached_property
@@ -273,7 +281,14 @@ class SharedRecords(DependenceModel):
         return np.bincount(self._shared.component).astype(np.int64)
 
     def independent_groups(self) -> IntArray | None:
-        """Return the sizes of the connected components of records, or None if there is only one component."""
+        """Return the sizes of groups of records that are independent of each other.
+
+        Returns
+        -------
+        ndarray of int, or None
+            Number of records of each connected component, in which records share effects directly or through other
+            records. None if there is only one component.
+        """
         return self._sizes.copy() if len(self._sizes) > 1 or self.n == 1 else None
 
     def _content(self) -> Mapping[str, Any]:
@@ -283,8 +298,8 @@ class SharedRecords(DependenceModel):
     def sample(self, rng: np.random.Generator) -> IntArray:
         """Draw one synthetic data set of zeros and ones with effects of the declared sizes.
 
-        Each effect is a fair coin. A record copies one of its effects with a probability equal to the size of that
-        effect (less if the sizes sum to more than 1), and otherwise is a coin of its own.
+        Each effect is 0 or 1 with equal probability. A record copies one of its effects with a probability equal to the
+        size of that effect (less if the sizes sum to more than 1). Otherwise the record is 0 or 1 independently.
 
         Parameters
         ----------
@@ -294,7 +309,7 @@ class SharedRecords(DependenceModel):
         Returns
         -------
         ndarray of shape (n,)
-            One 0 or 1 for each record.
+            Value of each record, 0 or 1.
         """
         shared = self._shared
         found: IntArray = rng.integers(0, 2, size=self.n)
@@ -323,6 +338,10 @@ class Crossed(SharedRecords):
     Use it for ratings of films by users, cases read by readers, or sales of stores on days. Two records depend on each
     other if they share the user or the item. Only the largest sizes of the effects are assumed, no distribution.
 
+    A record is one row of the data. `variance_inflation` is the design effect, the number of dependent records that are
+    worth one independent record for a mean. `leakage` is the privacy loss about one record, which also arises through
+    the records that depend on it.
+
     Parameters
     ----------
     users : iterable of hashable
@@ -331,11 +350,11 @@ class Crossed(SharedRecords):
     items : iterable of hashable
         Item of each record (or case, film, day).
     user_effect : float, default 1.0
-        Largest total variation distance, between 0 and 1, by which the law of a record moves when only the effect of
-        its user changes. 1 allows arbitrary effects.
+        Largest total variation distance, between 0 and 1, by which the distribution of a record moves when only the
+        effect of its user changes. 1 allows arbitrary effects.
     item_effect : float, default 1.0
-        Largest total variation distance, between 0 and 1, by which the law of a record moves when only the effect of
-        its item changes.
+        Largest total variation distance, between 0 and 1, by which the distribution of a record moves when only the
+        effect of its item changes.
 
     Raises
     ------
@@ -357,11 +376,12 @@ class Crossed(SharedRecords):
     `GaussianField.components`, whose numbers are smaller. `graphs.estimation.fit_components` computes limits of the
     shares from a training part: 4.0 in place of 36.5 for the ratings in `examples/ratings.py`.
 
-    *Known records* tie effects together (the sum of two coins makes them one), so `given` joins the effects on which
-    known records depend.
+    *Known records* make the effects on which they depend dependent (as a known sum does with its terms), so `given`
+    merges these effects.
 
-    *Leakage.* The leakage to an adversary who knows records is bounded by the budgets of a record's component. To one
-    who knows the model alone it is bounded by the budgets of the records that share an effect with it.
+    *Leakage.* For an informed adversary, who may know other records, the leakage about a record is at most the sum of
+    the privacy budgets in its connected component. For an uninformed adversary, who knows the model only, it is at most
+    the sum of the budgets of the records that share an effect with it.
 
     Examples
     --------

@@ -162,6 +162,10 @@ class DependencyGraph(DependenceModel):
     dependency graph is not a Markov network, in which records without an edge are independent only given all others
     (see `MarkovField`).
 
+    A record is one row of the data. `variance_inflation` is the design effect, the number of dependent records that are
+    worth one independent record for a mean. `leakage` is the privacy loss about one record, which also arises through
+    the records that depend on it.
+
     Parameters
     ----------
     graph : networkx.Graph, or pair (edges, n)
@@ -181,9 +185,10 @@ class DependencyGraph(DependenceModel):
 
     Notes
     -----
-    Once others are known, two distant records may depend on each other. So an adversary who knows records has the bound
-    of group privacy of the connected component. One who knows the model alone learns about record i through its
-    neighbours only: the budgets of i and of its neighbours add up.
+    Two distant records may depend on each other once other records are known. For an informed adversary, who may know
+    other records, the leakage about record i is therefore at most the sum of the privacy budgets in its connected
+    component. For an uninformed adversary, who knows the model only, it is at most the sum of the budgets of record i
+    and its neighbours.
 
     Means over the records have the variance inflation of a colouring of the graph [Janson 2004, Theorem 2.1], at most
     the mean number of neighbours plus one. Statistics with bounded differences have that of an elimination order
@@ -299,7 +304,16 @@ class DependencyGraph(DependenceModel):
         return int(np.sum(sizes**2)) / self.n * (1 + 2**-51)
 
     def effective_records(self) -> float:
-        """Return the effective sample size: n over the largest number of colours of a component."""
+        """Compute the effective sample size for bounds by relative entropy (Chernoff bounds).
+
+        See `DependenceModel.effective_records` for the bound that holds with it.
+
+        Returns
+        -------
+        float
+            The number n of records, divided by the largest number of colours that a connected component needs. Records
+            of one colour are independent of each other.
+        """
         return self.n / self._colours
 
     @cached_property
@@ -322,12 +336,28 @@ class DependencyGraph(DependenceModel):
         return {"n": self.n, "edges": self._edges}
 
     def independent_groups(self) -> IntArray | None:
-        """Return the sizes of the connected components, or None if there is only one component."""
+        """Return the sizes of groups of records that are independent of each other.
+
+        Returns
+        -------
+        ndarray of int, or None
+            Number of records of each connected component of the graph. None if there is only one component.
+        """
         sizes = np.bincount(self._component).astype(np.int64)
         return sizes if len(sizes) > 1 or self.n == 1 else None
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return the connected components, or stretches of an order in which neighbours are near each other."""
+        """Bound how many records change with each block when records are revealed block after block.
+
+        See `DependenceModel.revealed_blocks` for the definition and for `missed`.
+
+        Returns
+        -------
+        RevealedBlocks
+            Attribute `changes` holds the numbers of records that change with a block, `counts` the number of such
+            blocks. The blocks are the connected components, or stretches of records in an order that keeps neighbours
+            close.
+        """
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import reverse_cuthill_mckee
 
@@ -358,7 +388,7 @@ class DependencyGraph(DependenceModel):
         Returns
         -------
         ndarray of shape (n,)
-            One 0 or 1 for each record.
+            Value of each record, 0 or 1.
         """
         shared = rng.standard_normal(len(self._edges))
         sums = rng.standard_normal(self.n)

@@ -21,7 +21,7 @@ __all__ = ["CategoricalEmission", "Emission", "GaussianEmission", "UnknownEmissi
 
 
 class Emission(ABC):
-    """Law of a record given its state.
+    """Distribution of a record given its state.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Emission(ABC):
         Projective diameter of the edge between a state and its record: the largest range, over the values of the
         record, of the log-likelihood ratio of two states; rounded up, often infinite.
     spread : float
-        Largest total variation distance between the laws of two states, rounded up, at most 1.
+        Largest total variation distance between the distributions of two states, rounded up, at most 1.
     """
 
     diameter: float = float("inf")
@@ -42,19 +42,43 @@ class Emission(ABC):
 
     @abstractmethod
     def sample(self, states: IntArray, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Draw one record for each entry of `states`, an array of state numbers."""
+        """Draw one record for each hidden state.
+
+        Parameters
+        ----------
+        states : ndarray of int
+            Index of the hidden state of each record.
+        rng : numpy.random.Generator
+            Source of randomness. Pass a seeded generator for reproducible draws.
+
+        Returns
+        -------
+        ndarray
+            Value of each record, drawn from the distribution of its state.
+        """
 
     @abstractmethod
     def log_likelihood(self, records: Iterable[Any]) -> FloatArray:
-        """Return ln p(record | state), an array of shape (number of records, number of states)."""
+        """Compute the log-likelihood of every state for each record.
+
+        Parameters
+        ----------
+        records : iterable
+            Observed records.
+
+        Returns
+        -------
+        ndarray of shape (number of records, number of states)
+            Logarithm of the probability, or of the density, of each record given each state.
+        """
 
     @abstractmethod
     def content(self) -> Mapping[str, Any]:
-        """Return the parameters that determine the law, by name."""
+        """Return the parameters that determine the distribution, by name."""
 
     @abstractmethod
     def describe(self) -> str:
-        """Describe the law in a few words."""
+        """Describe the distribution in a few words."""
 
 
 class UnknownEmission(Emission):
@@ -84,7 +108,7 @@ class UnknownEmission(Emission):
 
 
 class CategoricalEmission(Emission):
-    """Define the law of records with finitely many values, given a hidden state.
+    """Define the distribution of records with finitely many values, given a hidden state.
 
     Pass it as `emission` to `HiddenMarkov` or `Communities`.
 
@@ -101,12 +125,12 @@ class CategoricalEmission(Emission):
     diameter : float
         Largest range, over the values of a record, of the log-likelihood ratio of two states, rounded up.
     spread : float
-        Largest total variation distance between the laws of two states, rounded up, at most 1.
+        Largest total variation distance between the distributions of two states, rounded up, at most 1.
 
     Raises
     ------
     ArgumentError
-        If a row is not a probability law, or symbols repeat or do not match the columns.
+        If a row is not a probability distribution, or symbols repeat or do not match the columns.
 
     Examples
     --------
@@ -134,7 +158,20 @@ class CategoricalEmission(Emission):
         return len(self.matrix)
 
     def sample(self, states: IntArray, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Draw one symbol for each entry of `states`, an array of state numbers."""
+        """Draw one symbol for each hidden state.
+
+        Parameters
+        ----------
+        states : ndarray of int
+            Index of the hidden state of each record.
+        rng : numpy.random.Generator
+            Source of randomness. Pass a seeded generator for reproducible draws.
+
+        Returns
+        -------
+        ndarray
+            Symbol of each record, drawn with the probabilities of its state.
+        """
         bounds = np.cumsum(self.matrix, axis=1)[:, :-1]
         drawn = np.empty(len(states), dtype=np.int64)
         uniform = rng.random(len(states))
@@ -144,13 +181,35 @@ class CategoricalEmission(Emission):
         return named(self.symbols)[drawn]
 
     def log_likelihood(self, records: Iterable[Any]) -> FloatArray:
-        """Return ln p(record | state), an array of shape (number of records, number of states)."""
+        """Compute the log-likelihood of every state for each record.
+
+        Parameters
+        ----------
+        records : iterable
+            Observed records.
+
+        Returns
+        -------
+        ndarray of shape (number of records, number of states)
+            Logarithm of the probability, or of the density, of each record given each state.
+        """
         with np.errstate(divide="ignore"):
             found: FloatArray = np.log(self.matrix.T)[self.codes(records)]
         return found
 
     def codes(self, records: Iterable[Any]) -> IntArray:
-        """Return the column number of each record's symbol."""
+        """Look up the column of the matrix that belongs to each record's symbol.
+
+        Parameters
+        ----------
+        records : iterable of hashable
+            Observed symbols.
+
+        Returns
+        -------
+        ndarray of int
+            Index of each record's symbol in `symbols`.
+        """
         number = {symbol: k for k, symbol in enumerate(self.symbols)}
         refuse_unordered("records", records, "a sequence of symbols")
         items = records.tolist() if hasattr(records, "tolist") else list(records)
@@ -170,7 +229,7 @@ class CategoricalEmission(Emission):
 
 
 class GaussianEmission(Emission):
-    """Define the law of real-valued records that are normal given a hidden state.
+    """Define the distribution of real-valued records that are normal given a hidden state.
 
     Pass it as `emission` to `HiddenMarkov` or `Communities`.
 
@@ -184,9 +243,9 @@ class GaussianEmission(Emission):
     Attributes
     ----------
     diameter : float
-        Largest range of the log-likelihood ratio of two states. Infinite unless all states have the same law.
+        Largest range of the log-likelihood ratio of two states. Infinite unless all states have the same distribution.
     spread : float
-        Upper bound on the total variation distance between the laws of two states, at most 1.
+        Upper bound on the total variation distance between the distributions of two states, at most 1.
 
     Raises
     ------
@@ -195,9 +254,9 @@ class GaussianEmission(Emission):
 
     Notes
     -----
-    The log-likelihood ratio of two different normal laws is unbounded, hence the infinite diameter. The total variation
-    distance is bounded by Pinsker's inequality, sqrt(KL / 2), and by the bound of Bretagnolle and Huber, sqrt(1 -
-    exp(-KL)).
+    The log-likelihood ratio of two different normal distributions is unbounded, hence the infinite diameter. The total
+    variation distance is bounded by Pinsker's inequality, sqrt(KL / 2), and by the bound of Bretagnolle and Huber,
+    sqrt(1 - exp(-KL)).
 
     Examples
     --------
@@ -234,12 +293,36 @@ class GaussianEmission(Emission):
         return len(self.means)
 
     def sample(self, states: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Draw one number for each entry of `states`, an array of state numbers."""
+        """Draw one normal number for each hidden state.
+
+        Parameters
+        ----------
+        states : ndarray of int
+            Index of the hidden state of each record.
+        rng : numpy.random.Generator
+            Source of randomness. Pass a seeded generator for reproducible draws.
+
+        Returns
+        -------
+        ndarray of float
+            Value of each record, drawn from the normal distribution of its state.
+        """
         drawn: FloatArray = self.means[states] + self.deviations[states] * rng.standard_normal(len(states))
         return drawn
 
     def log_likelihood(self, records: Iterable[Any]) -> FloatArray:
-        """Return ln p(record | state), an array of shape (number of records, number of states)."""
+        """Compute the log-likelihood of every state for each record.
+
+        Parameters
+        ----------
+        records : iterable
+            Observed records.
+
+        Returns
+        -------
+        ndarray of shape (number of records, number of states)
+            Logarithm of the probability, or of the density, of each record given each state.
+        """
         values = real_values(records)
         standard = (values[:, None] - self.means) / self.deviations
         found: FloatArray = -0.5 * standard**2 - np.log(self.deviations) - 0.5 * math.log(2 * math.pi)

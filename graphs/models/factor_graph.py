@@ -99,11 +99,15 @@ LOCAL = 60
 
 
 class FactorGraph(NetworkModel):
-    """Model records whose joint law is proportional to a product of tables (factors).
+    """Model records whose joint distribution is proportional to a product of tables (factors).
 
-    Use it for a law with interactions of several records at once. `MarkovField` is the case of pairs, `BayesianNetwork`
-    that of conditional tables. It computes exact marginals (`marginal`) in addition to leakages and variance
-    inflations.
+    Use it for a distribution with interactions of several records at once. `MarkovField` is the case of pairs,
+    `BayesianNetwork` that of conditional tables. It computes exact marginals (`marginal`) in addition to leakages and
+    variance inflations.
+
+    A record is one row of the data. `variance_inflation` is the design effect, the number of dependent records that are
+    worth one independent record for a mean. `leakage` is the privacy loss about one record, which also arises through
+    the records that depend on it.
 
     Parameters
     ----------
@@ -114,8 +118,8 @@ class FactorGraph(NetworkModel):
         For each factor the names of its nodes, each once, and a table with one axis per node in that order and one
         entry per state. Entries are finite and not negative, zeros are allowed.
     latent : iterable of names, default ()
-        Nodes that are not records: they are never observed, enter no mean and have no privacy budget. `n` counts the
-        other nodes.
+        Nodes that are not records. They are never observed, do not contribute to means, and have no privacy budget. `n`
+        counts the other nodes.
 
     Raises
     ------
@@ -125,12 +129,13 @@ class FactorGraph(NetworkModel):
 
     Notes
     -----
-    Tables are defined up to a positive factor. Contradictory zeros are found if they rule out all states of a node in
-    turn, and otherwise by summing up the whole network where that is feasible (`graphs.structure.elimination`).
+    Each table may be multiplied by a positive number without changing the distribution. Zeros that contradict each
+    other, so that no joint state has positive weight, are detected if they rule out all states of a node one after
+    another, and otherwise by summing over the whole network if that is feasible (`graphs.structure.elimination`).
 
-    *Leakage.* The routes, names for ``method=``, are:
+    *Leakage.* The methods of proof (routes) that `leakage` and `budget` accept as ``method=`` are:
 
-    - ``"group"``: the sum of the budgets of the connected component.
+    - ``"group"``: the sum of the privacy budgets of the connected component.
     - ``"messages"``: message passing. The message from factor f to record i is phi(Delta_f^i, sum of the messages from
       the other members to f), with Delta_f^i the largest range over the others' states z of ln f(u, z) / f(v, z), u and
       v states of i (`graphs.leakage.network_messages`).
@@ -219,14 +224,14 @@ class FactorGraph(NetworkModel):
     def marginal(
         self, nodes: Sequence[Hashable], given: Mapping[Any, int] | None = None, limit: int = LARGEST
     ) -> FloatArray:
-        """Compute the exact joint law of a few nodes, conditional on the states of others.
+        """Compute the exact joint distribution of a few nodes, conditional on the states of others.
 
         Parameters
         ----------
         nodes : sequence of names
-            Nodes whose joint law is computed. Latent nodes are allowed.
+            Nodes whose joint distribution is computed. Latent nodes are allowed.
         given : mapping of names to states, default None
-            Nodes to condition on, with the numbers of their states. If None, the law is unconditional.
+            Nodes to condition on, with the numbers of their states. If None, the distribution is unconditional.
         limit : int, default 2**22
             Maximum number of entries of any intermediate table.
 
@@ -311,7 +316,7 @@ class FactorGraph(NetworkModel):
         Returns
         -------
         ndarray of shape (n,)
-            Number of each record's state.
+            Index of each record's state.
 
         Raises
         ------
@@ -322,7 +327,7 @@ class FactorGraph(NetworkModel):
         -----
         Draws are exact, backwards through a variable elimination, if that needs tables of at most 2^20 entries.
         Otherwise they come from a Gibbs sampler with a burn-in of 1,000 sweeps from a uniform start, which is close to
-        the law if the sampler mixes in fewer sweeps.
+        the distribution if the sampler mixes in fewer sweeps.
 
         Examples
         --------
@@ -391,7 +396,13 @@ class FactorGraph(NetworkModel):
         )
 
     def markov_blanket(self, record: Hashable) -> tuple[Hashable, ...]:
-        """Return the nodes that share a factor with a record, see `DependenceModel.markov_blanket`."""
+        """Return the Markov blanket of a record: given its blanket, a record is independent of all other nodes.
+
+        Returns
+        -------
+        tuple
+            Names of the nodes that share a factor with the record, latent nodes included.
+        """
         neighbours = self._potentials.neighbours[self._node("record", record)]
         return tuple(self._nodes[v] for v in neighbours)
 

@@ -85,7 +85,13 @@ class _Copula(DependenceModel):
         return int(np.sum(sizes**2)) / self.n * (1 + 2**-50)
 
     def independent_groups(self) -> IntArray | None:
-        """Return the sizes of the uncorrelated groups of records, or None if there is only one."""
+        """Return the sizes of groups of records that are independent of each other.
+
+        Returns
+        -------
+        ndarray of int, or None
+            Number of records of each uncorrelated group. None if there is only one group.
+        """
         sizes = np.bincount(self._component).astype(np.int64)
         return sizes if len(sizes) > 1 or self.n == 1 else None
 
@@ -97,6 +103,10 @@ class GaussianField(_Copula):
     and noise E_i of its own. Only the correlations of the latent values matter. The functions g_i are arbitrary, so
     records may be numbers, labels or texts. The class methods `ar`, `kernel`, `car` and `components` build the
     correlations of common designs. `graphs.estimation` fits them at confidence limits.
+
+    A record is one row of the data. `variance_inflation` is the design effect, the number of dependent records that are
+    worth one independent record for a mean. `leakage` is the privacy loss about one record, which also arises through
+    the records that depend on it.
 
     Parameters
     ----------
@@ -127,11 +137,12 @@ class GaussianField(_Copula):
     that of means and s the smallest eigenvalue of R ("smoothing"). Proofs are in `graphs/PROOFS.md`, section on
     Gaussian copulas.
 
-    *Known records.* Both bounds are void once records are known (`given`), because a known function of Z changes the
-    law of all values that depend on it. `conditional_on_values` is the alternative.
+    *Known records.* Neither bound holds once records are known (`given`), because a known function of Z changes the
+    distribution of all values that depend on it. `conditional_on_values` is the alternative.
 
-    *Leakage.* The leakage is that of group privacy. No smaller bound holds where values are correlated: a Gaussian
-    value is unbounded, and an extreme one determines the sign of every value that it is correlated with.
+    *Leakage.* The bound on the leakage about a record is the sum of the privacy budgets of all records in its
+    correlated group (group privacy). No smaller bound holds: a Gaussian value is unbounded, and an extreme one
+    determines the sign of every value with which it is correlated.
 
     References
     ----------
@@ -199,7 +210,7 @@ class GaussianField(_Copula):
 
     @classmethod
     def kernel(cls, coordinates: Any, function: Function, *, support: float | None = None) -> GaussianField:
-        """Build the model of records at places whose correlation is a function of their distance.
+        """Build the model of records at locations whose correlation is a function of their distance.
 
         Use it for maps and sensors, with the exponential or another covariance function of geostatistics.
         `graphs.estimation.fit_kernel` estimates a conservative range.
@@ -379,7 +390,15 @@ class GaussianField(_Copula):
         return tuple(range(self.n)) if self._labels is None else self._labels
 
     def effective_records(self) -> float:
-        """Return the effective sample size: n over the largest eigenvalue of the correlation matrix, rounded down."""
+        """Compute the effective sample size for bounds by relative entropy (Chernoff bounds).
+
+        See `DependenceModel.effective_records` for the bound that holds with it.
+
+        Returns
+        -------
+        float
+            The number n of records, divided by the largest eigenvalue of the correlation matrix, rounded down.
+        """
         return self._copula_records
 
     def _inflation(self, method: str) -> float:
@@ -409,7 +428,7 @@ class GaussianField(_Copula):
         return self._correlation.component()
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """Draw the latent Gaussian values of all records once.
+        """Draw one synthetic data set: the latent Gaussian values of all records.
 
         Apply functions of your own to obtain records, for example ``values > 0`` for labels.
 
@@ -452,9 +471,9 @@ class GaussianField(_Copula):
         Notes
         -----
         If known records determine their Gaussian values (measurements without noise of their own), the estimand is
-        E[q(X) | known]. Otherwise it is a finer one: given the known labels alone, the law of the others is not
-        Gaussian, and only group bounds are known for their mean. In a fitted model the method changes nothing, because
-        conditional correlations do not grow with the limits.
+        E[q(X) | known]. Otherwise it is a finer one: given the known labels alone, the distribution of the others is
+        not Gaussian, and only group bounds are known for their mean. In a fitted model the method changes nothing,
+        because conditional correlations do not grow with the limits.
 
         Examples
         --------

@@ -80,6 +80,10 @@ class HiddenMarkov(LatentModel):
     regimes. Use `HiddenMarkov.fit` to estimate it from data, and `MarkovChain` if the states are the records
     themselves.
 
+    A record is one row of the data. `variance_inflation` is the design effect, the number of dependent records that are
+    worth one independent record for a mean. `leakage` is the privacy loss about one record, which also arises through
+    the records that depend on it.
+
     Parameters
     ----------
     transition : array_like of shape (k, k)
@@ -87,23 +91,25 @@ class HiddenMarkov(LatentModel):
     n : int
         Number of records. Each record has one hidden state.
     initial : array_like of shape (k,), default None
-        Probabilities of the first state. If None, the stationary law.
+        Probabilities of the first state. If None, the stationary distribution.
     emission : array_like of shape (k, v), CategoricalEmission or GaussianEmission, default None
-        Law of a record given its state. An array holds the probabilities of v values, one row per state. If None,
-        records may be of any type, and the bounds hold for every law given the state.
+        Distribution of a record given its state. An array holds the probabilities of v values, one row per state. If
+        None, records may be of any type, and the bounds hold for every distribution given the state.
 
     Raises
     ------
     ArgumentError
-        If `transition`, `n` or `initial` is not accepted by `MarkovChain`, or `emission` is not a law for k states.
+        If `transition`, `n` or `initial` is not accepted by `MarkovChain`, or `emission` is not a distribution for k
+        states.
 
     Notes
     -----
-    States are not records: they have no privacy budget and leak nothing of their own. Records leak about each other
-    through the states only, so a finite table of emissions contracts the leakage twice more. Without emissions, or with
-    normal ones, a record may determine its state, and leakages are those of a `MarkovChain` whose records are the
-    states. Long edges and quilts are then for an uninformed adversary only, because known records do not separate a
-    hidden chain. The variance inflation is that of the chain of states, or smaller if emissions are similar.
+    Hidden states are not records: they have no privacy budget. A record reveals information about another one through
+    the hidden states only, so a table of emission probabilities can reduce the leakage. Without an emission, or with a
+    normal one, a record may determine its state, and the leakage is that of a `MarkovChain` whose records are the
+    states. The routes by long edges and quilts (sets of records that separate others) then apply to an uninformed
+    adversary only, because known records do not separate a hidden chain. The variance inflation is at most that of the
+    chain of states, and smaller if the emission distributions of the states are similar.
 
     Examples
     --------
@@ -142,6 +148,8 @@ class HiddenMarkov(LatentModel):
     ) -> HiddenMarkov:
         """Estimate a hidden Markov chain from one or more observed sequences with the Baum-Welch algorithm.
 
+        Use it if the number of hidden states is known, or compare fits by `graphs.estimation.baum_welch`.
+
         Parameters
         ----------
         *sequences : iterables
@@ -149,8 +157,8 @@ class HiddenMarkov(LatentModel):
         states : int, default 2
             Number of hidden states.
         emission : {"gaussian", "categorical"}, default "gaussian"
-            Law of a record given its state. "gaussian": a normal law per state. "categorical": a table of
-            probabilities.
+            Distribution of a record given its state. "gaussian": a normal distribution per state. "categorical": a
+            table of probabilities.
         n : int, default None
             Number of records of the model. If None, the length of the sequence. Required with several sequences.
         restarts : int, default 8
@@ -161,8 +169,8 @@ class HiddenMarkov(LatentModel):
         Returns
         -------
         HiddenMarkov
-            Fitted model that starts in its stationary law. States are in increasing order of their mean, or of the
-            probability of the last symbol.
+            Fitted model that starts in its stationary distribution. States are in increasing order of their mean, or of
+            the probability of the last symbol.
 
         Raises
         ------
@@ -172,7 +180,7 @@ class HiddenMarkov(LatentModel):
 
         Notes
         -----
-        The fitted model is an estimate. Its guarantees hold for the fitted law, not for the unknown one.
+        The fitted model is an estimate. Its guarantees hold for the fitted distribution, not for the unknown one.
         `graphs.estimation.baum_welch` returns the details of the fit.
 
         Examples
@@ -195,7 +203,7 @@ class HiddenMarkov(LatentModel):
 
     @property
     def chain(self) -> MarkovChain:
-        """Markov chain of the hidden states, as a model in which the states are the records."""
+        """Model of the hidden states alone: a `MarkovChain` in which the states are the records."""
         return self._chain
 
     @property
@@ -214,7 +222,17 @@ class HiddenMarkov(LatentModel):
         return self._chain.initial
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return the blocks of the chain of states, since later records depend on the past through its state alone."""
+        """Bound how many records change with each block when records are revealed block after block.
+
+        See `DependenceModel.revealed_blocks` for the definition and for `missed`.
+
+        Returns
+        -------
+        RevealedBlocks
+            Attribute `changes` holds the numbers of records that change with a block, `counts` the number of such
+            blocks. The blocks are those of the hidden chain, because later records depend on the past through its state
+            alone.
+        """
         return self._chain.revealed_blocks(missed)
 
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
@@ -228,7 +246,8 @@ class HiddenMarkov(LatentModel):
         Returns
         -------
         ndarray of shape (n,)
-            The records. Without an emission, the states themselves, which is the worst case.
+            Value of each record, drawn from the distribution of its hidden state. Without an emission, the records are
+            the states themselves, which is the strongest dependence that the model allows.
 
         Examples
         --------
@@ -285,7 +304,12 @@ class HiddenMarkov(LatentModel):
         return state_probabilities(self.transition, self.initial, self._emission.log_likelihood(records))
 
     def joint(self) -> FloatArray:
-        """Compute the table of joint probabilities of all records, with one axis of length v per record.
+        """Compute the table of joint probabilities of all records, for short sequences.
+
+        Returns
+        -------
+        ndarray
+            Probability of each data set: one axis per record, one entry per value.
 
         Raises
         ------

@@ -56,7 +56,7 @@ class LatentModel(DependenceModel):
 
     @property
     def emission(self) -> Emission:
-        """Law of a record given its hidden state."""
+        """Distribution of a record given its hidden state."""
         return self._emission
 
     # Variance inflation ------------------------------------------------------------------------------------

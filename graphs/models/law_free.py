@@ -90,8 +90,9 @@ class GroupSizes(DependenceModel):
 class Independent(DependenceModel):
     """Model records that are independent of each other.
 
-    This is the reference case. Its variance inflation is 1, and a mechanism leaks nothing about a record beyond the
-    record's own privacy budget.
+    This is the reference case for all other models. Use it if each record was sampled separately from one population.
+    The variance inflation (design effect of a mean) is 1, and the leakage (privacy loss about one record) equals the
+    privacy budget of that record.
 
     Parameters
     ----------
@@ -127,19 +128,42 @@ class Independent(DependenceModel):
         return {"n": self.n}
 
     def independent_groups(self) -> IntArray:
-        """Return an array of n ones: each record is a group of its own."""
+        """Return the sizes of groups of records that are independent of each other.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            An array of n ones: each record is a group of its own.
+        """
         return np.ones(self.n, dtype=np.int64)
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return blocks of one record each: revealing a record changes no other record."""
+        """Bound how many records change with each block when records are revealed block after block.
+
+        See `DependenceModel.revealed_blocks` for the definition and for `missed`.
+
+        Returns
+        -------
+        RevealedBlocks
+            Attribute `changes` holds the numbers of records that change with a block, `counts` the number of such
+            blocks. Each block is one record, and revealing it changes no other record.
+        """
         return RevealedBlocks((1,), (self.n,))
 
     def effective_records(self) -> float:
-        """Return the effective sample size, which equals the number of records."""
+        """Compute the effective sample size for bounds by relative entropy (Chernoff bounds).
+
+        See `DependenceModel.effective_records` for the bound that holds with it.
+
+        Returns
+        -------
+        float
+            The number of records, because they are independent.
+        """
         return float(self.n)
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        """Draw one synthetic data set of n fair coins.
+        """Draw one synthetic data set of n independent values.
 
         Parameters
         ----------
@@ -149,7 +173,7 @@ class Independent(DependenceModel):
         Returns
         -------
         ndarray of shape (n,)
-            One 0 or 1 for each record.
+            Value of each record: 0 or 1 with equal probability.
         """
         return rng.integers(0, 2, size=self.n)
 
@@ -168,8 +192,12 @@ class Groups(DependenceModel):
     """Model records in groups, with arbitrary dependence inside a group and none between groups.
 
     Use it when records share a patient, a household or a firm and nothing more is known about the dependence. It makes
-    no assumption about the law inside a group. Models with more structure, such as `MarkovChain` or `GaussianField`,
-    give smaller numbers where their assumptions hold.
+    no assumption about the distribution inside a group. Models with more structure, such as `MarkovChain` or
+    `GaussianField`, give smaller numbers where their assumptions hold.
+
+    A record is one row of the data. `variance_inflation` is the design effect, the number of dependent records that are
+    worth one independent record for a mean. `leakage` is the privacy loss about one record, which also arises through
+    the records that depend on it.
 
     Parameters
     ----------
@@ -183,10 +211,10 @@ class Groups(DependenceModel):
 
     Notes
     -----
-    A mechanism that is eps-DP in one record is (s eps)-DP in a group of s records (group privacy). No smaller bound
-    holds when the records of a group are copies of each other. The variance inflation is the sum of the squared group
-    sizes over n. It follows from McDiarmid's inequality for the groups, because the values of a group of size s change
-    a mean by s / n at most.
+    A mechanism that is eps-differentially private in one record is (s eps)-differentially private in a group of s
+    records (group privacy). No smaller bound holds if the records of a group are copies of each other. The variance
+    inflation is the sum of the squared group sizes over n. It follows from McDiarmid's inequality for the groups,
+    because the values of a group of size s change a mean by s / n at most.
 
     Examples
     --------
@@ -243,7 +271,13 @@ class Groups(DependenceModel):
         return {"index": self._index}
 
     def independent_groups(self) -> IntArray:
-        """Return the number of records in each group, in order of first appearance."""
+        """Return the sizes of groups of records that are independent of each other.
+
+        Returns
+        -------
+        ndarray of int
+            Number of records in each group, in order of first appearance.
+        """
         return self._sizes.copy()
 
     def sample(self, rng: np.random.Generator) -> IntArray:

@@ -52,7 +52,9 @@ class MarkovChain(DependenceModel):
 
     Use it for a sequence of records with finitely many states, such as daily weather or the events of one user. Given
     its neighbours in the sequence, a record is independent of all others. Use `MarkovChain.fit` to estimate the
-    transition matrix, `HiddenMarkov` if the states are not observed, and `Panel` for many independent sequences.
+    transition matrix, `HiddenMarkov` if the states are not observed, and `Panel` for many independent sequences. The
+    model bounds the design effect of a mean (`variance_inflation`) and the privacy loss about a record through the
+    records that depend on it (`leakage`).
 
     Parameters
     ----------
@@ -62,8 +64,9 @@ class MarkovChain(DependenceModel):
     n : int
         Number of records.
     initial : array_like of shape (k,), default None
-        Probabilities of the states of the first record. If None, the stationary law, which requires an irreducible and
-        aperiodic chain. A law within a relative 1e-12 of the stationary one in every state counts as stationary.
+        Probabilities of the states of the first record. If None, the stationary distribution, which requires an
+        irreducible and aperiodic chain. A distribution within a relative 1e-12 of the stationary one in every state
+        counts as stationary.
     states : sequence of hashable, default None
         Names of the states. If None, the row and column names of a data frame, otherwise 0, 1, ..., k - 1.
 
@@ -71,13 +74,13 @@ class MarkovChain(DependenceModel):
     ------
     ArgumentError
         If a row does not sum to one, an entry is negative, missing, or positive but below 2.3e-308, the shape is wrong,
-        `n` is below one, names repeat, or `initial` is None and no stationary law with probabilities of at least 1e-280
-        exists.
+        `n` is below one, names repeat, or `initial` is None and no stationary distribution with probabilities of at
+        least 1e-280 exists.
 
     Notes
     -----
-    Zero probabilities are allowed. States that are impossible at a record are left out there. `graphs/PROOFS.md` has
-    the proofs of all routes.
+    Zero probabilities are allowed. States that a record cannot take are ignored at that record. `graphs/PROOFS.md` has
+    the proofs of all bounds.
 
     Examples
     --------
@@ -146,7 +149,7 @@ class MarkovChain(DependenceModel):
         smoothing : float, default 0.0
             Nonnegative number that is added to the count of every pair of observed states.
         initial : array_like, default None
-            Probabilities of the first record's states, in the order of `states`. If None, the stationary law.
+            Probabilities of the first record's states, in the order of `states`. If None, the stationary distribution.
 
         Returns
         -------
@@ -161,7 +164,7 @@ class MarkovChain(DependenceModel):
 
         Notes
         -----
-        The fitted model is an estimate. Its guarantees hold for the fitted law, not for the unknown one.
+        The fitted model is an estimate. Its guarantees hold for the fitted distribution, not for the unknown one.
         `graphs.estimation.budget_interval` estimates how much they vary.
 
         Examples
@@ -199,7 +202,7 @@ class MarkovChain(DependenceModel):
         weight : str, default "weight"
             Edge attribute with the weight. Edges without it have weight 1.
         initial : array_like of shape (k,), default None
-            Probabilities of the first record's states. If None, the stationary law.
+            Probabilities of the first record's states. If None, the stationary distribution.
 
         Returns
         -------
@@ -237,23 +240,23 @@ class MarkovChain(DependenceModel):
 
     @property
     def stationary(self) -> FloatArray:
-        """Stationary law of the chain, array of shape (k,).
+        """Stationary distribution of the chain, array of shape (k,).
 
         Raises
         ------
         ArgumentError
-            If the chain is reducible and may have several stationary laws, or a probability is below 1e-280.
+            If the chain is reducible and may have several stationary distributions, or a probability is below 1e-280.
         """
         return self._irreducible()[0].copy()
 
     @property
     def is_stationary(self) -> bool:
-        """Whether the first record has the stationary law, so that all records do."""
+        """Whether the first record has the stationary distribution, so that all records do."""
         return self._starts_stationary
 
     @cached_property
     def is_reversible(self) -> bool:
-        """Whether the chain satisfies detailed balance with its stationary law, within a relative 1e-9."""
+        """Whether the chain satisfies detailed balance with its stationary distribution, within a relative 1e-9."""
         return self._stationary is not None and is_reversible(self._transition, self._stationary[0])
 
     @cached_property
@@ -263,7 +266,7 @@ class MarkovChain(DependenceModel):
         Raises
         ------
         ArgumentError
-            If the chain is reducible, periodic or not reversible, or has no `stationary` law.
+            If the chain is reducible, periodic or not reversible, or has no `stationary` distribution.
         """
         law = self._irreducible()[0]
         if self._period != 1 or not self.is_reversible:
@@ -282,7 +285,7 @@ class MarkovChain(DependenceModel):
         Returns
         -------
         ndarray of shape (n,)
-            Name of each record's state. Integers if the states have no names.
+            State of each record, by name, or by index if the states have no names.
 
         Examples
         --------
@@ -293,7 +296,7 @@ class MarkovChain(DependenceModel):
         return self._names[chain_states.drawn_path(self._initial, self._transition, self.n, rng)]
 
     def joint(self) -> FloatArray:
-        """Compute the table of joint probabilities of all records, with one axis of length k per record.
+        """Return the joint probability of each possible data set: an array with one axis of length k per record.
 
         Raises
         ------
@@ -497,7 +500,7 @@ class MarkovChain(DependenceModel):
         return np.cumsum(known)
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
-        """List quilts of a record with at most 20 nearby records, see `DependenceModel.quilts` for the columns."""
+        """List Markov quilts of a record with at most 20 nearby records, in the format of `DependenceModel.quilts`."""
         place = self._place_of("record", record)
         return quilt_table(self._quilts.of_record(place))
 
@@ -566,7 +569,7 @@ class MarkovChain(DependenceModel):
         return concentration.dobrushin_inflation(coefficient, self.n)
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return stretches of the chain, each with the number of later records that remember its past."""
+        """Bound how many records change with each stretch of the chain, see `DependenceModel.revealed_blocks`."""
         transition = self._transition[np.ix_(self._possible, self._possible)]
         distances = concentration.forgetting_far(transition, self.n, missed / self.n)
         return RevealedBlocks.of_forgetting(self.n, distances, missed)

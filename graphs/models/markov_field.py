@@ -40,8 +40,13 @@ class MarkovField(NetworkModel):
     """Model records on the nodes of a graph whose neighbours interact (pairwise Markov random field).
 
     Use it for social networks, lattices and other graphs in which a record depends on the rest through its neighbours
-    alone. The joint law is proportional to the product of the weights of all edges and nodes. `MarkovField.ising` and
-    `MarkovField.potts` build the common weights, `graphs.estimation.fit_ising` and `fit_potts` estimate them.
+    alone. The joint distribution is proportional to the product of the weights of all edges and nodes.
+    `MarkovField.ising` and `MarkovField.potts` build the common weights, `graphs.estimation.fit_ising` and `fit_potts`
+    estimate them.
+
+    A record is one row of the data. `variance_inflation` is the design effect, the number of dependent records that are
+    worth one independent record for a mean. `leakage` is the privacy loss about one record, which also arises through
+    the records that depend on it.
 
     Parameters
     ----------
@@ -59,7 +64,8 @@ class MarkovField(NetworkModel):
     states : int, default None
         Number of states of nodes without an edge, needed if no weight implies it.
     latent : collection of labels, default ()
-        Nodes that are not records: they have no privacy budget, enter no mean and do not count in `n`.
+        Nodes that are not records. They have no privacy budget, do not contribute to means, and `n` does not count
+        them.
     records : iterable of labels, default None
         Nodes that are records, in the order of all arrays. Other nodes are latent. If None, all nodes that are not in
         `latent`, in the order of the graph.
@@ -232,7 +238,7 @@ class MarkovField(NetworkModel):
         return self._interactions.diameters.copy()
 
     def as_factor_graph(self) -> FactorGraph:
-        """Convert the field to a factor graph with the same law.
+        """Convert the field to a factor graph with the same distribution.
 
         Use it for exact marginals (`FactorGraph.marginal`). It has one table per edge and one per node with weights.
 
@@ -285,7 +291,16 @@ class MarkovField(NetworkModel):
         return FactorGraph._of_tables({labels[k]: sizes[k] for k in order.tolist()}, self.n, tables)
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
-        """List Markov quilts of a record, see `FactorGraph.quilts` for the columns."""
+        """List Markov quilts of a record, with its influence on each.
+
+        A quilt is a set of nodes that separates a record and the records near it from all others.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per quilt, with the columns `quilt`, `nearby`, `influence` and `spread`, as for
+            `FactorGraph.quilts`.
+        """
         return self.as_factor_graph().quilts(record)
 
     def _names_of_nodes(self, network: Network) -> Sequence[Hashable]:
@@ -402,7 +417,7 @@ class MarkovField(NetworkModel):
         Returns
         -------
         ndarray of shape (n,)
-            Number of each record's state.
+            Index of each record's state.
 
         Raises
         ------
@@ -413,7 +428,7 @@ class MarkovField(NetworkModel):
         -----
         Components without cycles are drawn exactly. Components with cycles are drawn perfectly (coupling from the past)
         if that is fast, otherwise by Gibbs sampling with a stated burn-in. `sampling_plan` returns the method and the
-        distance to the law.
+        distance to the distribution.
 
         Examples
         --------
@@ -426,13 +441,14 @@ class MarkovField(NetworkModel):
         return found
 
     def sampling_plan(self) -> Plan:
-        """Return how `sample` draws from this field, and how close its draws are to the law.
+        """Return how `sample` draws from this field, and how close its draws are to the distribution.
 
         Returns
         -------
         Plan
             Attributes `method` ("exact", "perfect" for coupling from the past, or "gibbs"), `sweeps` (updates of every
-            node) and `distance` (upper bound on the total variation distance to the law, None if no bound is known).
+            node) and `distance` (upper bound on the total variation distance to the distribution, None if no bound is
+            known).
 
         Examples
         --------

@@ -26,10 +26,14 @@ STEPS = 20_000
 
 
 class MixingSeries(DependenceModel):
-    """Model a series that forgets its past at a declared rate (uniform mixing).
+    """Model a series whose dependence on the past decays at a declared rate (uniform mixing).
 
     Use it when dependence decays with time but never ends, and bounds on the decay are known. `MovingWindow` is the
     case of a finite range, `MixingSeries.contraction` that of a stationary Markov chain on any state space.
+
+    A record is one row of the data. `variance_inflation` is the design effect, the number of dependent records that are
+    worth one independent record for a mean. `leakage` is the privacy loss about one record, which also arises through
+    the records that depend on it.
 
     Parameters
     ----------
@@ -51,16 +55,16 @@ class MixingSeries(DependenceModel):
 
     Notes
     -----
-    *Variance inflation.* Given two pasts, the laws of the future k records later differ by at most ``t_k = min(1, 2
-    phi_k)`` in total variation distance. With S the sum of the t_k, statistics with bounded differences have the
-    variance inflation ``(1 + S)^2`` [Rio 2000], and about 4 S if S is above 1 ("mixing"). Any start and any change of
-    the law in time are allowed. If coefficients are zero after the m-th, the series is a `MovingWindow` of range m, and
-    means have m + 1 ("colouring"). Proofs: ``graphs/PROOFS.md``, section on mixing.
+    *Variance inflation.* Given two pasts, the distributions of the future k records later differ by at most ``t_k =
+    min(1, 2 phi_k)`` in total variation distance. With S the sum of the t_k, statistics with bounded differences have
+    the variance inflation ``(1 + S)^2`` [Rio 2000], and about 4 S if S is above 1 ("mixing"). Any start and any change
+    of the distribution in time are allowed. If coefficients are zero after the m-th, the series is a `MovingWindow` of
+    range m, and means have m + 1 ("colouring"). Proofs: ``graphs/PROOFS.md``, section on mixing.
 
-    *Leakage.* For an adversary who knows records the bound is group privacy of the whole series.
+    *Leakage.* For an informed adversary, who may know other records, the bound is group privacy of the whole series.
 
-    *Known records.* A known beginning leaves a series of the same kind (earlier years train, later years hold out).
-    Other known records may tie the rest together.
+    *Known records.* If the first records are known (training on earlier years, for example), the rest is a series of
+    the same kind. Other known records can make the remaining records depend on each other more strongly.
 
     Examples
     --------
@@ -103,9 +107,9 @@ class MixingSeries(DependenceModel):
         ----------
         norm : float
             Contraction of the chain, between 0 and 1: the largest norm of E[h(X_{i+1}) | X_i] over functions h of one
-            state with mean 0 and norm 1, norms in L2 of the stationary law. For a reversible chain it is the largest
-            modulus of its spectrum other than 1, for a stationary Gaussian autoregression of order one the absolute
-            coefficient.
+            state with mean 0 and norm 1, norms in L2 of the stationary distribution. For a reversible chain it is the
+            largest modulus of its spectrum other than 1, for a stationary Gaussian autoregression of order one the
+            absolute coefficient.
         n : int
             Number of records. Each is the state of the chain at its time, or depends on that state alone.
 
@@ -135,7 +139,7 @@ class MixingSeries(DependenceModel):
 
     @property
     def phi(self) -> FloatArray:
-        """Declared mixing coefficients without those of the tail, made non-increasing."""
+        """Declared mixing coefficients without the tail, each replaced by the smallest one so far."""
         return np.minimum.accumulate(self._phi)
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
@@ -167,15 +171,38 @@ class MixingSeries(DependenceModel):
         return np.minimum(2 * declared, 1.0), beyond
 
     def effective_records(self) -> float | None:
-        """Return the effective sample size n / (m + 1) if coefficients are zero after the m-th, else None."""
+        """Compute the effective sample size for bounds by relative entropy (Chernoff bounds).
+
+        See `DependenceModel.effective_records` for the bound that holds with it.
+
+        Returns
+        -------
+        float or None
+            The ratio n / (m + 1) if all coefficients after the m-th are zero. None otherwise.
+        """
         return None if 0 < self._window.m >= self.n - 1 else self._window.effective_records()
 
     def independent_groups(self) -> IntArray | None:
-        """Return an array of n ones if all coefficients are 0, else None."""
+        """Return the sizes of groups of records that are independent of each other.
+
+        Returns
+        -------
+        ndarray of shape (n,), or None
+            An array of n ones if all mixing coefficients are 0. None otherwise.
+        """
         return self._window.independent_groups()
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return stretches with the later records that remember their past; for a contraction, one block."""
+        """Bound how many records change with each block when records are revealed block after block.
+
+        See `DependenceModel.revealed_blocks` for the definition and for `missed`.
+
+        Returns
+        -------
+        RevealedBlocks
+            Attribute `changes` holds the numbers of records that change with a block, `counts` the number of such
+            blocks. The blocks are stretches of the series. For a `contraction` all records form one block.
+        """
         exact = self._window.revealed_blocks()
         if self._norm is not None:
             return exact
@@ -197,8 +224,9 @@ class MixingSeries(DependenceModel):
         Returns
         -------
         ndarray of shape (n,)
-            The records. The state changes with probability (1 - r)/2, so that phi_k is ``r^k / 2`` and the norm r.
-            After each stretch as long as the range of the dependence the chain starts anew.
+            Value of each record, 0 or 1. It differs from the one before with probability (1 - r)/2, so that phi_k is
+            ``r^k / 2`` and the norm is r. After each stretch as long as the range of the dependence, the chain
+            restarts.
         """
         rate = self._norm
         if rate is None:

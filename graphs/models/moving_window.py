@@ -168,6 +168,10 @@ class MovingWindow(DependenceModel):
     `MovingWindow.of_times` takes a range in time instead of steps. `MixingSeries` allows dependence that decays without
     ending.
 
+    A record is one row of the data. `variance_inflation` is the design effect, the number of dependent records that are
+    worth one independent record for a mean. `leakage` is the privacy loss about one record, which also arises through
+    the records that depend on it.
+
     Parameters
     ----------
     n : int
@@ -184,9 +188,9 @@ class MovingWindow(DependenceModel):
     -----
     Precisely, any part of the series is assumed to be independent of all records more than m steps later, jointly. This
     is not a Markov network: two distant records, independent by themselves, may depend on each other once a record
-    between them is known (two coins and their sum). For an adversary who knows records the bound is therefore group
-    privacy of the whole series. For one who knows the model alone, the records beyond the window are independent of
-    record i, so at most the 2m + 1 budgets within the window count (a quilt with an empty boundary).
+    between them is known (two coins and their sum). For an informed adversary, who may know other records, the leakage
+    bound is therefore group privacy of the whole series. For an uninformed adversary, who knows the model only, records
+    beyond the window are independent of record i, so the bound adds at most the 2m + 1 budgets within the window.
 
     Means have variance inflation m + 1, the chromatic number of the graph that joins records within m steps [Janson
     2004, Theorem 2.1], statistics with bounded differences about 4 m. Given known records, the others are a window
@@ -253,12 +257,12 @@ class MovingWindow(DependenceModel):
 
     @property
     def m(self) -> int:
-        """Range of the dependence, in records."""
+        """Range of the dependence, in steps of the series."""
         return self._m
 
     @property
     def even(self) -> bool:
-        """Whether the range is a number of records, the same for all. False if it is a length of time."""
+        """Whether the range is a number of steps. False if it is a length of time (`of_times`)."""
         return self._reach is None
 
     def spaced(self) -> IntArray:
@@ -357,7 +361,15 @@ class MovingWindow(DependenceModel):
         return float(self.n) if self._m else 1.0
 
     def effective_records(self) -> float:
-        """Return the effective sample size n / (m + 1): records at equal places modulo m + 1 are independent."""
+        """Compute the effective sample size for bounds by relative entropy (Chernoff bounds).
+
+        See `DependenceModel.effective_records` for the bound that holds with it.
+
+        Returns
+        -------
+        float
+            The ratio n / (m + 1): records whose positions are equal modulo m + 1 are independent of each other.
+        """
         return self.n / min(self._m + 1, self.n)
 
     def _content(self) -> Mapping[str, Any]:
@@ -380,7 +392,17 @@ class MovingWindow(DependenceModel):
         return sizes if sizes is not None and len(sizes) > 1 else None
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return stretches about as long as the range of dependence, each with as many records after it."""
+        """Bound how many records change with each block when records are revealed block after block.
+
+        See `DependenceModel.revealed_blocks` for the definition and for `missed`.
+
+        Returns
+        -------
+        RevealedBlocks
+            Attribute `changes` holds the numbers of records that change with a block, `counts` the number of such
+            blocks. The blocks are stretches about as long as the range of the dependence. Each changes as many records
+            after it.
+        """
         if self._reach is not None:
             found = RevealedBlocks.of_reach(self._reach.last), RevealedBlocks.of_groups(self._sizes(self._reach))
             return min(found, key=lambda blocks: blocks.squares)
@@ -403,8 +425,8 @@ class MovingWindow(DependenceModel):
         Returns
         -------
         ndarray of shape (n,)
-            The records. A series uses one normal number per step and m + 1 in a window, a model of times one per
-            record.
+            Value of each record, 0 or 1. With a range in steps, there is one normal number per step, and m + 1 of them
+            in each window. With a range in time, there is one per record.
         """
         reach = self._reach
         if reach is None:

@@ -19,7 +19,7 @@ __all__ = ["NetworkModel"]
 
 
 class NetworkModel(DependenceModel):
-    """Records on the nodes of a network, whose law is a product of factors.
+    """Records on the nodes of a network, whose distribution is a product of factors.
 
     With messages of expected changes (`graphs.inflation.changes`) a network has the inflations "ordered", for every
     statistic with bounded differences, and "influences", for means; "parts" takes the best of all in each connected
@@ -51,7 +51,13 @@ class NetworkModel(DependenceModel):
         """Numbers of records in the connected components that have any."""
 
     def independent_groups(self) -> IntArray | None:
-        """Return the number of records in each connected component, or None if there is only one component."""
+        """Return the sizes of groups of records that are independent of each other.
+
+        Returns
+        -------
+        ndarray of int, or None
+            Number of records in each connected component of the network. None if there is only one component.
+        """
         sizes = self._group_sizes
         return sizes.copy() if len(sizes) > 1 or self.n == 1 else None
 
@@ -92,8 +98,8 @@ class NetworkModel(DependenceModel):
         Returns
         -------
         float
-            S with ``ln E exp(u (f - E f)) <= u^2 S / (8 n^2)`` for every u. It also holds when the law is tilted by
-            weights of single records.
+            S with ``ln E exp(u (f - E f)) <= u^2 S / (8 n^2)`` for every u. It also holds when the distribution is
+            tilted by weights of single records.
 
         Examples
         --------

@@ -36,27 +36,33 @@ class Panel(DependenceModel):
     Use it for patients who are measured week after week, firms over the years, or many independent sequences. The
     dependence inside a unit is any other model.
 
+    A record is one row of the data. `variance_inflation` is the design effect, the number of dependent records that are
+    worth one independent record for a mean. `leakage` is the privacy loss about one record, which also arises through
+    the records that depend on it.
+
     Parameters
     ----------
     model : DependenceModel, or callable
-        Dependence between the records of one unit, of at least two records. The assumption is that this model's numbers
-        hold in each unit, whose laws may differ. For units of different sizes, pass a function from the number of
-        records to the model of a unit, such as ``lambda n: MarkovChain(transition, n=n)``.
+        Dependence between the records of one unit, which has at least two records. The bounds of this model are assumed
+        to hold in each unit. The distributions of the units may differ otherwise. For units of different sizes, pass a
+        function from the number of records to the model of a unit, such as ``lambda n: MarkovChain(transition, n=n)``.
     units : int, or sequence of int
-        Number of units. If `model` is a function, the number of records of each unit. Records are ordered by unit and
-        inside a unit as in its model: record r of unit u has number ``u * model.n + r`` if all units have one size.
+        Number of units. If `model` is a function, a sequence with the number of records of each unit. Records are
+        ordered by unit, and inside a unit in the order of its model. If all units have the same size, record r of unit
+        u is record ``u * model.n + r`` of the panel.
 
     Raises
     ------
     ArgumentError
-        If units of one size have a single record (use `Independent`), `model` is out-of-fold values, a number is not a
-        positive integer, or the function does not return a model of the requested number of records.
+        If the units have a single record each (use `Independent`), `model` is one of out-of-fold values, a number is
+        not a positive integer, or the function does not return a model of the requested number of records.
 
     Notes
     -----
-    The records of one unit leak nothing about another, so leakages are those of one unit. Moment generating functions
-    of independent units multiply. So the variance inflation is the mean of those of the units, weighted by their
-    records, for any number of units. The effective sample size of equal units is the sum of theirs. See
+    Records of one unit reveal nothing about another unit, so the leakage about a record is that of its unit's model.
+    Moment generating functions of independent units multiply. The variance inflation is therefore the mean of the
+    units' variance inflations, weighted by their numbers of records. The effective sample size of equal units is the
+    sum of their effective sample sizes. See
     `graphs/PROOFS.md`, section on independent parts.
 
     Examples
@@ -178,7 +184,12 @@ class Panel(DependenceModel):
         return found[0], f"{inside} in each of {self.units} units"
 
     def effective_records(self) -> float:
-        """Return the effective sample size: n over the largest number of records in a unit that count as one.
+        """Compute the effective sample size for bounds by relative entropy (Chernoff bounds).
+
+        Returns
+        -------
+        float
+            The number n of records, divided by the largest ratio of records to effective records in a unit.
 
         Examples
         --------
@@ -192,13 +203,29 @@ class Panel(DependenceModel):
         return self.n / up(max(kind.n / found for kind, found in zip(self._kinds, inside, strict=True)), 2)
 
     def independent_groups(self) -> IntArray:
-        """Return the sizes of the units, or of the independent groups inside the units."""
+        """Return the sizes of groups of records that are independent of each other.
+
+        Returns
+        -------
+        ndarray of int
+            Number of records of each unit. If the records of a unit form independent groups, the numbers of records of
+            these.
+        """
         of_kind = [kind.independent_groups() for kind in self._kinds]
         sizes = [np.array([k.n]) if s is None else s for k, s in zip(self._kinds, of_kind, strict=True)]
         return np.concatenate([sizes[number] for number in self._kind_of.tolist()])
 
     def revealed_blocks(self, missed: float = 0.0) -> RevealedBlocks:
-        """Return the blocks of every unit, see `DependenceModel.revealed_blocks`."""
+        """Bound how many records change with each block when records are revealed block after block.
+
+        See `DependenceModel.revealed_blocks` for the definition and for `missed`.
+
+        Returns
+        -------
+        RevealedBlocks
+            Attribute `changes` holds the numbers of records that change with a block, `counts` the number of such
+            blocks. The blocks are those of all units together.
+        """
         changes: dict[int, int] = {}
         largest = 0.0
         for kind, count in zip(self._kinds, self._counts, strict=True):
@@ -296,7 +323,16 @@ class Panel(DependenceModel):
         return self._kinds[int(self._kind_of[unit])], unit, place - int(self._starts[unit])
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
-        """List the Markov quilts of a record in its unit, see `DependenceModel.quilts` for the columns."""
+        """List Markov quilts of a record, with its influence on each.
+
+        A quilt is a set of records that separates a record and the records near it from all others.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per quilt of the record inside its unit, with the columns `quilt`, `nearby`, `influence` and
+            `spread`, as for `DependenceModel.quilts`.
+        """
         kind, unit, inside = self._unit_of(self._place_of("record", record))
         found: list[Any] = kind.quilts(kind._label_of(inside)).to_numpy().tolist()
         return quilt_table(
@@ -307,7 +343,13 @@ class Panel(DependenceModel):
         )
 
     def markov_blanket(self, record: Hashable) -> tuple[Hashable, ...]:
-        """Return the Markov blanket of a record in its unit, see `DependenceModel.markov_blanket`."""
+        """Return the Markov blanket of a record: given its blanket, a record is independent of all other records.
+
+        Returns
+        -------
+        tuple
+            Names of the records in the blanket. All of them belong to the unit of the record.
+        """
         kind, unit, inside = self._unit_of(self._place_of("record", record))
         return self._outside(kind, unit, kind.markov_blanket(kind._label_of(inside)))
 
@@ -343,17 +385,22 @@ class Panel(DependenceModel):
         Returns
         -------
         ndarray of shape (n,)
-            State of each record.
+            Value of each record, of the kind that `model.sample` returns, unit after unit.
         """
         return np.concatenate([self._kinds[number].sample(rng) for number in self._kind_of.tolist()])
 
     def joint(self) -> FloatArray:
         """Compute the table of joint probabilities of all records, for small panels.
 
+        Returns
+        -------
+        ndarray
+            Probability of each data set: one axis per record, one entry per state.
+
         Raises
         ------
         ArgumentError
-            If the model of a unit does not state a law, or there are more than a million joint states.
+            If the model of a unit does not state a distribution, or there are more than a million joint states.
         """
         tables = [self._kinds[number].joint() for number in self._kind_of.tolist()]
         states = math.prod(float(table.size) for table in tables)
