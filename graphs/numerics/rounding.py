@@ -8,6 +8,7 @@ units), and enlarge the result by more than the count.
 from __future__ import annotations
 
 import math
+import sys
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Final, Literal, TypeAlias, overload
 
@@ -125,7 +126,7 @@ def shown_around(
 
 def fitting_decimals(value: float, low: float, high: float) -> int:
     """Return the decimals at which the half-width of an interval has two digits; the value deserves no more."""
-    side = max(value - low, high - value)
+    side = min(max(value - low, high - value), sys.float_info.max)  # the difference may overflow
     # six decimals where nothing is uncertain; more than twelve are rounding errors of the mean
     return 6 if side <= 0.0 else min(max(1 - math.floor(math.log10(side)), 0), 12)
 

@@ -18,6 +18,7 @@ from graphs.numerics.rounding import (
     charges,
     down,
     down_relative,
+    fitting_decimals,
     formula_up,
     shown_above,
     shown_around,
@@ -138,6 +139,12 @@ class TestWords:
         # the width alone is rounded up, and the value moved away from its lower end
         assert not contained("0.9216 ± 0.0500", 0.92155, 0.87155, 0.95)
         assert shown_around(0.92155, 0.87155, 0.95, 4, 4, "f") == "0.9216 ± 0.0501"
+
+    def test_half_widths_have_two_digits(self) -> None:
+        """The wider side decides; finite limits may be further apart than the largest number."""
+        for side, decimals in ((0.1, 2), (0.099, 3), (0.00123, 4), (12.0, 0), (1e-30, 12), (0.0, 6), (1.7e308, 0)):
+            assert fitting_decimals(0.0, -side, side / 2) == decimals
+        assert fitting_decimals(1.7e308, -1.7e308, 1.7e308) == 0
 
     def test_what_is_no_number_and_what_has_no_end(self) -> None:
         assert shown_around(0.5, -math.inf, math.inf) == "0.5 ± inf"
