@@ -43,8 +43,8 @@ def fit_autoregression(
     Parameters
     ----------
     values : sequence
-        One number for each record of data that are independent of the model's records, such as other units of a panel
-        or another recording. In order of time (within each unit), at equal distances.
+        One number for each observation, in order of time (within each unit) and at equal time steps. The observations
+        are independent of the model's records, because they come from other units or from another recording.
     n : int
         Number of records of the model, one series. Use `Panel` of the result for several units.
     units : sequence of hashable, default None
@@ -165,12 +165,12 @@ def fit_components(
     Parameters
     ----------
     values : sequence
-        One number for each record of data that are independent of the model's records: they share no level of an
-        effect.
+        One number for each observation. The observations are independent of the model's records: they share no
+        hospital, rater, user or item.
     labels : mapping from factor to labels
-        Level of each value, for one factor (hospital, rater) or two crossed factors (user and item).
+        Group of each value, for one factor (hospital, rater) or two crossed factors (user and item).
     records : mapping from factor to labels
-        Level of each record of the model, for the same factors.
+        Group of each record of the model, for the same factors.
     fit_failure : float, default 0.01
         Probability with which either limit may fail. Certificates subtract it from the error probability.
 
@@ -228,8 +228,8 @@ def fit_kernel(values: Any, coordinates: Any, records: Any, *, fit_failure: floa
     Parameters
     ----------
     values : sequence
-        One number for each of other places, independent of the model's records: places far away, another region or
-        time.
+        One number for each observation. The observations are independent of the model's records, because they come from
+        another region or time.
     coordinates : array_like of shape (m, d)
         Coordinates of each value, no two at one place, at most 2,000. Distances are Euclidean.
     records : array_like of shape (n, d)

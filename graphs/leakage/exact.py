@@ -36,9 +36,10 @@ class ModelWithLaw(Protocol):
 
 
 def exact_leakage(model: ModelWithLaw | FloatArray, epsilon: Any, record: Any, known: Iterable[Any] = ()) -> float:
-    """Compute the leakage about one record by the worst mechanism of a given privacy budget.
+    """Compute the exact leakage about one record: the largest over all mechanisms with a given privacy budget.
 
-    Use it on small models to see how far the bounds of `DependenceModel.leakage` are from the exact value. It solves
+    The leakage is the privacy loss about a record, which also arises through the records that depend on it. Use this
+    function on small models to see how far the bounds of `DependenceModel.leakage` are from the exact value. It solves
     linear programs over all joint states.
 
     Parameters

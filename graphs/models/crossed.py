@@ -363,13 +363,14 @@ class Crossed(SharedRecords):
 
     Notes
     -----
-    Record r is g_r(a_u, b_i, e_r) with an arbitrary function g_r. All effects a_u of users, b_i of items and e_r of
-    single records are independent. A user may rate an item several times.
+    The model assumes that record r is g_r(a_u, b_i, e_r) with an arbitrary function g_r, and that all effects a_u of
+    users, b_i of items and e_r of single records are independent. A user may rate an item several times.
 
     *Variance inflation.* Let d_u and d_i be the numbers of records of a user and of an item, s and t the sizes of their
-    effects. Statistics with bounded differences have at most ``1 + s^2 sum d_u^2 / n + t^2 sum d_i^2 / n`` ("crossed").
-    Means have ``sum over records of max(d_u, d_i) / n`` ("crossed-means"), less with the best exponents in Hoelder's
-    inequality, and less if effects are small. The best of these counts for each connected component. Proofs:
+    effects. For statistics with bounded differences the variance inflation is at most ``1 + s^2 sum d_u^2 / n + t^2 sum
+    d_i^2 / n`` (route "crossed"). For means it is at most ``sum over records of max(d_u, d_i) / n`` ("crossed-means"),
+    and less with the best exponents in Hoelder's inequality or if effects are small. The smallest of these bounds is
+    used in each connected component. Proofs:
     ``graphs/PROOFS.md``, section on crossed effects.
 
     *Normal effects.* For normal effects with known shares of the variance (intraclass correlations) use
@@ -425,6 +426,7 @@ class Crossed(SharedRecords):
         Returns
         -------
         Crossed
+            Model of the records. Its attributes `factors` and `effects` hold the names and the sizes of the effects.
 
         Raises
         ------

@@ -190,10 +190,10 @@ class DependencyGraph(DependenceModel):
     component. For an uninformed adversary, who knows the model only, it is at most the sum of the budgets of record i
     and its neighbours.
 
-    Means over the records have the variance inflation of a colouring of the graph [Janson 2004, Theorem 2.1], at most
-    the mean number of neighbours plus one. Statistics with bounded differences have that of an elimination order
-    [Zhang, Liu, Wang, Wang 2019]; see `graphs/PROOFS.md`, sections on colourings, windows and elimination orders. Given
-    known records, two records are joined by a path between whose ends all are known.
+    For means over the records the bound on the variance inflation comes from a colouring of the graph [Janson 2004,
+    Theorem 2.1]. It is at most the mean number of neighbours plus one. For statistics with bounded differences it comes
+    from an elimination order [Zhang, Liu, Wang, Wang 2019]; see `graphs/PROOFS.md`, sections on colourings, windows and
+    elimination orders. Given known records, two records are joined by a path between whose ends all are known.
 
     Examples
     --------

@@ -26,8 +26,8 @@ class Emission(ABC):
     Attributes
     ----------
     diameter : float
-        Projective diameter of the edge between a state and its record: the largest range, over the values of the
-        record, of the log-likelihood ratio of two states; rounded up, often infinite.
+        Largest range, over the values of a record, of the log-likelihood ratio of two states, rounded up. It limits how
+        much a record reveals about its state. It is often infinite, for example if a value can exclude a state.
     spread : float
         Largest total variation distance between the distributions of two states, rounded up, at most 1.
     """

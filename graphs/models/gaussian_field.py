@@ -194,6 +194,7 @@ class GaussianField(_Copula):
         Returns
         -------
         GaussianField
+            Model of n records with the autocorrelations of the series.
 
         Raises
         ------
@@ -230,6 +231,7 @@ class GaussianField(_Copula):
         Returns
         -------
         GaussianField
+            Model with one record for each location.
 
         Raises
         ------
@@ -287,6 +289,7 @@ class GaussianField(_Copula):
         Returns
         -------
         GaussianField
+            Model of the records, with the names of the nodes.
 
         Raises
         ------
@@ -353,6 +356,7 @@ class GaussianField(_Copula):
         Returns
         -------
         GaussianField
+            Model in which two records correlate by the sum of the shares of the factors whose group they share.
 
         Raises
         ------

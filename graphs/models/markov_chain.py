@@ -207,6 +207,7 @@ class MarkovChain(DependenceModel):
         Returns
         -------
         MarkovChain
+            Chain of n records.
 
         Examples
         --------

@@ -82,11 +82,12 @@ class MarkovField(NetworkModel):
     -----
     Two records are independent given all others unless an edge joins them.
 
-    *Leakage.* A mechanism that is eps_j-DP in record j leaks at most alpha_i = eps_i + sum over neighbours j of
-    phi(Delta_ij, alpha_{j->i}) about record i. Delta_ij is the projective diameter of the edge, and the messages
-    alpha_{j->i} start from upper bounds (`graphs.leakage.network_messages`). On the route "self-avoiding" no message
-    returns to a node that it left a few steps before (`graphs.leakage.self_avoiding`). The bounds do not depend on node
-    weights, and they hold for any known records.
+    *Leakage.* A mechanism that is eps_j-differentially private in record j leaks at most alpha_i = eps_i + sum over
+    neighbours j of phi(Delta_ij, alpha_{j->i}) about record i. Delta_ij is the projective diameter of the edge
+    (attribute `diameters`), which measures the strength of the interaction. The messages alpha_{j->i} start from upper
+    bounds (`graphs.leakage.network_messages`). On the route "self-avoiding" no message returns to a node that it left a
+    few steps before (`graphs.leakage.self_avoiding`). The bounds do not depend on node weights, and they hold for any
+    known records.
 
     *Variance inflation.* The influence of neighbours on each other is at most tanh(Delta_ij / 4), see
     `graphs.inflation.influences`.
@@ -154,6 +155,7 @@ class MarkovField(NetworkModel):
         Returns
         -------
         MarkovField
+            Field with two states for each node.
 
         Examples
         --------
@@ -201,6 +203,7 @@ class MarkovField(NetworkModel):
         Returns
         -------
         MarkovField
+            Field with the given number of states for each node.
 
         Examples
         --------
@@ -234,7 +237,7 @@ class MarkovField(NetworkModel):
 
     @property
     def diameters(self) -> FloatArray:
-        """Projective diameter of each edge, shape (E,), in the order of the graph's edges. 0 means no interaction."""
+        """Projective diameter of each edge, an array of shape (E,) in the graph's order of edges. 0: no interaction."""
         return self._interactions.diameters.copy()
 
     def as_factor_graph(self) -> FactorGraph:

@@ -38,10 +38,10 @@ class MixingSeries(DependenceModel):
     Parameters
     ----------
     phi : iterable of float
-        Mixing coefficients phi_1, phi_2, ..., between 0 and 1. phi_k is the largest ``|P(B | A) - P(B)|`` over events A
-        of a past (records up to any place) and events B of the future k or more records later. Coefficients after the
-        last one are zero, unless there is a `tail`. Coefficients cannot increase, so the smallest one so far replaces a
-        larger one.
+        Uniform mixing coefficients phi_1, phi_2, ..., between 0 and 1. phi_k bounds ``|P(B | A) - P(B)|`` over all
+        events A about the records up to some time and all events B about the records k or more steps later.
+        Coefficients after the last one are zero, unless there is a `tail`. The coefficients of a series never increase
+        with k, so a number that exceeds an earlier one is replaced by the smallest one so far.
     n : int
         Number of records, at least one.
     tail : float, default 0.0

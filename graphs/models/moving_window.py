@@ -192,9 +192,10 @@ class MovingWindow(DependenceModel):
     bound is therefore group privacy of the whole series. For an uninformed adversary, who knows the model only, records
     beyond the window are independent of record i, so the bound adds at most the 2m + 1 budgets within the window.
 
-    Means have variance inflation m + 1, the chromatic number of the graph that joins records within m steps [Janson
-    2004, Theorem 2.1], statistics with bounded differences about 4 m. Given known records, the others are a window
-    again: it joins records between which all steps of more than m have known stops. See `graphs/PROOFS.md`, section on
+    The variance inflation of means is m + 1, the chromatic number of the graph that joins records within m steps
+    [Janson 2004, Theorem 2.1]. That of statistics with bounded differences is about 4 m. Given known records, the
+    remaining records have the same structure: two of them may depend on each other if steps of at most m lead from one
+    to the other over known records only. See `graphs/PROOFS.md`, section on
     windows.
 
     Examples

@@ -28,7 +28,15 @@ _TAIL: Final = 2000
 
 
 class CommandFailed(ThresholdoutError):
-    """A scoring command made no predictions; `printed` is the end of its standard error."""
+    """Raised when a scoring command made no predictions.
+
+    Attributes
+    ----------
+    why : str
+        Reason of the failure.
+    printed : str
+        End of the command's standard error.
+    """
 
     def __init__(self, why: str, printed: str) -> None:
         self.why = why

@@ -90,7 +90,7 @@ class Past:
 
 
 class MechanismState(Protocol):
-    """Memory of a mechanism between two queries. It is secret: never shown, logged or printed."""
+    """State of a mechanism between two queries. It is secret and must not be shown, logged or printed."""
 
     @property
     def asked(self) -> int:
@@ -110,17 +110,17 @@ AskedT = TypeVar("AskedT", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Records that a query is about, if public numbers say that its value is 0 for all others.
+    """Records on which a query can be different from 0, if public numbers show that it is 0 on all others.
 
     Attributes
     ----------
     records : int
         Number of these records.
     effective : float or None
-        Effective sample size for their limits by relative entropy, where they depend on each other; ``None`` for
+        Effective sample size of these records for limits by relative entropy, if they depend on each other. None for
         independent records.
     training : float
-        Number of training records like them.
+        Number of training records of the same kind.
     """
 
     records: int
@@ -171,34 +171,34 @@ class Known:
     Attributes
     ----------
     variance : float or None
-        Variance of the training records' values, in units of the range; ``None`` for that of a 0-1 variable with their
-        mean.
+        Variance of the training records' values, in units of the range. If None, the variance of a 0-1 variable with
+        the same mean is used.
     binary : bool
         Whether every value is 0 or 1: by the metric, by declaration, or because all training values are.
     layout : Layout or None
         Layout of a statistic that is not a mean over records; ``None`` for means.
     difference : bool
-        Whether the query is about a difference of two models, which says nothing of scores, nor they of it.
+        Whether the query is about the difference of two models, which is unrelated to queries about single scores.
     one_law : bool
-        Whether the records were declared to have one distribution, so that their order may be drawn.
+        Whether the records were declared to have one distribution, so that their order may be random.
     trinomial : bool
-        Whether the query is about a difference of two models that are right or wrong, on records of one distribution.
+        Whether the query is about the difference of two models that are right or wrong, on records of one distribution.
     part : Part or None
-        The records of the query, where these are not all.
+        The records on which the query can be different from 0. None if these are all records.
     groups : Grouped or None
-        The groups of the records, where they are declared.
+        The groups of the records. None if no groups are declared.
     blocks : Blocks or None
-        The blocks of the records, where they are a series in which distant records are independent.
+        The blocks of the records if they are a series in which distant records are independent. None otherwise.
     paired_counts : PairedCounts or None
         For a win rate: wins and losses of the two models on the training part.
     vague : bool
-        Whether nothing is known of the value: the given training value is a placeholder.
+        Whether nothing is known about the value, so that the training value is a placeholder.
     client : str
-        Name of the client; empty for the organiser.
+        Name of the client. Empty for the organiser.
     proposal : bool
-        Whether one bit is released: whether a proposal is better than the client's present model.
+        Whether only one bit is released: whether a proposal is better than the client's present model.
     chosen : bool
-        Whether models are chosen by the very records of their training values, which are then too high.
+        Whether models are chosen by the same records that give their training values, which are then too optimistic.
 
     Examples
     --------
@@ -279,12 +279,12 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     A guard (`thresholdout.Thresholdout`) keeps the state in its ledger and calls `step` for each query. Users choose a
     mechanism by ``mechanism=`` and do not call it.
 
-    Implementations are immutable. Their steps are pure except for the noise that they draw: the same state, numbers and
-    noise give the same result, and nothing else is remembered. Numbers are in units of the query's range: training
-    value, holdout values and answer lie in [0, 1], and one of n records moves a mean by 1/n.
+    Implementations are immutable. A step depends only on the state, the numbers that are passed and the noise that it
+    draws. All numbers are in units of the query's range: the training value, the holdout values and the answer lie in
+    [0, 1], and replacing one of n records changes a mean by at most 1/n.
 
-    Mechanisms need different things of the holdout: the sparse vector needs one mean, others need the records' values,
-    to add up exactly or to split. `read` reduces the values to the input of `step`.
+    Mechanisms need different summaries of the holdout: the sparse vector technique needs one mean, others need the
+    values of single records. `read` reduces the values to the input of `step`.
     """
 
     name: ClassVar[str]
@@ -319,12 +319,44 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
 
     @abstractmethod
     def start(self, noise: NoiseSource) -> StateT:
-        """Return the state before the first query."""
+        """Return the state before the first query.
+
+        Parameters
+        ----------
+        noise : NoiseSource
+            Source of the noise that the state contains, such as a noisy threshold.
+
+        Returns
+        -------
+        MechanismState
+            State to pass to the first `step`. It is secret.
+        """
 
     def trained(
         self, values: object, n: int | None, bounds: tuple[float, float], argument: str, binary: bool | None
     ) -> tuple[float, Known]:
-        """Check the values of the training records; return their mean and the public knowledge that they give."""
+        """Compute the mean of the training records' values, and the public knowledge that they provide.
+
+        Parameters
+        ----------
+        values : array_like
+            Value of the query for each training record, or totals of the values.
+        n : int or None
+            Number of training records. If None, it is not checked.
+        bounds : tuple of float
+            Lower and upper end of the query's range.
+        argument : str
+            Name of the argument in messages of errors.
+        binary : bool or None
+            Whether every value is 0 or 1. If None, the training values decide.
+
+        Returns
+        -------
+        mean : float
+            Training value of the query, in [0, 1].
+        known : Known
+            Public knowledge about the query.
+        """
         squares: Literal["", "exact"] = "exact" if self.expects_spread and not binary else ""
         sums = values if isinstance(values, Totals) else UnitSums(values, n, bounds, argument, squares)
         ends = sums.ends if binary is None else binary
@@ -334,7 +366,26 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> ValuesT:
-        """Check the values of the holdout records and reduce them to the input of `step`, which is secret."""
+        """Check the values of the holdout records and reduce them to the input of `step`.
+
+        Parameters
+        ----------
+        values : array_like
+            Value of the query for each holdout record, or totals of the values.
+        n : int
+            Number of holdout records.
+        bounds : tuple of float
+            Lower and upper end of the query's range.
+        argument : str
+            Name of the argument in messages of errors.
+        known : Known
+            Public knowledge about the query.
+
+        Returns
+        -------
+        object
+            Summary of the values in the form that `step` requires. It is secret.
+        """
 
     def needs_squares(self, known: Known) -> bool:
         """Return whether `read` needs the sum of squares of values of which only totals are known."""
@@ -351,26 +402,48 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
 
     @abstractmethod
     def step(self, state: StateT, train: float, holdout: ValuesT, noise: NoiseSource) -> tuple[StateT, Outcome]:
-        """Answer one query: return the next state, and the outcome to release once that state is stored."""
+        """Answer one query.
+
+        Parameters
+        ----------
+        state : MechanismState
+            State after the previous query.
+        train : float
+            Training value of the query, in [0, 1].
+        holdout : object
+            Summary of the holdout values, as returned by `read`.
+        noise : NoiseSource
+            Source of the noise.
+
+        Returns
+        -------
+        state : MechanismState
+            The next state. Store it before the outcome is released.
+        outcome : Outcome
+            The answer with its source and interval.
+        """
 
     @abstractmethod
     def fail(self, state: StateT, train: float, noise: NoiseSource) -> tuple[StateT, Outcome]:
-        """Charge a query that could not be computed on the holdout as much as an answer from the holdout.
+        """Charge a query whose computation on the holdout failed as much as an answer from the holdout.
 
-        Parameters and errors are those of `step`. The value of the outcome is the training value, which carries no
-        information.
+        The parameters have the meaning that they have in `step`. The value of the outcome is the training value, which
+        reveals nothing about the holdout.
         """
 
     @abstractmethod
     def refusal(self, state: StateT) -> BudgetExhausted | None:
-        """Return the reason why no further query is allowed, or ``None`` if one is. Public."""
+        """Return the reason why no further query is allowed, or None if one is allowed. The result is public."""
 
     def refuses(self, state: StateT, train: float, known: Known) -> BudgetExhausted | None:
-        """Return the reason why this query is not allowed, or ``None``, before the holdout is evaluated. Public."""
+        """Return the reason why this query is not allowed, or None if it is allowed.
+
+        The decision is made before the holdout is evaluated, and is public.
+        """
         return self.refusal(state)
 
     def client_refusal(self, state: StateT, known: Known) -> BudgetExhausted | None:
-        """Return the reason why this client may send no more queries, though others may, or ``None``. Public."""
+        """Return the reason why this client may send no more queries although others may, or None. Public."""
         return None
 
     def failed(self, before: StateT, after: StateT, known: Known) -> StateT:
@@ -383,36 +456,52 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
 
     @abstractmethod
     def remaining(self, state: StateT) -> int | None:
-        """Return the largest number of further answers from the holdout, or ``None`` without a limit. Public."""
+        """Return the largest number of further answers from the holdout, or None if there is no limit. Public."""
 
     def pay_release(self, state: StateT, nats: Callable[[float], float]) -> tuple[StateT, Outcome]:
         """Pay for another private release about the holdout: return the next state and the outcome to record."""
         raise InputError("event", f"a guard with a {self.name}", "recorded in a guard with mechanism='claims'")
 
     def noted(self, state: StateT) -> tuple[StateT, Outcome]:
-        """Write a line into the history that releases nothing about the holdout and costs nothing."""
+        """Add a note to the history, which releases nothing about the holdout and is not charged."""
         advice = "Or make a new guard of new records."
         raise InputError("mechanism", f"a {self.name}", "'claims' or 'ladder' for a note in the history", advice)
 
     def log_error_budget(self, state: StateT) -> float | None:
-        """Return the natural logarithm of the remaining error budget, or ``None``. Public."""
+        """Return the natural logarithm of the remaining error budget, or None if there is no such budget. Public."""
         return None
 
     def first_half_width(self, score: float) -> float | None:
-        """Return the half-width of a first answer that goes as expected, or ``None`` where the certificate has it."""
+        """Return the half-width of a first answer that is as expected, or None if the certificate states it."""
         return None
 
     def epsilon(self, n: int) -> float:
-        """Bound the differential privacy of all answers together, for means of n records, in nats.
+        """Bound the differential privacy of all answers together.
 
-        It is ``inf`` unless the mechanism proves better. Guarantees that do not rest on privacy have none.
+        Parameters
+        ----------
+        n : int
+            Number of records over which means are taken.
+
+        Returns
+        -------
+        float
+            Epsilon in nats. It is infinite for mechanisms whose guarantee does not rest on differential privacy.
         """
         return math.inf
 
     def noise_slack(self, n: int) -> float:
         """Bound the part of an answer's error that comes from integer and floating-point arithmetic.
 
-        The bound is in units of the range. It is 0 where the mechanism's own half-widths contain it.
+        Parameters
+        ----------
+        n : int
+            Number of records over which means are taken.
+
+        Returns
+        -------
+        float
+            Bound in units of the query's range. It is 0 if the half-widths of the mechanism contain it already.
         """
         return 0.0
 

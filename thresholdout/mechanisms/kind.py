@@ -27,8 +27,8 @@ Direction: TypeAlias = Literal["maximize", "minimize"]
 class Parameters:
     """Base class of the public parameters of a mechanism.
 
-    A subclass is a frozen dataclass of numbers, and has the properties of its guard. Instances can be passed to a guard
-    as ``mechanism=``; `thresholdout.plan` returns them.
+    A mechanism computes the answers of a guard (`thresholdout.Thresholdout`). Each kind of mechanism has a subclass, a
+    frozen dataclass of numbers. Pass an instance to a guard as ``mechanism=``. `thresholdout.plan` returns instances.
 
     Attributes
     ----------

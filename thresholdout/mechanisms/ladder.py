@@ -68,16 +68,17 @@ class LadderParameters(Parameters):
     direction : {"maximize", "minimize"}, default "maximize"
         Whether the best score is the largest ("maximize") or the smallest ("minimize", for losses).
     queries : int, optional
-        Number of queries in all; None for any number.
+        Total number of queries. If None, any number is allowed.
     inflation : float, default 1.0
         Variance inflation Lambda of the dependence between records, at least 1.
     effective : float, optional
-        Effective sample size, in the sense of relative entropy. None for independent records if the inflation is 1, and
-        where no such number is known otherwise.
+        Effective sample size for limits by relative entropy. If None, records are independent (with inflation 1), or no
+        such number is known (with a larger inflation).
     random_estimands : bool, default False
         Whether estimands depend on the records, like those of out-of-fold averages. Every claim is then paid for.
     information_released : float, default 0.0
-        Bound on the nats that evaluations before the guard released. The log error budget starts lower by them.
+        Bound on the information, in nats, that evaluations before the guard released. The logarithm of the error budget
+        starts lower by this number.
     sizes : tuple of (int, int), optional
         Sizes and numbers of independent groups, where records have groups; None otherwise.
 
@@ -190,10 +191,11 @@ class Ladder(Mechanism[LadderState, Reading]):
     interval contains ``max_{j<=i} q_j(P)``, the best estimand of all queries so far that did not fail (the smallest
     when minimizing). It is not about the present query: `Outcome.about` is "best".
 
-    A query whose score is not shown costs next to nothing, so an analyst who does not climb sees intervals about as
-    wide as those of one fixed query. A new score costs the information of its round and cell. Records that are 0 or 1
-    have exact binomial limits, others those of relative entropy. Groups have those of their own sizes, and other
-    dependent records enter through their effective sample size and inflation. The proofs are in PROOFS.md, "Ladder".
+    A query that does not improve the best score costs almost nothing, so an analyst who finds no better model has
+    intervals about as wide as those of a single fixed query. A new best score costs the information of its round and
+    cell. Intervals use exact binomial limits for values 0 and 1, and limits by relative entropy for other values. For
+    groups of records the limits account for the group sizes, for other dependent records they use the effective sample
+    size and the variance inflation. The proofs are in PROOFS.md, "Ladder".
 
     Examples
     --------

@@ -104,9 +104,9 @@ class SparseVectorParameters(Parameters):
     noise_scale : float
         sigma, the scale of the noise, between 1e-12 and 1e6.
     budget : int or None
-        B, the number of answers from the holdout in all; None for no limit, and then no finite epsilon.
+        B, the total number of answers from the holdout. If None, there is no limit, and epsilon is infinite.
     queries : int or None
-        m, the number of queries in all; None for no limit.
+        m, the total number of queries. If None, there is no limit.
     grid : float, optional
         Step of the grid to which answers from the holdout are rounded: 1/(K-1) for K = 2, 3, ... up to 2**30 + 1
         possible answers. None for the grid of the noise alone.
@@ -221,8 +221,9 @@ class SparseVectorState:
 class SparseVectorMechanism(Mechanism[SparseVectorState, float]):
     """Answer queries by Algorithm 1 of [Z17], the sparse vector technique, computed in integers.
 
-    A training value that is within a noisy threshold of the holdout mean is the answer. Otherwise the answer is the
-    holdout mean with noise. A guard with ``mechanism=SparseVector(...)`` calls it.
+    If the training value differs from the holdout mean by less than a noisy threshold, the answer is the training
+    value. Otherwise the answer is the holdout mean with noise. A guard with ``mechanism=SparseVector(...)`` calls this
+    class.
 
     Parameters
     ----------
@@ -376,7 +377,7 @@ def interaction_epsilon(n: int, noise_scale: float, budget: int | None, ratios: 
     noise_scale : float
         sigma, the scale of the noise, in units of the range.
     budget : int or None
-        B, the number of answers from the holdout in all; None for no limit.
+        B, the total number of answers from the holdout. If None, there is no limit, and epsilon is infinite.
     ratios : NoiseRatios, default (1.0, 2.0, 4.0)
         Scales of the three noises in units of sigma.
 

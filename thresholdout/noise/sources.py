@@ -52,17 +52,17 @@ _FIRST_BATCH, _LARGEST_BATCH = 16, 4096  # a guard of few queries draws little; 
 
 
 class NoiseSource(Protocol):
-    """A source of noise for a mechanism."""
+    """Protocol of sources of noise: `SystemNoise` for released answers, `SeededNoise` for simulations and tests."""
 
     @property
     def for_release(self) -> bool:
         """Whether answers with this noise may be released."""
 
     def laplace(self, scale: Fraction) -> int:
-        """Draw one discrete Laplace number of the given scale."""
+        """Draw one integer from the discrete Laplace distribution of the given scale."""
 
     def uniform(self, bits: int, size: int) -> NDArray[np.uint64]:
-        """Draw uniform integers from 0 to ``2**bits - 1``."""
+        """Draw `size` independent uniform integers from 0 to ``2**bits - 1``."""
 
 
 class _Coin:
@@ -220,7 +220,20 @@ class _BufferedNoise:
             return self._refill(scale.as_integer_ratio())
 
     def laplace_array(self, scale: Fraction, size: int) -> NDArray[np.int64]:
-        """Draw ``size`` independent discrete Laplace numbers of one scale, as an array of 64-bit integers."""
+        """Draw independent numbers from the discrete Laplace distribution.
+
+        Parameters
+        ----------
+        scale : Fraction
+            Scale of the distribution, in units of the grid, between 2**-10 and 2**48.
+        size : int
+            Number of draws.
+
+        Returns
+        -------
+        ndarray of int64, shape (size,)
+            The draws, in units of the grid.
+        """
         return _law(*scale.as_integer_ratio()).sample(size, self._entropy)
 
     def uniform(self, bits: int, size: int) -> NDArray[np.uint64]:
@@ -232,6 +245,11 @@ class _BufferedNoise:
             Number of random bits of each integer, from 1 to 64.
         size : int
             Number of integers.
+
+        Returns
+        -------
+        ndarray of uint64, shape (size,)
+            The integers.
         """
         words = np.frombuffer(self._entropy(8 * size), dtype=np.uint64)
         return words >> np.uint64(64 - bits)
@@ -290,7 +308,7 @@ class SystemNoise(_BufferedNoise):
 
 
 class SeededNoise(_BufferedNoise):
-    """Draw reproducible noise from a seed, for simulations and tests. NOT for release: a known seed reveals the noise.
+    """Draw reproducible noise from a seed, for simulations and tests only: a known seed reveals the noise.
 
     Draws have exactly the same distribution as those of `SystemNoise`, from the bytes of a `numpy.random.Generator`.
     Threads must not share a source. A pickle or a deep copy continues with the same numbers as the original.

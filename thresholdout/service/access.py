@@ -34,12 +34,12 @@ class Access:
         return self._tokens.first("the first token")
 
     def authenticate(self, text: str | None) -> Principal:
-        """Return the caller that an API token stands for, whom the other methods take as first argument.
+        """Identify the caller by an API token. The other methods take the result as their first argument.
 
         Parameters
         ----------
         text : str or None
-            Text of the API token. If None, the caller is a visitor, who sees public holdouts only.
+            Text of the API token. If None, the caller is a visitor, who has access to public holdouts only.
 
         Returns
         -------
@@ -111,7 +111,7 @@ class Access:
         Returns
         -------
         list of Token
-            Each has the attributes `id`, `role`, `team`, `note`, `made` and `revoked`, the last two in POSIX seconds.
+            Each token has the attributes `id`, `role`, `team`, `note`, and the POSIX timestamps `made` and `revoked`.
         """
         return self._tokens.all()
 

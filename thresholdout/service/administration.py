@@ -68,8 +68,8 @@ class Administration(Access):
     ) -> Holdout:
         """Create a holdout from labelled tables.
 
-        Its labels are stored in the service's database, and leave it only through certified answers. Calling this
-        method again with the same tables, name and settings changes nothing.
+        The labels are stored in the service's database, and information about them leaves it through certified answers
+        only. Calling this method again with the same tables, name and settings changes nothing.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class Administration(Access):
         label : str
             Column of both tables with the true labels: numbers, or names of classes.
         id : str, default "id"
-            Column of both tables that identifies a record. Its values must be unique in both tables together.
+            Column of both tables that identifies a record. An id may occur only once in the two tables together.
         groups : str, optional
             Column of the holdout with groups, within which records may depend on each other arbitrarily.
         order : str, optional
@@ -101,17 +101,18 @@ class Administration(Access):
         metric : str, default "accuracy"
             Metric that scores submissions, such as "accuracy" or "log_loss(clip=7)".
         feedback : {"interval", "verdict", "best"}, default "interval"
-            Kind of answer: a certified interval for each submission, the verdict of a comparison with the team's
-            champion (its last submission that was certified to be better), or only the best score of all.
+            Kind of answer. "interval": the score of each submission with a certified interval. "verdict": the result of
+            a comparison with the team's champion, its last submission that was certified to be better. "best": only the
+            best score of all submissions.
         phase : {"open", "blind", "closed"}, default "open"
-            An open holdout accepts submissions and shows answers, a blind one accepts them and hides the answers until
-            it is closed, and a closed one accepts none.
+            "open": submissions are accepted and answers are shown. "blind": submissions are accepted, and answers stay
+            hidden until the holdout is closed. "closed": no submissions are accepted.
         public : bool, default False
             Whether visitors without a token see the leaderboard.
         quota : int, optional
             Maximum number of submissions of each team. If None, there is no quota.
         quota_days : float, optional
-            Number of days that the quota is counted over. If None, it is counted over all time.
+            Number of past days over which submissions count against the quota. If None, all submissions count.
         confidence : float, default 0.95
             Probability that all intervals of the holdout contain the true scores.
         prior_queries : int, optional
@@ -223,7 +224,8 @@ class Administration(Access):
         name : str
             Name of the holdout.
         phase : {"open", "blind", "closed"}
-            The new phase: submissions and answers, submissions without answers, or no more submissions.
+            The new phase. "open": submissions are accepted and answers are shown. "blind": submissions are accepted,
+            and answers stay hidden until the holdout is closed. "closed": no submissions are accepted.
 
         Returns
         -------
@@ -252,8 +254,8 @@ class Administration(Access):
     ) -> Holdout:
         """Correct the labels of some records of a holdout, or withdraw records.
 
-        Later answers are about the corrected labels. The error budget is not renewed: earlier answers have already
-        released information about the other labels.
+        Later answers refer to the corrected labels. The error budget is not renewed, because earlier answers have
+        already released information about the other labels.
 
         Parameters
         ----------
@@ -267,9 +269,9 @@ class Administration(Access):
         reason : str
             Reason for the correction, which the history and the holdout's page show to everyone.
         basis : {"labels", "public"}, default "labels"
-            "public" declares that the time and the records were chosen by public facts, and each label was judged by
-            itself; earlier and later answers then stay certified. "labels" covers any other case; then nothing is
-            guaranteed about later answers. See `PredictionGuard.correct` for the exact conditions.
+            Basis on which records and labels were chosen. "public": the time and the records were chosen by public
+            facts, and each label was judged by itself. Earlier and later answers then stay certified. "labels": any
+            other case. Later answers then have no guarantee. See `PredictionGuard.correct` for the exact conditions.
 
         Returns
         -------

@@ -51,9 +51,9 @@ class EvaluationService(Administration):
 
     The service keeps the labels of each holdout and answers submissions with certified intervals. An administrator
     creates holdouts (`create_holdout`) and API tokens (`new_token`). Teams send tables of predictions (`submit`,
-    `compare`), and everyone who may see a holdout reads its `leaderboard`. Each call acts for a caller, the first
-    argument, whom `authenticate` returns for an API token. Make the service with `open`, not with the constructor. The
-    command ``thresholdout serve`` offers the same over HTTP, on pages and to agents.
+    `compare`), and everyone who may see a holdout reads its `leaderboard`. The first argument of most methods is the
+    caller, the object that `authenticate` returns for an API token. Create the service with `open`, not with the
+    constructor. The command ``thresholdout serve`` offers the same functions over HTTP, on web pages and to agents.
 
     Attributes
     ----------
@@ -137,7 +137,8 @@ class EvaluationService(Administration):
             Reason for accepting a ledger that the witness does not confirm. Every leaderboard shows it. If None, such a
             ledger is refused.
         answering : bool, default True
-            Whether submissions are answered. If False, only tokens and holdouts can be administered, without a witness.
+            Whether submissions are answered. If False, the service only administers tokens and holdouts, and no witness
+            can be passed.
 
         Returns
         -------
@@ -167,7 +168,7 @@ class EvaluationService(Administration):
     def admit(self, by: Principal, name: str) -> Holdout:
         """Check that a team may send a table to a holdout, before the table is uploaded.
 
-        Interfaces call this method first, so that a team that would be refused anyway does not send a large table.
+        Call it before an upload, so that a team whose table would be refused anyway does not send it.
 
         Parameters
         ----------
@@ -248,8 +249,8 @@ class EvaluationService(Administration):
         title : str, default ""
             Name that the team gives to the submission.
         wait : float, optional
-            Number of seconds after which a running submission is returned as "running" and continues. If None, the call
-            waits for the answer.
+            Number of seconds to wait for the answer. A submission that takes longer is returned in the state "running"
+            and continues in the background. If None, the call waits until the answer is there.
 
         Returns
         -------
@@ -296,23 +297,24 @@ class EvaluationService(Administration):
         name : str
             Name of the holdout.
         predictions : DataFrame
-            Table of predictions, as for `submit`.
+            Table with one row for each record of the holdout, in the format that `submit` describes.
         idempotency_key : str
-            Key of this request, as for `submit`.
+            Key of this request, 1 to 200 printable ASCII characters. Repeating the key with the same content returns
+            the same answer at no charge.
         expected : float, optional
             Anticipated difference of the scores, the new predictions minus the champion. If None, the default of
             `PredictionGuard.compare` is used. It has no effect if the holdout's feedback is "verdict".
         title : str, default ""
             Name that the team gives to the submission.
         wait : float, optional
-            Number of seconds after which a running comparison is returned as "running" and continues. If None, the call
-            waits for the answer.
+            Number of seconds to wait for the answer. A comparison that takes longer is returned in the state "running"
+            and continues in the background. If None, the call waits until the answer is there.
 
         Returns
         -------
         Submission
             Its attribute `verdict` is "better", "worse", "not settled", or "first" if there was no champion. `value`,
-            `low` and `high` are the difference and its interval, where the feedback shows them.
+            `low` and `high` are the difference of the scores and its interval, if the feedback settings reveal them.
 
         Raises
         ------
@@ -338,7 +340,7 @@ class EvaluationService(Administration):
         name : str
             Name of the holdout.
         id : str
-            Identity of the submission, its attribute `id`.
+            Attribute `id` of the submission, as returned by `submit`.
 
         Returns
         -------
@@ -378,14 +380,15 @@ class EvaluationService(Administration):
         name : str
             Name of the holdout.
         after : int, default 0
-            Attribute `number` of the last submission that is known already. Those after it are returned.
+            Return only submissions whose attribute `number` is greater than this.
         before : int, optional
-            Attribute `number` of the earliest submission that is known already. If given, those before it are returned,
-            the newest first, and `after` is ignored.
+            Return only submissions whose attribute `number` is less than this, the newest first, and ignore `after`. If
+            None, `after` applies.
         count : int, default 100
             Maximum number of submissions, from 1 to 1000.
         team : str, optional
-            Team whose submissions an administrator wants. If None, those of all teams are returned.
+            Name of the team whose submissions an administrator requests. If None, an administrator gets those of all
+            teams.
 
         Returns
         -------
@@ -455,18 +458,19 @@ class EvaluationService(Administration):
         Returns
         -------
         Outlook or None
-            Its attribute `half_width` is that of the next answer to a new team whose anticipated score is right, and
-            `later` the same after `ahead` further answers. None in a blind phase, before the first answer, and for
-            mechanisms that do not use anticipated scores.
+            Attribute `half_width` is the half-width of the next answer to a new team whose anticipated score is right.
+            `later` is the same half-width after `ahead` further answers. None in a blind phase, before the first
+            answer, and for mechanisms that do not use anticipated scores.
         """
         found = self._find(by, name)
         return None if found.shown is not None else outlook_of(self._guards.get(found.identity), self.ledger)
 
     @checked
     def export(self, by: Principal, name: str) -> Iterator[str]:
-        """Export the public history of a holdout, as `export_history` writes it.
+        """Export the public history of a holdout as lines of JSON.
 
-        Anyone can verify the exported file with `verify_export`. It has no labels.
+        The format is that of `thresholdout.ledger.export_history`. Anyone can verify the exported file with
+        `verify_export`. It contains no labels.
 
         Parameters
         ----------

@@ -67,8 +67,9 @@ _FIXED_FEATURES = ("independent", "groups")
 class PredictionGuard(DecidesAboutPredictions):
     """Score tables of predictions on secret labels that a guard stores in its ledger.
 
-    A guard (`Thresholdout`) answers queries about a holdout and tracks an error budget. This one also keeps the
-    labels, so clients send predictions and never see labels. Make it with `create`, and open it again with `open`.
+    A guard (`Thresholdout`) answers queries about a holdout and tracks an error budget, the probability of error that
+    all answers share. This guard also stores the labels, so clients send predictions and never see labels. Create it
+    with `create`, and open it again with `open`.
 
     Attributes
     ----------
@@ -159,14 +160,14 @@ class PredictionGuard(DecidesAboutPredictions):
         confidence : float, default 0.95
             Probability that all intervals contain the true scores.
         mechanism : str or object, default "leaderboard"
-            Mechanism that computes the answers, as for `Thresholdout`. With the default, a client's anticipated score
-            is not trusted. Mechanisms that answer from a part of the records are refused, because a table of
-            predictions by id is another function of every record.
+            Mechanism that computes the answers, as for `Thresholdout`. The default does not trust a client's
+            anticipated score. Mechanisms that answer from a part of the records are refused, because a table of
+            predictions by id need not apply the same function to every record.
         sampling : {"fixed_features", "independent"}, optional
-            Meaning of the true score. With "fixed_features" it is the expectation over the labels of these records,
-            given their features. With "independent" it is about features and labels together, and the rule that
-            predicts a record must have been chosen without the holdout's features. If None, "fixed_features" for
-            independent records and groups, since clients have the features, and "independent" for orders and for
+            Definition of the true score. With "fixed_features" it is the expectation over the labels of these records,
+            given their features. With "independent" it is the expectation over features and labels together, and the
+            rule that predicts a record must have been chosen without the holdout's features. If None, "fixed_features"
+            for independent records and groups, since clients have the features, and "independent" for orders and for
             Algorithm 1 by hand.
         prior_queries : int or PriorQueries, default 0
             Number of queries to this holdout before the guard was created.
@@ -230,7 +231,7 @@ class PredictionGuard(DecidesAboutPredictions):
         Parameters
         ----------
         path : str, Path or Ledger
-            Place of the ledger: a file, the address of a server, or an open ledger. A server may hold many guards.
+            Path of the ledger's file, address of a database server, or an open ledger. A server may hold many guards.
         guard : str, optional
             First characters of the guard's `identity`. Needed if the ledger has several guards with labels.
 
@@ -255,7 +256,7 @@ class PredictionGuard(DecidesAboutPredictions):
 
     @property
     def rows(self) -> int:
-        """Number of records of both parts: the largest number of rows in a table of predictions."""
+        """Number of records of training part and holdout, the largest possible number of rows of predictions."""
         return self.guard.n + len(self._records.train_labels)
 
     @property
@@ -302,9 +303,9 @@ class PredictionGuard(DecidesAboutPredictions):
     def correct(self, corrections: pd.DataFrame, reason: str, *, basis: Basis = "labels") -> Entry:
         """Replace the labels of some records, or withdraw records.
 
-        The holdout stays the same, and its error budget is not renewed. Answers from now on are about the corrected
-        records and labels, earlier answers about those of their time. The history notes the correction by its reason
-        alone.
+        The holdout stays the same, and its error budget is not renewed. Later answers refer to the corrected records
+        and labels, earlier answers to those of their time. The history records the reason for the correction, but no
+        label.
 
         Parameters
         ----------
@@ -348,9 +349,10 @@ class PredictionGuard(DecidesAboutPredictions):
         """Record of other private releases about the holdout.
 
         Any other computation on the holdout, such as a private statistic, releases information too. Call
-        ``releases.record`` before any result of it is seen. The holder of the ledger can do so while a service answers
-        from it. Later submissions have wider intervals, and the guarantee's text mentions the release. No client's
-        allowance pays for it. The computation must be decided before the next submission is answered.
+        ``releases.record`` before anyone sees the result. Whoever has access to the ledger can do so while a service
+        answers from it. Later submissions have wider intervals, and the text of the guarantee mentions the release. It
+        does not count against any client's allowance. The computation must be fixed before the next submission is
+        answered.
 
         Examples
         --------
@@ -370,12 +372,13 @@ class PredictionGuard(DecidesAboutPredictions):
         Parameters
         ----------
         metric : str or Metric, default "accuracy"
-            Metric whose submissions count.
+            Metric of the scores. Submissions with other metrics are ignored.
 
         Returns
         -------
         list of Standing
-            One object for each client, the best first. Its possible ranks are `first` to `last`.
+            One object for each client, the best first. Attribute `team` is the client, and its true rank lies between
+            `first` and `last`.
 
         Raises
         ------

@@ -65,20 +65,20 @@ class AsksAboutPredictions:
     def read(self, predictions: pd.DataFrame, metric: str | Metric = "accuracy") -> Reading:
         """Check a table of predictions and sort it by record, without reading a label of the holdout.
 
-        Use it to report errors in a table before its query is asked, or to use one table in several queries.
+        Use it to report errors in a table before it is scored, or to use one table in several queries.
 
         Parameters
         ----------
         predictions : DataFrame
-            Table of predictions, as for `ask`.
+            Table with one row for each record, in the format that `ask` describes.
         metric : str or Metric, default "accuracy"
-            Metric that the predictions are meant for.
+            Metric by which the predictions will be scored.
 
         Returns
         -------
         Reading
-            Object that replaces the table in queries. Its attribute ``digest`` identifies the predictions, and
-            `decoded` restores it from its ``encoded`` bytes.
+            The checked table, which can be passed to queries in place of the original one. Attribute ``digest``
+            identifies the predictions, and ``encoded`` holds the table as bytes, which `decoded` restores.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class AsksAboutPredictions:
         return self._reader.read(predictions, self._checked(metric))
 
     def stored(self, key: str, client: str = "") -> Entry | None:
-        """Return the stored answer to a query that was asked with a key of its own.
+        """Return the stored answer to an earlier query, identified by the key that was passed to `ask`.
 
         Parameters
         ----------
@@ -126,12 +126,12 @@ class AsksAboutPredictions:
         Returns
         -------
         Reading
-            Object that replaces the table in queries.
+            The checked table, which can be passed to queries in place of the original one.
 
         Raises
         ------
         InputError
-            If the bytes are not such an object, or belong to another guard.
+            If the bytes do not encode a checked table, or belong to another guard.
         """
         return Reading.decoded(encoded, self.guard._id)
 
@@ -166,14 +166,14 @@ class AsksAboutPredictions:
         name : str, default ""
             Name of the query in the history, followed by the name of the metric.
         key : str, optional
-            Identity of the query among those of this client. If None, the content of the predictions: the same
-            predictions again get the same answer, under its first name, at no cost.
+            Key that identifies the query among those of this client. Repeating a key returns the stored answer at no
+            cost. If None, a key is computed from the predictions, so identical predictions get the original answer.
         client : str, default ""
-            Client that asks. The same predictions of another client are another query.
+            Name of the client that sends the query. Identical predictions of another client are another query.
         quota : int, optional
             Maximum number of answers to this client, including this one. If None, there is no quota.
         since : float, optional
-            Time in POSIX seconds from which on answers count for the quota. If None, all count.
+            POSIX timestamp in seconds; only answers at or after this time count against the quota. If None, all count.
 
         Returns
         -------
@@ -184,9 +184,9 @@ class AsksAboutPredictions:
         ------
         InputError
             If a row or column is missing or repeated, predictions are of another kind than the labels, no prediction is
-            a label, a number is not finite, or the metric does not suit the labels. Nothing is spent then, and the
-            message shows no label of the holdout. Also if a metric fails with the holdout's labels only; this is
-            charged.
+            a label, a number is not finite, or the metric does not suit the labels. The query is not charged then, and
+            the message shows no label of the holdout. Also if the metric fails with the labels of the holdout only, in
+            which case the query is charged.
         BudgetExhausted
             If the budget of the guard or the quota of this client is exhausted.
         """
@@ -246,9 +246,9 @@ class AsksAboutPredictions:
         Returns
         -------
         Comparison
-            Its attribute `verdict` is "better", "worse" or "not settled", and `value` the difference with its
-            `interval`; see `Thresholdout.compare`. There is no win rate: it needs one function for identically
-            distributed records, which predictions by id need not be.
+            Attribute `verdict` is "better", "worse" or "not settled". `value` is the difference of the scores, `b`
+            minus `a`, and `interval` contains the true difference; see `Thresholdout.compare`. There is no win rate,
+            because it requires one prediction function for identically distributed records.
 
         Raises
         ------
@@ -406,9 +406,10 @@ class DecidesAboutPredictions(AsksAboutPredictions):
     ) -> Decision:
         """Test whether new predictions are certified to be better than old ones, and release only this decision.
 
-        A decision is one bit, so the holdout lasts longer than with differences, and a rejection costs hundredths of a
-        nat. No training value is used, since clients know the labels there. Predictions that differ on too few records
-        for any outcome to be certified are rejected without reading the holdout, at no cost.
+        Use it instead of `compare` if only the decision matters: one bit releases less information than a difference,
+        so the holdout answers more queries. A rejection costs hundredths of a nat. The scores on the training part are
+        not used, since clients know the labels there. Predictions that differ on too few records for any certified
+        improvement are rejected without reading the holdout, at no cost.
 
         Parameters
         ----------
@@ -426,8 +427,8 @@ class DecidesAboutPredictions(AsksAboutPredictions):
         Returns
         -------
         Decision
-            True if `new` is certified to be better. A rejection leaves open which is better. The attribute ``gain`` is
-            always zero here, and ``cost`` is the information released in nats.
+            Object that is true if `new` is certified to be better. A rejection does not show that `new` is worse. The
+            attribute ``cost`` is the information released in nats, and ``gain`` is always zero here.
 
         Raises
         ------

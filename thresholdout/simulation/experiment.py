@@ -27,7 +27,15 @@ CellFunction: TypeAlias = "Callable[..., Mapping[str, Any] | Iterable[Mapping[st
 
 
 class ExperimentError(ThresholdoutError):
-    """Some cells of an experiment failed; `failures` has their errors, `results` the rows of all others."""
+    """Raised at the end of an experiment if some of its cells failed.
+
+    Attributes
+    ----------
+    failures : tuple of Failure
+        Errors of the failed cells.
+    results : pandas.DataFrame
+        Rows of all other cells.
+    """
 
     def __init__(self, failures: Sequence[Failure], results: pd.DataFrame) -> None:
         self.failures = tuple(failures)

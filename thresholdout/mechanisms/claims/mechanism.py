@@ -72,8 +72,9 @@ _USUAL: Final = 100  # queries, where their number is not declared
 class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
     """Answer queries by claims: interval hypotheses about means, which the holdout confirms or not.
 
-    It is the default mechanism of a guard (`thresholdout.Thresholdout`), which calls it. A claim that is confirmed has
-    the training value as its answer. Otherwise a wider interval is tested, at the expense of the error budget.
+    It is the default mechanism of a guard (`thresholdout.Thresholdout`), which calls it. A claim states that the mean
+    lies in an interval around the training value. If the holdout confirms the claim, the answer is the training value.
+    Otherwise a wider interval is tested, which spends part of the error budget that all answers share.
 
     Parameters
     ----------

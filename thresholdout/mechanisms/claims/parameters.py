@@ -33,15 +33,15 @@ class ClaimsParameters(Parameters):
     confidence : float, default 0.95
         Probability with which no answer is wrong, in (0, 1).
     queries : int, optional
-        Number of queries in all; None for any number. A declared number makes answers a little narrower.
+        Total number of queries. A declared number makes intervals a little narrower. If None, any number is allowed.
     budget : int, optional
-        Number of queries that may be answered from the holdout; None for any number.
+        Number of queries that may be answered from the holdout. If None, any number is allowed.
     max_half_width : float, optional
         Largest allowed half-width of an answer, in units of the range. A query whose first claim would be wider is
-        refused at no cost. Lists and final checks are not refused. None for any width.
+        refused at no cost. Lists and final checks are not refused. If None, any width is allowed.
     noise : float, default 0.05
         Scale of the Laplace noise in the edges of a claim, in standard deviations of the holdout's value (rounded down
-        to a power of two of the range; twice that in each test). 0 for none, which is guess and check.
+        to a power of two of the range; twice that in each test). 0 means no noise, the method "guess and check".
     effective : float, optional
         Effective sample size N of limits by relative entropy, for records that depend on each other and have such a
         number; None otherwise.
@@ -57,7 +57,8 @@ class ClaimsParameters(Parameters):
         Privacy loss of all answers together, under replacing one record, in nats; `noise` does not count then. None for
         noise that does not protect records.
     information_released : float, default 0.0
-        Bound on the nats that evaluations before the guard released. The log error budget starts lower by them.
+        Bound on the information, in nats, that evaluations before the guard released. The logarithm of the error budget
+        starts lower by this number.
     sizes : tuple of (int, int), optional
         Sizes and numbers of independent groups, where records have groups; None otherwise.
     correlation : float, optional

@@ -12,11 +12,19 @@ __all__ = ["Composition", "GeneralizationBound", "PrivacyParams", "SampleSizeErr
 
 
 class UnsoundBoundWarning(UserWarning):
-    """A published formula that is no valid guarantee was used; its result carries ``sound=False``."""
+    """Warns that a published formula is used that is not a valid guarantee. Its result carries ``sound=False``."""
 
 
 class SampleSizeError(InputError):
-    """There are fewer records than a theorem requires; `required` is None if no number is enough (delta = 0)."""
+    """Raised when there are fewer records than a theorem requires.
+
+    Attributes
+    ----------
+    n : int
+        Number of records that was passed.
+    required : int or None
+        Number of records that the theorem requires, or None if no number is enough because delta is 0.
+    """
 
     def __init__(self, n: int, required: int | None) -> None:
         self.n = n
