@@ -308,7 +308,7 @@ class SystemNoise(_BufferedNoise):
 
 
 class SeededNoise(_BufferedNoise):
-    """Draw reproducible noise from a seed, for simulations and tests only: a known seed reveals the noise.
+    """Draw reproducible noise from a seed, for simulations and tests. NOT for release: a known seed reveals the noise.
 
     Draws have exactly the same distribution as those of `SystemNoise`, from the bytes of a `numpy.random.Generator`.
     Threads must not share a source. A pickle or a deep copy continues with the same numbers as the original.
