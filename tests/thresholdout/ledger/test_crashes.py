@@ -103,5 +103,5 @@ def test_forked_processes_share_one_budget(tmp_path: Path) -> None:
 def test_a_fork_in_the_middle_of_a_query_is_refused(tmp_path: Path) -> None:
     refusal, count = finish(start("forks_inside", tmp_path / "guard.db"))
     assert refusal.startswith("LedgerUnusable: ")
-    assert "in the middle of a query" in refusal
+    assert "forked during a query" in refusal
     assert count == "2"

@@ -269,7 +269,7 @@ def test_forked_processes_share_one_budget(server: Server) -> None:
 def test_a_fork_in_the_middle_of_a_query_is_refused(server: Server) -> None:
     refusal, count = finish(start("forks_inside", server.emptied_database()))
     assert refusal.startswith("LedgerUnusable: ")
-    assert "in the middle of a query" in refusal
+    assert "forked during a query" in refusal
     assert count == "2"
 
 
