@@ -128,7 +128,7 @@ def verdict(kind: str, low: float, high: float) -> str:
     """
     metric, ending = _compared(kind)
     middle = COMPARED[ending]
-    if low <= middle <= high:
+    if not (low > middle or high < middle):
         return "not settled"
     greater = True if ending == ", win rate" else greater_is_better(metric)
     if greater is None:
@@ -145,18 +145,20 @@ class Order(NamedTuple):
     worse: str
 
 
-def orders(history: pd.DataFrame) -> list[Order]:
+def orders(history: pd.DataFrame) -> list[Order] | None:
     """Return the comparisons that a history has settled, between candidates by their names.
 
-    A comparison by labels that were corrected later settles nothing about other answers, so that a history with
-    corrections has none. Nor has one of only some records.
+    None stands for a history with corrected labels: its answers are about different labels, so that neither intervals
+    nor comparisons order them.
     """
-    found: list[Order] = []
     if (history["source"] == "note").any():
-        return found
+        return None
+    found: list[Order] = []
     row: Any
     for row in history[history["candidate"].str.contains(" against ", regex=False)].itertuples():
         metric, ending = _compared(str(row.name))
+        if not ending:  # a score or a proposal of a candidate with such a name
+            continue
         said, pair = verdict(str(row.name), row.low, row.high), str(row.candidate).split(" against ")
         if said in ("better", "worse") and len(pair) == 2:
             width = float(row.upper - row.lower) / (2.0 if ending == ", difference" else 1.0)
@@ -164,11 +166,14 @@ def orders(history: pd.DataFrame) -> list[Order]:
     return found
 
 
-def may_be_best(rows: pd.DataFrame, settled: Sequence[Order] = (), *, lowest_is_best: bool = False) -> list[bool]:
+def may_be_best(
+    rows: pd.DataFrame, settled: Sequence[Order] | None = (), *, lowest_is_best: bool = False
+) -> list[bool]:
     """Return, for answers of one kind, which ones no other is certified to be better than.
 
     The intervals of two answers certify an order if they are disjoint. A comparison certifies it for the two
-    candidates of its names, each of which stands for one answer; weighted scores have another range than comparisons.
+    candidates of its names, each of which stands for one answer, if equal names are equal models; weighted scores have
+    another range than comparisons. Without orders (None) nothing is certified.
 
     Examples
     --------
@@ -178,6 +183,8 @@ def may_be_best(rows: pd.DataFrame, settled: Sequence[Order] = (), *, lowest_is_
     >>> may_be_best(rows), may_be_best(rows, [Order("accuracy", 1.0, "a", "b")])
     ([True, True, False], [True, False, False])
     """
+    if settled is None:
+        return [True] * len(rows)
     best = (rows["low"] <= rows["high"].min()) if lowest_is_best else (rows["high"] >= rows["low"].max())
     times = Counter(rows["candidate"])
     width, kind = float(rows["upper"].iloc[0]) - float(rows["lower"].iloc[0]), kinds(rows.iloc[:1])[0]
@@ -306,7 +313,7 @@ def plot_history(
 
 def _by_name(
     history: pd.DataFrame,
-    settled: Sequence[Order],
+    settled: Sequence[Order] | None,
     ax: Any,
     lowest_is_best: bool,
     left_out: int,
@@ -319,6 +326,8 @@ def _by_name(
     if middle is None:
         worse = "worse than another, approximately" if approximate else "certified worse than another"
         best = may_be_best(history, settled, lowest_is_best=lowest_is_best)
+        if settled and best != may_be_best(history, lowest_is_best=lowest_is_best):
+            worse += ", if equal names are equal models"
         marks = ["may be the best" if one else worse for one in best]
     else:
         marks = [verdict(kind, low, high) for low, high in zip(history["low"], history["high"], strict=True)]

@@ -1,6 +1,7 @@
 """Pictures of histories: by name where there are few, over the queries otherwise."""
 
 import io
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,16 @@ import pytest
 from tests.cases import for_each
 from tests.thresholdout.notebook.shown import HARM, shown
 from thresholdout import Claims, Thresholdout
-from thresholdout.plotting import greater_is_better, kinds, may_be_best, orders, plot_history, row_names, short_names
+from thresholdout.plotting import (
+    greater_is_better,
+    kinds,
+    may_be_best,
+    orders,
+    plot_history,
+    row_names,
+    short_names,
+    verdict,
+)
 from thresholdout.scoring.metrics import METRIC_NAMES, Metric, absolute_error, squared_error
 from thresholdout.scoring.statistics import (
     Statistic,
@@ -84,7 +94,27 @@ def beaten(record: pd.DataFrame, scores: pd.DataFrame | None = None, *, lowest_i
 )
 def test_a_settled_comparison_settles_the_order_of_scores(record: pd.DataFrame) -> None:
     assert beaten(record) == ["model 5"]
-    assert drawn(plot_history(pd.concat([history(8), record], ignore_index=True)))["certified worse than another"] == 1
+    picture = drawn(plot_history(pd.concat([history(8), record], ignore_index=True)))
+    assert picture["certified worse than another, if equal names are equal models"] == 1
+
+
+def test_answers_about_labels_that_were_corrected_meanwhile_have_no_order() -> None:
+    """Even where their intervals are disjoint: each is about the labels of its time."""
+    apart = history(2).assign(low=[0.1, 0.8], high=[0.2, 0.9])
+    assert beaten(compared("a against b", 0.0, 0.1), apart) == ["model 0"]
+    note = compared("", 0.0, 0.0, "labels were corrected", source="note")
+    assert beaten(note, apart) == []
+    assert orders(pd.concat([apart, note], ignore_index=True)) is None
+
+
+def test_a_candidate_with_the_name_of_a_comparison_is_none() -> None:
+    record = compared("argue against the claim", 0.7, 0.9, "accuracy", lower=0.0)
+    assert orders(record) == []
+    drawn(plot_history(pd.concat([history(8), record], ignore_index=True)))
+
+
+def test_an_interval_without_numbers_settles_nothing() -> None:
+    assert verdict("accuracy, difference", math.nan, math.nan) == "not settled"
 
 
 @for_each(

@@ -114,7 +114,7 @@ def _groups(report: GuardReport) -> list[_Group]:
         else:
             lowest = not group.greater
             marks = may_be_best(rows, settled, lowest_is_best=lowest)
-            alone = may_be_best(rows, lowest_is_best=lowest)
+            alone = marks if settled is None else may_be_best(rows, lowest_is_best=lowest)
             group = _Group(group.kind, rows, group.greater, sum(alone) - sum(marks))
         found.append(_Group(group.kind, rows.assign(mark=marks, label=row_names(rows)), group.greater, group.settled))
     return sorted(found, key=lambda group: (not group.kind, group.middle is not None))
@@ -148,12 +148,13 @@ def _sentences(report: GuardReport, group: _Group) -> list[str]:
     named = _with_class(str(best["label"]), short_names(rows["label"].tolist())[place])
     many, sure = int(rows["mark"].sum()), words.certified(report)
     lead = f"By {group.kind}, {named} has the best answer: {number(best)}."
+    condition = ", if equal names are equal models" if group.settled else ""
     if best["mark"] and many == 1:
-        lead += f" It is {sure} to be better than all others."
+        lead += f" It is {sure} to be better than all others{condition}."
     elif many == len(rows):
         lead += f" None of the {many:,} is {sure} to be worse than another."
     elif many:
-        lead += f" {many:,} of {len(rows):,} may be the best: no other is {sure} to be better."
+        lead += f" {many:,} of {len(rows):,} may be the best: no other is {sure} to be better{condition}."
     return [*found, lead]
 
 
@@ -221,7 +222,7 @@ def _table(report: GuardReport, group: _Group, known: list[str]) -> dict[str, An
         elif rows["mark"].all():
             note.append(f"None is {words.certified(report)} to be worse than another.")
         if group.settled:
-            note.append("Comparisons settled more than intervals alone. They are matched with answers by name.")
+            note.append("Comparisons settled more than intervals alone, if equal names are equal models.")
     if middle is None:
         note += _shared_class(shown["candidate"].tolist(), names)
     if len(shown) < len(rows):

@@ -286,7 +286,8 @@ def test_a_settled_comparison_leaves_one_best_and_is_shown_with_its_verdict() ->
     assert [row["best"] for row in table["rows"]] == [True, False]
     assert any(sentence.startswith("Comparisons settled") for sentence in table["note"])
     assert decided(settled) == [
-        "By accuracy, a has the best answer: 0.810 ± 0.050. It is certified to be better than all others.",
+        "By accuracy, a has the best answer: 0.810 ± 0.050. It is certified to be better than all others, "
+        "if equal names are equal models.",
         "1 comparison by accuracy: 1 better.",
     ]
     (row,) = other["rows"]
