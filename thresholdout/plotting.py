@@ -400,14 +400,17 @@ def short_names(names: Sequence[str]) -> list[str]:
     return shown
 
 
-def _differences(calls: list[list[str]]) -> list[list[str]]:
-    """Return the arguments that not all calls share; calls of one class among them are shortened, too."""
+def _differences(calls: list[list[str]], levels: int = 8) -> list[list[str]]:
+    """Return the arguments that not all calls share; calls of one class among them are shortened, too.
+
+    Pipelines are nested some levels deep, and names that clients give may be a thousand.
+    """
     if len({len(call) for call in calls}) == 1:
         columns = [list(column) for column in zip(*calls, strict=True)]
         for column in columns:
             inner = [re.fullmatch(r"((?:\w+=)?\w+)\((.*)\)", one, re.DOTALL) for one in column]
-            if len(set(column)) > 1 and len({part[1] if part else "" for part in inner}) == 1 and inner[0]:
-                own = _differences([_arguments(part[2]) for part in inner if part])
+            if levels and len(set(column)) > 1 and len({part[1] if part else "" for part in inner}) == 1 and inner[0]:
+                own = _differences([_arguments(part[2]) for part in inner if part], levels - 1)
                 column[:] = [f"{inner[0][1]}({', '.join(some)})" for some in own]
         calls = [list(call) for call in zip(*columns, strict=True)] or calls
     shared = set(calls[0]).intersection(*calls)

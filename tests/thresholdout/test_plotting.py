@@ -113,6 +113,11 @@ def test_a_candidate_with_the_name_of_a_comparison_is_none() -> None:
     drawn(plot_history(pd.concat([history(8), record], ignore_index=True)))
 
 
+def test_names_may_be_nested_deeply() -> None:
+    names = ["f(" * 3000 + inside + ")" * 3000 for inside in ("x", "y")]
+    assert len(set(short_names(names))) == 2
+
+
 def test_an_interval_without_numbers_settles_nothing() -> None:
     assert verdict("accuracy, difference", math.nan, math.nan) == "not settled"
 
