@@ -9,7 +9,7 @@ floats. A comparison with a result that is NaN, such as ``inf - inf``, is false,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     from narwhals.dtypes import DType
 
-__all__ = ["Compiled", "Schema", "compiled", "present"]
+__all__ = ["Compiled", "Schema", "compiled", "divided", "present"]
 
 Kind: TypeAlias = Literal["boolean", "integer", "real", "text", "time"]
 Schema: TypeAlias = "dict[str, DType]"
@@ -103,6 +103,29 @@ def present(columns: Sequence[str], schema: Schema) -> nw.Expr:
     import narwhals as nw
 
     return reduce(lambda a, b: a & b, [~_absent(nw.col(name), schema[name]) for name in columns])
+
+
+def divided(value: nw.Expr, number: float, columns: Iterable[str]) -> nw.Expr:
+    """Divide a value, which is made of some columns, by a number other than 0, rounded once as in IEEE 754.
+
+    Polars multiplies by the rounded reciprocal of a literal, for some records and not for others. So the divisor is a
+    column with this number in each record, unless it is a power of two, whose reciprocal is exact.
+
+    Examples
+    --------
+    >>> import narwhals as nw, polars as pl
+    >>> frame = nw.from_native(pl.DataFrame({"p": [0.625] * 3}))
+    >>> set(frame.select(divided(nw.col("p"), 49.0, ["p"]))["p"]) == {0.625 / 49.0}
+    True
+    """
+    import narwhals as nw
+
+    exact = abs(math.frexp(number)[0]) == 0.5 and 2.0**-1022 <= abs(number) <= 2.0**1022
+    names = sorted(columns)
+    if exact or not names:
+        return value / number
+    absent = reduce(lambda a, b: a | b, [nw.col(name).is_null() for name in names])
+    return value / (absent.cast(nw.Float64) * 0.0 + number)
 
 
 def _absent(column: nw.Expr, dtype: DType) -> nw.Expr:
@@ -318,7 +341,8 @@ class _Reader:
         if right.number is None or (sign == "/" and not right.number) or (sign == "**" and right.number != 2):
             expected = "division by a number that is not 0, and ** 2; a column that holds the values otherwise"
             raise self._refused(f"{left.text} {sign} {right.text}", expected)
-        found = one.expression / float(right.number) if sign == "/" else one.expression * one.expression
+        own = one.expression
+        found = divided(own, float(right.number), one.columns) if sign == "/" else own * own
         return replace(
             _joined(found, "real", f"({left.text} {sign} {right.text})", one), computed=True, strict=one.strict
         )

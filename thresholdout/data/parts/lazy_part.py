@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from thresholdout.data.parts.engines import Result, adds_booleans, as_lazy, collected, knows_missing, map_batches
-from thresholdout.data.parts.expressions import Compiled, Schema, compiled, present
+from thresholdout.data.parts.expressions import Compiled, Schema, compiled, divided, present
 from thresholdout.data.parts.totals import GroupTotals, Joint, Totals, grid_steps
 from thresholdout.data.values import half_bits, record_bits, square_sum
 from thresholdout.errors import EngineFailed, InputError
@@ -167,13 +167,11 @@ class GridSum:
 
     def _roundings(self) -> list[dict[str, nw.Expr]]:
         """Return the layers that round values to the grid."""
-        value, bits = self._column("inside" if self.careful else "value"), record_bits(self.n)
+        name, bits = "inside" if self.careful else "value", record_bits(self.n)
         lower, width = self.bounds[0], self.bounds[1] - self.bounds[0]
-        unit = value if self.bounds == (0.0, 1.0) else value - lower
-        if math.frexp(width)[0] == 0.5:  # a power of two, by which division is exact
-            unit = unit if width == 1.0 else unit / width
-        else:  # Polars multiplies by the rounded reciprocal of a literal, so the divisor depends on the record
-            unit = unit / (value * 0.0 + width)
+        unit = self._column(name)
+        if self.bounds != (0.0, 1.0):
+            unit = divided(unit - lower, width, [self._name(name)])
         layers = [{"unit": to_grid(unit, bits)}]
         if self.careful:
             layers.append({"ones": self._column("unit") == 1.0})

@@ -336,6 +336,68 @@ def test_integers_are_compared_as_they_are_and_added_as_floats(engine: str) -> N
     assert part.totals("a", (0.0, 10.0)).above == 2
 
 
+def divisors() -> list[float]:
+    rng = np.random.default_rng(5)
+    some = [49.0, -49.0, 10.0, 3.0, 0.1, 2.0, -0.25, 1.0, 1e308, 2.0**1023, 2.0**-1022, 2.0**-1030, 5e-324, -3e-310]
+    return [*some, *(rng.uniform(-100.0, 100.0, 6)).tolist(), *(10.0 ** rng.uniform(-300, 300, 6)).tolist()]
+
+
+@engines
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 3000])
+def test_equal_records_are_divided_alike_in_every_position(engine: str, n: int) -> None:
+    """Polars multiplies some of them by the rounded reciprocal of a literal divisor, and others not."""
+    part = part_of(engine, {"x": [0.625] * n, "i": [7] * n})
+    queries = [(c("x") / 49.0 >= 0.625 / 49.0), (c("x") / 49 == 0.625 / 49.0), ((c("x") + c("i")) / 49 == 7.625 / 49)]
+    queries += [c("i") / 49.0 == 7 / 49.0, nw.lit(0.625) / 49.0 + c("i") * 0 == 0.625 / 49.0]
+    assert [found.mean.mean() for found in part.totals_of([Wanted(query) for query in queries])] == [1.0] * 5
+
+
+@engines
+def test_quotients_are_those_of_arrays(engine: str) -> None:
+    rng = np.random.default_rng(6)
+    x = np.concatenate([rng.normal(size=300), 10.0 ** rng.uniform(-300, 300, 100), np.repeat(0.625, 33)])
+    x[:6] = [math.inf, -math.inf, 0.0, -0.0, 1.7e308, 5e-324]
+    i = rng.integers(-(2**62), 2**62, x.size)
+    for divisor in divisors():
+        with np.errstate(all="ignore"):
+            table = {"x": x, "q": x / divisor, "i": i, "k": i / divisor, "bool": i > 0, "b": (i > 0) / divisor}
+        part = part_of(engine, table)
+        queries = [c("x") / divisor == c("q"), c("i") / divisor == c("k")]
+        queries.append(c("bool").cast(nw.Float64) / divisor == c("b"))
+        totals = part.totals_of([Wanted(query) for query in queries])
+        assert [found.mean.mean() for found in totals] == [1.0] * 3, divisor
+        assert [found.missing for found in totals] == [0] * 3
+
+
+@engines
+def test_missing_values_are_divided_as_before(engine: str) -> None:
+    values = [None, math.nan, math.inf, -math.inf, 0.625, 0.625]
+    part = part_of(engine, pl.DataFrame({"x": values, "s": [None, "a", "a", "a", None, "a"]}))
+    found = part.totals(c("x") / 49.0 == 0.625 / 49.0)
+    assert (found.missing, found.total >> found.bits) == (2, 2)
+    found = part.totals((c("x") / 49.0).clip(-1.0, 1.0).abs() == 1.0)
+    assert (found.missing, found.total >> found.bits) == (2, 2)
+    found = part.totals(c("x").fill_null(0.625) / 49.0 == 0.625 / 49.0)
+    assert (found.missing, found.total >> found.bits) == (0, 4)  # the divisor is there where the value is not
+    found = part.totals(nw.when(c("s").is_null()).then(0.625).otherwise(1.0) / 49.0 == 0.625 / 49.0)
+    assert (found.missing, found.total >> found.bits) == (0, 2)
+
+
+def test_constant_columns_of_polars_are_divided_as_others() -> None:
+    frame = pl.LazyFrame({"i": [0] * 5}).with_columns(x=pl.lit(0.625), one=pl.lit(1))
+    part = LazyPart(frame, "holdout")
+    for value in (c("x"), c("x") + c("i"), c("x") * c("one"), nw.lit(0.625).abs() + c("i")):
+        assert part.totals(value / 49.0 == 0.625 / 49.0).mean.mean() == 1.0
+
+
+@engines
+def test_quotients_of_quotients_stay_short(engine: str) -> None:
+    value, wanted = c("x"), 0.625
+    for _ in range(40):
+        value, wanted = value / 1.1, wanted / 1.1
+    assert part_of(engine, {"x": [0.625] * 9}).totals(value == wanted).mean.mean() == 1.0
+
+
 def test_a_version_of_narwhals_that_hides_its_operations_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     part = part_of("polars", {"a": [1, 2, 3]})
     expression = c("a") > 1

@@ -67,6 +67,16 @@ def test_numbers_beside_the_middle_of_two_steps_are_divided(engine: str, upper: 
 
 
 @engines
+@pytest.mark.parametrize("power", [-1074, -1030, -1024, -1023, -1022, -1, 0, 1, 1022, 1023])
+def test_powers_of_two_are_divided_by_where_their_reciprocals_overflow(engine: str, power: int) -> None:
+    upper = math.ldexp(1.0, power)
+    values = [0.0, upper, *(upper * share for share in (0.25, 0.5, 0.75))] * 7
+    found = part_of(engine, p=values).totals("p", (0.0, upper), squares=True)
+    wanted = steps(values, len(values), (0.0, upper))
+    assert (found.mean.total, found.squares) == (sum(wanted), sum(q * q for q in wanted))
+
+
+@engines
 @pytest.mark.parametrize("bounds", [(-3.0, 0.1), (0.0, 7.0), (1e6, 1e6 + 3.0), (-1.0, 1.0)])
 def test_other_ranges_take_the_two_operations_of_arrays(engine: str, bounds: tuple[float, float]) -> None:
     lower, upper = bounds
