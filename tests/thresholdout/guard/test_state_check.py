@@ -1,4 +1,4 @@
-"""A state that does not fit its history is found: a budget can't be refilled by hand."""
+"""A state that does not match its history is found: a budget can't be refilled by hand."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_failures_are_counted_too(tmp_path: Path) -> None:
         guard.ask(failing)
     assert Thresholdout((np.arange(N), HALF), **settings).status.answers_left == 2  # type: ignore[arg-type]
     rewrite(tmp_path / "guard.db", lambda state: state.partition("\n")[2])
-    with pytest.raises(LedgerDamaged, match="does not fit"):
+    with pytest.raises(LedgerDamaged, match="does not match"):
         Thresholdout((np.arange(N), HALF), **settings)  # type: ignore[arg-type]
 
 
