@@ -41,11 +41,16 @@ and the second term is small where the edge is many scales of the noise above c.
 *A slope that is rounded up is valid*, for any number of records. With the exact slope theta >= 0 the line is above ln S
 on both sides of a, so the sum is at most ``S(a) E exp(-theta nu)``. The bound ``1 / (1 - theta^2 s^2)`` of each moment
 increases with theta. So any ``theta' >= theta`` may stand in its place, although the line of slope theta' is not above
-ln S beyond a. A computed logarithm of S is within ``e = _SLACK max(1, n/_MANY)`` of the exact one and is raised by e.
-It is then 0 to 2 e too large, and the difference u of two of them is at least ``theta - 2 e``. The slope is ``u (1 +
-1e-9) + 10 e``: the other 8 e exceed every rounding of these few operations. That the library's incomplete beta function
-is within e is measured, not proved: it is within e/10 up to `_MOST` records (the tests repeat this). Beyond, only
-relative entropy is used behind noise.
+ln S beyond a.
+
+*Errors of the library.* Let ``e = _SLACK max(1, n/_MANY)``. A computed ln S(j) is within e/10 of the exact one from
+``j >= n p + 1`` on, and within 6 e elsewhere. There the library may take powers of 1 - p, rounded to a float: their
+exponent is at most n, so that the logarithm is off by ``n 2^-54`` more, which is at most 5.6 e; at ``j = n p`` 5 e were
+seen, of either sign. This is measured, not proved, up to `_MOST` records (the tests repeat both). So ln S is raised by
+e from ``j >= n p + 1`` on, and elsewhere by ``max(e, 7e-17 n)``, which exceeds ``n 2^-54 + e/10`` for every n and is
+7 e at most. In the slope, a is such a j and a - 1 may be none: ln S(a) is then 0 to 2 e too large and ln S(a-1) 0 to
+13 e, and their difference u is at least ``theta - 2 e``. The slope is ``u (1 + 1e-9) + 10 e``: the other 8 e exceed
+every rounding of these few operations. Beyond `_MOST`, only relative entropy is used behind noise.
 
 *Means.* ``T(x) = exp(-N kl(x, p))`` for x >= p, and 1 below: for every theta, ``ln T(x)`` is at most
 ``N ln(1 - p + p e^(theta/N)) - theta x`` (the conjugate of the relative entropy; at x = p by Jensen's inequality, and
@@ -82,6 +87,7 @@ __all__ = [
 _SMALLEST: Final = -650.0  # logarithm of the smallest level at which the incomplete beta function is used
 _SHRINK: Final = 1.0 - 1e-9  # moves the tail by 1e-9 and more; the incomplete beta function is off by 1e-12
 _SLACK: Final = 1e-10  # of a tail, in proportion to the number of records beyond `_MANY`
+_POWER: Final = 7e-17  # of a tail for each record below the mean and one; above 2^-54, the rounding of 1 - p
 _MANY: Final = 1e7  # records up to which the bound on a tail's error does not grow
 _MOST: Final = 10**11  # records up to which the incomplete beta function was compared with 60 digits
 _ABOVE: Final = 1.0 + 2.0**-51  # above the rounding of a product of a count and a mean
@@ -138,7 +144,7 @@ def binomial_upper(k: int, n: int, log_level: float) -> float:
 
 
 def log_one_law_tail(k: int, n: int, p: float) -> float:
-    """Return ``ln P(Bin(n, p) >= k)``, rounded up."""
+    """Return ``ln P(Bin(n, p) >= k)``, rounded up, also below the mean."""
     if k <= 0:
         return 0.0
     if k > n or p <= 0.0:
@@ -149,7 +155,7 @@ def log_one_law_tail(k: int, n: int, p: float) -> float:
 
     tail = float(betainc(k, n - k + 1, p))
     if tail > _SMALLEST_TAIL:
-        return min(0.0, math.log(tail) + _slack(n))
+        return min(0.0, math.log(tail) + _slack_anywhere(k, n, p))
     return min(0.0, -n * coin_divergence(k / n, p) * (1.0 - 1e-9)) if k > n * p else 0.0
 
 
@@ -299,11 +305,16 @@ def _log_laplace_tail(distance: float, scales: tuple[float, ...]) -> float:
 
 
 def _log_survival(k: int, n: int, p: float) -> float:
-    """Return ``ln P(Bin(n, p) >= k)``, rounded up."""
+    """Return ``ln P(Bin(n, p) >= k)``, rounded up, also below the mean."""
     betainc, _ = beta_functions()
-    return 0.0 if k <= 0 else math.log(float(betainc(k, n - k + 1, p))) + _slack(n)
+    return 0.0 if k <= 0 else math.log(float(betainc(k, n - k + 1, p))) + _slack_anywhere(k, n, p)
 
 
 def _slack(n: int) -> float:
-    """Return the amount by which the logarithm of a tail of n records is raised."""
+    """Return the amount by which the logarithm of a tail of n records is raised, from the mean and one on."""
     return _SLACK * max(1.0, n / _MANY)
+
+
+def _slack_anywhere(k: int, n: int, p: float) -> float:
+    """Return the amount by which the logarithm of a tail from any k on is raised."""
+    return _slack(n) if k >= n * p * _ABOVE + 1.0 else max(_slack(n), _POWER * n)
