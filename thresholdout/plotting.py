@@ -84,10 +84,10 @@ def kinds(answers: pd.DataFrame) -> list[str]:
     >>> kinds(pd.DataFrame({"name": ["accuracy", "rows"], "candidate": ["tree", ""]}))
     ['accuracy', '']
     """
-    return [_told(*pair)[0] for pair in zip(answers["name"], answers["candidate"], strict=True)]
+    return [_kind_and_label(*pair)[0] for pair in zip(answers["name"], answers["candidate"], strict=True)]
 
 
-def _told(name: str, candidate: str) -> tuple[str, str]:
+def _kind_and_label(name: str, candidate: str) -> tuple[str, str]:
     """Return the kind of an answer, and its label beside others of its kind."""
     if candidate:
         final = _FINAL if name.endswith(_FINAL) else ""
@@ -225,11 +225,11 @@ def row_names(history: pd.DataFrame) -> list[str]:
     (['tree', 'forest', 'accuracy'], ['accuracy'])
     """
     pairs = list(zip(history["name"], history["candidate"], strict=True))
-    told = [_told(*pair) for pair in pairs]
-    alike = len({kind or name for (kind, _), (name, _) in zip(told, pairs, strict=True)}) <= 1
+    labelled = [_kind_and_label(*pair) for pair in pairs]
+    alike = len({kind or name for (kind, _), (name, _) in zip(labelled, pairs, strict=True)}) <= 1
     named = [
         label if alike else f"{name}: {candidate}" if candidate else str(name)
-        for (_, label), (name, candidate) in zip(told, pairs, strict=True)
+        for (_, label), (name, candidate) in zip(labelled, pairs, strict=True)
     ]
     times = Counter(named)
     numbers = history["query"].tolist()

@@ -188,8 +188,8 @@ def _show_leaderboard(ledger: str, metric: str, clip: float | None, guard: str |
 def _shown(entry: Entry) -> tuple[object, ...]:
     """Return a row of the history; only answers have a value from the guard, and a half-width."""
     name = f"{entry.name}: {entry.candidate}" if entry.candidate else entry.name
-    told = (entry.value, entry.half_width) if entry.source in get_args(AnswerSource) else (None, None)
-    return entry.query, name, entry.train, *told, entry.source, entry.remaining
+    numbers = (entry.value, entry.half_width) if entry.source in get_args(AnswerSource) else (None, None)
+    return entry.query, name, entry.train, *numbers, entry.source, entry.remaining
 
 
 @click.command(cls=Command)

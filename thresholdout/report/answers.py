@@ -132,13 +132,13 @@ def _sentences(report: GuardReport, group: _Group) -> list[str]:
     if group.middle is not None:
         metric, _, about = group.kind.rpartition(", ")
         counts = rows["mark"].value_counts()
-        told = ", ".join(
+        counted = ", ".join(
             f"{counts[said]:,} {said}"
             for said in ("better", "worse", "higher", "lower", "not settled")
             if said in counts.index
         )
         asked = "1 comparison" if len(rows) == 1 else f"{len(rows):,} comparisons"
-        return [f"{asked} by {metric}{' (win rates)' if about == 'win rate' else ''}: {told}."]
+        return [f"{asked} by {metric}{' (win rates)' if about == 'win rate' else ''}: {counted}."]
     final = rows[rows["name"].str.endswith(words.FINAL)].itertuples()
     found = [f"Final check of {row.candidate}: {group.kind} {number(row)}." for row in final]
     if group.greater is None or len(rows) < 2:

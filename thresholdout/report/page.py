@@ -220,15 +220,15 @@ def _query(row: Any, certified: str) -> dict[str, str]:
     import pandas as pd
 
     answered = row.source in get_args(AnswerSource)
-    told = number(row) if answered else None
+    answer = number(row) if answered else None
     tolerance, last = row.low < 0.0, str(row.name).endswith("last evaluation")
     outcome = words.outcome(row.source, tolerance=tolerance, last=last, certified=certified)
     return {
         "number": f"{row.query:,}",
         "name": f"{row.name}: {row.candidate}" if row.candidate else str(row.name),
-        "train": told.near(row.train) if told else f"{row.train:.4g}",
-        "answer": told.value if told else "",
-        "interval": told.interval if told else "",
+        "train": answer.near(row.train) if answer else f"{row.train:.4g}",
+        "answer": answer.value if answer else "",
+        "interval": answer.interval if answer else "",
         "source": str(row.source),
         "words": {"train": "confirmed", "holdout": "holdout"}.get(row.source, outcome),
         "left": "" if pd.isna(row.remaining) else f"{row.remaining:,}",

@@ -151,8 +151,8 @@ def spent(report: GuardReport, amount: float, unit: str) -> str:
     if unit != "nats":
         most = "" if report.budget is None else f" of {report.budget:,}"
         return f"{amount:,.0f}{most} answers came from the holdout."
-    told = f"The answers released {shown_above(amount)} nats of information. Later intervals are wider by it."
-    return f"{told} After a final check nothing is left." if report.information_released == math.inf else told
+    released = f"The answers released {shown_above(amount)} nats of information. Later intervals are wider by it."
+    return f"{released} After a final check nothing is left." if report.information_released == math.inf else released
 
 
 def threshold(report: GuardReport, kind: str, delta: str, tolerance: str) -> str:
@@ -192,13 +192,13 @@ def outcome(verdict: str, *, tolerance: bool = False, last: bool = False, certif
 def parameters(report: GuardReport) -> list[str]:
     """Return the mechanism's parameters as sentences; those that are not set say nothing."""
     chosen = {name: value for name, value in report.chosen.items() if value not in (None, False, [])}
-    return [told for name, value in chosen.items() if (told := _parameter(name, value, report))]
+    return [sentence for name, value in chosen.items() if (sentence := _parameter(name, value, report))]
 
 
 def _parameter(name: str, value: Any, report: GuardReport) -> str:
     """Return one parameter as a sentence."""
     number = f"{value:,.6g}" if isinstance(value, (int, float)) else ""
-    told = {
+    sentences = {
         "mechanism": "",
         "confidence": f"All intervals hold at once with probability {number}.",
         "queries": f"At most {number} queries were declared.",
@@ -229,7 +229,7 @@ def _parameter(name: str, value: Any, report: GuardReport) -> str:
         sizes = [f"{count:,} of {size:,} records" for size, count in value[:_MOST_SIZES]]
         rest = ", and others" if len(value) > _MOST_SIZES else ""
         return f"{'Groups' if name == 'sizes' else 'Blocks'}: {', '.join(sizes)}{rest}."
-    return told.get(name, f"{name.replace('_', ' ').capitalize()}: {value}.")
+    return sentences.get(name, f"{name.replace('_', ' ').capitalize()}: {value}.")
 
 
 def limits(report: GuardReport) -> list[str]:
