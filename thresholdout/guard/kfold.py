@@ -330,7 +330,7 @@ class KFoldGuard:
         return repeats(found, first, names)
 
     def _checked(self, metric: str | Metric | Statistic) -> Metric:
-        chosen = check_mean(metric)
+        chosen = check_mean(metric, ", or make a guard with a holdout part, Thresholdout")
         self.parameters.check_direction(chosen.name, chosen.greater_is_better)
         return chosen
 

@@ -484,7 +484,7 @@ class ModelQueries:
 def checked_comparison(queries: ModelQueries | ColumnQueries, metric: str | Metric, about: About) -> Metric:
     """Return a metric; refuse a comparison that a guard cannot answer."""
     check_word("about", about, ("difference", "win_rate"))
-    chosen = check_mean(queries.checked(metric, None)[0])
+    chosen = check_mean(queries.checked(metric, None)[0], ", or compare the intervals of score_all([b, a])")
     queries.mechanism.shares_error_budget("a comparison", private="a comparison of models")
     if about == "win_rate" and not queries.declared.iid:
         advice = "If the records are identically distributed, make the guard with sampling='iid'."
@@ -495,11 +495,11 @@ def checked_comparison(queries: ModelQueries | ColumnQueries, metric: str | Metr
     return chosen
 
 
-def check_mean(metric: str | Metric | Statistic) -> Metric:
-    """Return a metric; refuse a statistic that is no mean over records."""
+def check_mean(metric: str | Metric | Statistic, otherwise: str = "") -> Metric:
+    """Return a metric; refuse a statistic that is no mean over records, with advice."""
     chosen = get_score(metric)
     if isinstance(chosen, Statistic):
-        advice = "thresholdout.scoring.metrics has them."
+        advice = f"Take one of thresholdout.scoring.metrics{otherwise}."
         raise InputError("metric", repr(chosen.name), "a metric that is a mean over records", advice)
     return chosen
 
