@@ -26,7 +26,7 @@ FLIPS: Final = "sign flips of cluster totals (exact where nothing changed)"
 SIGNS: Final = "sign test"
 TRINOMIAL: Final = "exact trinomial"
 _MOST_MISSING: Final = 10.0  # percent; with more missing scores, their worst values decide "not worse"
-ASSUMED: Final = "scores are taken for 0/1, since all of them are; the level doubles for a metric with others"
+ASSUMED: Final = "scores are treated as 0/1, since all of them are; with other values the level doubles"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
     from thresholdout.report.contents import GuardReport
 
-__all__ = ["MOST_DRAWN", "embedded", "facts", "render", "thinned"]
+__all__ = ["MOST_DRAWN", "embedded", "facts", "render", "templates", "thinned"]
 
 # Queries that a drawing shows; more would overlap.
 MOST_DRAWN = 2000
@@ -51,7 +51,7 @@ MOST_ROWS = 500
 def render(report: GuardReport) -> str:
     """Return the page of a report; no script, no address, nothing that is loaded."""
     return (
-        _templates()
+        templates()
         .get_template("page.html")
         .render(
             report=report,
@@ -75,11 +75,11 @@ def render(report: GuardReport) -> str:
 
 def embedded(report: GuardReport) -> str:
     """Return the page in a frame for a notebook, so that neither's style affects the other."""
-    return _templates().get_template("frame.html").render(report=report, page=render(report))
+    return templates().get_template("frame.html").render(report=report, page=render(report))
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
     """Return the templates; all values are escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

@@ -82,7 +82,7 @@ class TestVerdicts:
             assert (chances[passing].sum() > level) == fails
 
     def test_numbers_are_taken_for_0_1_and_that_is_said(self) -> None:
-        assert diff(*two(5, 6, 50)).assumption.startswith("scores are taken for 0/1")
+        assert diff(*two(5, 6, 50)).assumption.startswith("scores are treated as 0/1")
         truths = [replace(each, two_valued=True) for each in two(5, 6, 50)]
         assert diff(*truths).assumption == ""
         assert diff(*two(5, 6, 50), any_laws=True).assumption == ""
@@ -360,7 +360,7 @@ class TestCommandLine:
             "interval": {"level": 0.95},
             "verdict": "worse",
             "test": "sign test",
-            "assumption": "scores are taken for 0/1, since all of them are; the level doubles for a metric with others",
+            "assumption": "scores are treated as 0/1, since all of them are; with other values the level doubles",
             "margin": 0.02,
             "exit": 1,
         }
