@@ -17,6 +17,7 @@ import numpy as np
 from graphs.numerics.arguments import FloatArray, IntArray
 
 __all__ = [
+    "MOST_DIGITS",
     "ULP",
     "UNIT",
     "charges",
@@ -25,8 +26,10 @@ __all__ = [
     "fitting_decimals",
     "formula_up",
     "shown_above",
+    "shown_answer",
     "shown_around",
     "shown_below",
+    "shown_interval",
     "up",
     "up_relative",
     "upward_sum",
@@ -129,6 +132,36 @@ def fitting_decimals(value: float, low: float, high: float) -> int:
     side = min(max(value - low, high - value), sys.float_info.max)  # the difference may overflow
     # six decimals where nothing is uncertain; more than twelve are rounding errors of the mean
     return 6 if side <= 0.0 else min(max(1 - math.floor(math.log10(side)), 0), 12)
+
+
+#: Numbers from here on are shown with an exponent.
+MOST_DIGITS: Final = 1e7
+
+
+def shown_answer(value: float, low: float, high: float, *, signed: bool = False) -> str:
+    """Return a value with a half-width that contains an interval, in as many decimals as the half-width deserves."""
+    if not max(map(abs, (value, low, high))) < MOST_DIGITS:
+        return shown_around(value, low, high, form="+g" if signed else "g")
+    decimals = fitting_decimals(value, low, high)
+    return shown_around(value, low, high, decimals, decimals, "+f" if signed else "f")
+
+
+def shown_interval(
+    value: float, low: float, high: float, *, signed: bool = False, apart: float | None = None
+) -> tuple[str, str, str]:
+    """Return a value, and an interval rounded outwards, in as many decimals as the half-width deserves.
+
+    There are more decimals where a rounded end would reach `apart`, a number outside of the interval.
+    """
+    if not max(map(abs, (value, low, high))) < MOST_DIGITS:
+        form: Form = "+g" if signed else "g"
+        return f"{value:{form[:-1]}.4g}", shown_below(low, 4, form), shown_above(high, 4, form)
+    form, decimals = "+f" if signed else "f", fitting_decimals(value, low, high)
+    while True:
+        least, most = shown_below(low, decimals, form), shown_above(high, decimals, form)
+        if apart is None or low <= apart <= high or not float(least) <= apart <= float(most) or decimals >= 20:
+            return f"{value:{form[:-1]}.{decimals}f}", least, most
+        decimals += 1
 
 
 def _shown(number: Decimal, digits: int, form: Form, rounding: str) -> str:

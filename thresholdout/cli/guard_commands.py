@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 import click
 
 from graphs.errors import amount
-from graphs.numerics.rounding import shown_above, shown_around, shown_below
+from graphs.numerics.rounding import shown_answer, shown_interval
 from thresholdout.cli.options import (
     CLIENT,
     FILE,
@@ -200,15 +200,14 @@ def compare(
         service = PredictionGuard.open(opened, guard)
         found = service.compare(*tables, chosen, expected=expected, name=name, client=client, quota=quota)
     answer = found.answer
-    low, high = found.interval
+    value, low, high = shown_interval(found.value, *found.interval, signed=True, apart=0.0)
     settling = "" if found.settling is None else f"; about {found.settling:,} holdout records would settle it"
     anticipates = service.guard.parameters.anticipates
-    value = "" if anticipates and answer.source == "train" else f", {found.value:+.4f}"
+    value = "" if anticipates and answer.source == "train" else f", {value}"
     data = {"verdict": found.verdict, "value": found.value, "interval": found.interval, "settling": found.settling}
     show(
         data | {field: getattr(answer, field) for field in ("query", "name", "source", "remaining", "repeated")},
-        f"{printable(answer.name)}: {found.verdict}{value}  "
-        f"(truth in {shown_below(low, 4, '+f')} to {shown_above(high, 4, '+f')}){settling}",
+        f"{printable(answer.name)}: {found.verdict}{value}  (truth in {low} to {high}){settling}",
         _where(answer, anticipates),
     )
     ctx.exit(_VERDICTS[found.verdict])
@@ -218,8 +217,8 @@ def _in_words(answer: Answer, anticipates: bool) -> str:
     lower, upper = answer.interval
     asked = printable(answer.name)
     name = f"best so far ({asked})" if answer.about == "best" else asked
-    ends = f"{shown_below(lower, 4, 'f')} to {shown_above(upper, 4, 'f')}"
-    said = f"{shown_around(answer.value, lower, upper, 4, 4, 'f')}  (truth in {ends})"
+    ends = " to ".join(shown_interval(answer.value, lower, upper)[1:])
+    said = f"{shown_answer(answer.value, lower, upper)}  (truth in {ends})"
     if anticipates and answer.source == "train":  # its value is the guess alone
         said = f"truth in {ends}"
     return f"{name}: {said}\n{_where(answer, anticipates)}"

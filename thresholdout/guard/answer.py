@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal, Never, SupportsFloat
 
-from graphs.numerics.rounding import shown_above, shown_around, shown_below
+from graphs.numerics.rounding import shown_above, shown_answer, shown_interval
 from thresholdout.errors import InputTypeError
 from thresholdout.limits.rounded_intervals import larger_side
 from thresholdout.mechanisms.base import AnswerSource
@@ -61,7 +61,7 @@ class Answer:
     --------
     >>> answer = Answer(value=0.84, interval=(0.79, 0.88), source="train", query=1, remaining=10)
     >>> answer
-    <Answer 1: 0.84 ± 0.05 from train, 10 left>
+    <Answer 1: 0.840 ± 0.050 from train, 10 left>
     >>> float(answer), answer > 0.8, f"{answer:.3f}"
     (0.84, True, '0.840')
     >>> round(answer.half_width, 12)
@@ -130,12 +130,13 @@ class Answer:
         left = "" if self.remaining is None else f", {self.remaining} left"
         left += "" if self.cost is None else f", cost {shown_cost(self.cost)}"
         left += ", approximate (normal limits)" if self.approximate else ""
-        return f"<Answer {self.query}{name}: {shown_around(self.value, *self.interval)} from {self.source}{left}>"
+        return f"<Answer {self.query}{name}: {shown_answer(self.value, *self.interval)} from {self.source}{left}>"
 
     def _repr_html_(self) -> str:
         from thresholdout.notebook.cards import Bar, Card
 
         low, high = self.interval
+        value, least, most = shown_interval(self.value, low, high)
         named = ", ".join(part for part in (self.name, self.candidate) if part)
         facts = [("from", _FROM[self.source])]
         if self.remaining is not None:
@@ -147,8 +148,7 @@ class Answer:
             notes.append("An earlier answer, given again: it costs nothing.")
         return Card(
             f"Answer {self.query}" + (f": {named}" if named else ""),
-            f"{self.value:.4g}; {shown_confidence(self.approximate)} the truth is between {shown_below(low, 4)} and "
-            f"{shown_above(high, 4)}.",
+            f"{value}; {shown_confidence(self.approximate)} the truth is between {least} and {most}.",
             facts,
             [Bar("", low, high, "", self.value, self.source)],
             axis=(self.lower, self.upper),

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from graphs.numerics.rounding import Form, shown_above, shown_below
+from graphs.numerics.rounding import shown_interval
 from thresholdout.guard.answer import shown_confidence, shown_cost
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Comparison:
         --------
         >>> from thresholdout.guard.answer import Answer
         >>> Comparison.of(Answer(0.01, (-0.01, 0.03), "train", 1, None, -1.0, 1.0), 1000)
-        <Comparison: not settled, +0.01 in [-0.01, +0.03]; about 4,000 records would settle it>
+        <Comparison: not settled, +0.010 in [-0.010, +0.030]; about 4,000 records would settle it>
         """
         low, high = answer.interval
         middle = 0.5 if about == "win_rate" else 0.0
@@ -112,9 +112,8 @@ class Comparison:
     @property
     def _shown(self) -> tuple[str, str, str]:
         """Value and interval in words: the interval rounded outwards, and differences with their sign."""
-        form: Form = "g" if self.about == "win_rate" else "+g"
-        low, high = self.interval
-        return f"{self.value:{form[:-1]}.4g}", shown_below(low, 4, form), shown_above(high, 4, form)
+        wins = self.about == "win_rate"
+        return shown_interval(self.value, *self.interval, signed=not wins, apart=0.5 if wins else 0.0)
 
     def _repr_html_(self) -> str:
         from thresholdout.notebook.cards import Bar, Card

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from graphs.numerics.rounding import fitting_decimals, shown_above, shown_around, shown_below
+from graphs.numerics.rounding import MOST_DIGITS, fitting_decimals, shown_answer, shown_interval
 from thresholdout.mechanisms.claims.gate_states import PROVED, Verdict
 from thresholdout.plotting import (
     COMPARED,
@@ -33,7 +33,6 @@ _MOST_BARS: Final = 60
 _MOST_NAMES: Final = 500  # candidates beside which those of comparisons are named
 _ROOM: Final = 0.04  # margin beyond the outermost ends, as a part of the axis
 _APART: Final = 1.0  # percent of the axis from which on a training value is drawn beside its answer
-_MOST_DIGITS: Final = 1e7  # numbers from here on are shown with an exponent
 _TICKS: Final = 5  # numbers on an axis, which have room on a phone
 _GATE: Final = re.compile(
     r"(gate|milestones): (.+?)(?: by more than (\S+?))?(?: with a tolerance of (\S+?))?(, last evaluation)?"
@@ -50,11 +49,11 @@ class Number:
 
     @property
     def _huge(self) -> bool:
-        return max(map(abs, self.shown)) >= _MOST_DIGITS
+        return max(map(abs, self.shown)) >= MOST_DIGITS
 
     def near(self, value: float) -> str:
         """Return another value in the same decimals."""
-        return f"{value:.4g}" if self._huge or abs(value) >= _MOST_DIGITS else f"{value:.{self.decimals}f}"
+        return f"{value:.4g}" if self._huge or abs(value) >= MOST_DIGITS else f"{value:.{self.decimals}f}"
 
     @property
     def value(self) -> str:
@@ -64,15 +63,10 @@ class Number:
     @property
     def interval(self) -> str:
         """The interval in words."""
-        low, high = self.shown[1:]
-        if self._huge:
-            return f"{shown_below(low, 4)} to {shown_above(high, 4)}"
-        return f"{shown_below(low, self.decimals, 'f')} to {shown_above(high, self.decimals, 'f')}"
+        return " to ".join(shown_interval(*self.shown)[1:])
 
     def __str__(self) -> str:
-        if self._huge:
-            return shown_around(*self.shown)
-        return shown_around(*self.shown, self.decimals, self.decimals, "+f" if self.signed else "f")
+        return shown_answer(*self.shown, signed=self.signed)
 
 
 def number(row: Any, *, signed: bool = False) -> Number:
@@ -279,7 +273,7 @@ def _ticks(low: float, high: float) -> list[tuple[float, str]]:
     first = math.ceil(low / step)
     places = [step * (first + k) for k in range(_TICKS + 1) if step * (first + k) <= high]
     decimals = max(0, -math.floor(math.log10(step)))
-    large = max(abs(low), abs(high)) >= _MOST_DIGITS
+    large = max(abs(low), abs(high)) >= MOST_DIGITS
     return [(place, f"{place:.3g}" if large else f"{place + 0.0:.{decimals}f}") for place in places]
 
 
@@ -312,7 +306,7 @@ def _gate(report: GuardReport, kind: str, metric: str, delta: str, tolerance: st
                 "number": f"{row.query:,}",
                 "name": name,
                 "full": str(row.candidate or row.name),
-                "gain": f"{row.train:+.4f}" if abs(row.train) < _MOST_DIGITS else f"{row.train:+.4g}",
+                "gain": f"{row.train:+.4f}" if abs(row.train) < MOST_DIGITS else f"{row.train:+.4g}",
                 "passed": row.source in PROVED,
                 "outcome": words.outcome(
                     row.source,

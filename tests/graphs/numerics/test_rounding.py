@@ -21,8 +21,10 @@ from graphs.numerics.rounding import (
     fitting_decimals,
     formula_up,
     shown_above,
+    shown_answer,
     shown_around,
     shown_below,
+    shown_interval,
     up,
     up_relative,
     upward_sum,
@@ -132,6 +134,26 @@ class TestWords:
         assert contained(words, value, low, high)
         side = Fraction(max(millionths[1] - millionths[0], millionths[2] - millionths[1]), 10**6)
         assert Fraction(words.split(" ± ")[1]) < side + Fraction(3, 2 * 10**4)
+
+    @given(st.tuples(NUMBERS, NUMBERS, NUMBERS).map(sorted), NUMBERS, st.booleans())
+    def test_answers_contain_their_intervals_and_no_number_apart(
+        self, ends: list[float], apart: float, signed: bool
+    ) -> None:
+        low, value, high = ends
+        assert contained(shown_answer(value, low, high, signed=signed), value, low, high)
+        _, below, above = shown_interval(value, low, high, signed=signed, apart=apart)
+        assert Fraction(below) <= Fraction(repr(low))
+        assert Fraction(above) >= Fraction(repr(high))
+        if max(abs(low), abs(high)) < 1e7 and (apart < low - 1e-9 or apart > high + 1e-9):
+            assert not Fraction(below) <= Fraction(repr(apart)) <= Fraction(above)
+
+    def test_answers_have_the_decimals_of_their_half_width(self) -> None:
+        assert shown_answer(0.97, 0.952, 0.988) == "0.970 ± 0.018"
+        assert shown_answer(0.81734, 0.755, 0.8797) == "0.817 ± 0.063"  # .06236, and .00034 for the rounded value
+        assert shown_answer(2e9, 1e9, 3e9) == "2e+09 ± 1e+09"
+        assert shown_interval(0.07, 0.003825, 0.1362, signed=True, apart=0.0) == ("+0.070", "+0.003", "+0.137")
+        assert shown_interval(0.07, 0.0004, 0.1396, signed=True, apart=0.0) == ("+0.0700", "+0.0004", "+0.1396")
+        assert shown_interval(-0.07, -0.1396, -0.0004, apart=0.0) == ("-0.0700", "-0.1396", "-0.0004")
 
     def test_nearest_rounding_is_caught(self) -> None:
         assert not contained(nearest(0.84, 0.7151, 0.9649, 2, "g"), 0.84, 0.7151, 0.9649)

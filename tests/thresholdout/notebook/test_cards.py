@@ -65,8 +65,9 @@ def test_an_answer_says_value_interval_and_source() -> None:
     answer = shown()["answer"]
     text = Read(answer._repr_html_()).text
     low, high = answer.interval
-    ends = f"{math.floor(1e4 * low) / 1e4} and {math.ceil(1e4 * high) / 1e4}"
-    assert f"{answer.value:.4g}; with the guard's confidence the truth is between {ends}." in text
+    ends = f"{math.floor(1e3 * low) / 1e3:.3f} and {math.ceil(1e3 * high) / 1e3:.3f}"
+    assert 0.0099 < answer.half_width < 0.099  # two digits of it are three decimals
+    assert f"{answer.value:.3f}; with the guard's confidence the truth is between {ends}." in text
     assert ("confirmed by the holdout" in text) == (answer.source == "train")
     assert "answers from the holdout left 10" in text
     assert "from the holdout" in Read(shown()["answer from the holdout"]._repr_html_()).text
@@ -77,7 +78,8 @@ def test_a_comparison_says_its_verdict() -> None:
     text = Read(comparison._repr_html_()).text
     assert text.startswith(f"Comparison: {comparison.verdict}")
     low, high = comparison.interval
-    assert f"{math.floor(1e4 * low) / 1e4:+} and {math.ceil(1e4 * high) / 1e4:+}" in text
+    assert 0.099 < comparison.answer.half_width < 0.99  # two digits of it are two decimals
+    assert f"{math.floor(1e2 * low) / 1e2:+.2f} and {math.ceil(1e2 * high) / 1e2:+.2f}" in text
 
 
 def test_a_guard_says_what_happened_and_names_its_answers() -> None:
