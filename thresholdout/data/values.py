@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 import numpy as np
 
-from graphs.numerics.sliced_sums import SLICE
 from thresholdout.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -333,11 +332,13 @@ def checked_values(values: object, n: int | None, argument: str) -> NDArray[Any]
     return array
 
 
-def _in_units(floats: NDArray[np.float64], bounds: tuple[float, float]) -> NDArray[np.float64]:
-    """Return values in units of their range."""
+def _in_units(
+    floats: NDArray[np.float64], bounds: tuple[float, float], out: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Return values in units of their range, in the first places of an array if one is given."""
     if bounds == (0.0, 1.0):
         return floats
-    unit = floats - bounds[0]
+    unit = np.subtract(floats, bounds[0], out=None if out is None else out[: floats.size])
     unit /= bounds[1] - bounds[0]
     return unit
 
@@ -404,6 +405,9 @@ def _refuse_range(array: NDArray[np.float64], bounds: tuple[float, float], argum
     )
 
 
+_SLICE: Final = 1 << 16
+"""Number of values that are summed at once: 512 KiB of values and as many of their patterns stay in the cache."""
+
 _MODULUS: Final = 1 << 64
 _DOTTED: Final = 1 << 13  # values per dot product: OpenBLAS starts threads above 10,000
 _NEAR: Final = 36  # binary digits of near squares: one less than the notes of `UnitSums` prove
@@ -454,16 +458,21 @@ class UnitSums:
         if array.dtype.kind == "b" and bounds == (0.0, 1.0):
             self.mean, self.ends = ExactMean(int(np.count_nonzero(array)) << bits, size, bits), True
             return
-        buffer = np.empty(min(size, SLICE))
+        buffer = np.empty(min(size, _SLICE))
+        other = buffer if bounds == (0.0, 1.0) else np.empty_like(buffer)
         zero, inside = int(self._zero.view(np.uint64)), (1 << bits) - 1
         total, rest, near, self.ends = 0, 0, [], True
-        for start in range(0, size, SLICE):
-            units = self._units(start, start + SLICE, buffer)
-            many = units.size
-            dots = [] if not squares else [units[at : at + _DOTTED] for at in range(0, many, _DOTTED)]
-            near += [float(np.dot(part, part)) for part in dots]
-            patterns = np.add(units, self._zero, out=buffer[:many]).view(np.uint64)
-            steps = (int(np.add.reduce(patterns)) - many * zero) % _MODULUS
+        for start in range(0, size, _SLICE):
+            floats = np.ascontiguousarray(array[start : start + _SLICE], dtype=np.float64)
+            many = floats.size
+            # The sums come before the check of the range: the first pass reads from memory, which slows a sum least.
+            with np.errstate(all="ignore"):
+                units = _in_units(floats, bounds, other)
+                patterns = np.add(units, self._zero, out=buffer[:many]).view(np.uint64)
+                steps = (int(np.add.reduce(patterns)) - many * zero) % _MODULUS
+                dots = [] if not squares else [units[at : at + _DOTTED] for at in range(0, many, _DOTTED)]
+                near += [float(np.dot(part, part)) for part in dots]
+            _check_inside(floats, bounds, argument, array)
             self.ends = self.ends and not int(np.bitwise_or.reduce(patterns)) & inside
             if squares == "exact" and self.ends:
                 rest += steps << bits
@@ -500,13 +509,3 @@ class UnitSums:
     def records(self) -> UnitRecords:
         """Return the values on the grid, as `unit_records` does."""
         return unit_records(self._array, self.mean.n, self._bounds, self._argument)
-
-    def _units(self, start: int, stop: int, buffer: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return some values in units of the range; for the range [0, 1] not always copied."""
-        part = floats_inside(self._array, start, stop, self._bounds, self._argument)
-        if self._bounds == (0.0, 1.0):
-            return part
-        lower, upper = self._bounds
-        units = np.subtract(part, lower, out=buffer[: part.size])
-        units /= upper - lower
-        return units

@@ -2,18 +2,24 @@
 
 Bets on group sums are those of `thresholdout.limits.group_bets`, with ``L = l/S`` for each record. The sums are secret;
 the numbers of groups of each size are public. Proof: PROOFS.md of this package, "Bets on group sums".
+
+With ``u = L (s - S m)`` for a group of S records whose values have the sum s, the two inequalities of
+`thresholdout.limits.bets.ManyValues` bound the logarithm of the wealth, ``sum ln(1 + u)``: from below with the largest
+``-u``, ``L S m``, and from above with the largest u, ``L S (1 - m)``. They need ``sum (s - S m)^2``, which follows for
+every m from the sums of ``s^2``, ``s S`` and ``S^2``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from thresholdout.limits.bets import Sums
+from thresholdout.limits.bets import Sums, loss_factor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,6 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["BlockSums", "GroupSizes", "GroupSums", "bet_against", "group_bet"]
 
 _SLACK: Final = 1e-9  # nats, and distance of a bet from the largest one
+_MANY: Final = 1 << 13  # groups up to which logarithms of all take less time than bounds; floats add so many at once
+_PRODUCTS: Final = 2.0**-38  # of a sum of products: twice the rounding of 2^13 terms in any order, and of each
+_ROUNDING: Final = 2.0**-48  # of a term: 32 units in the last place, for a handful of operations and a sum of sums
+_ABOVE: Final = 1.0 + 2.0**-50  # above the rounding of a product
 # The following place a bet. They cost width at most, never validity.
 _BOLDEST: Final = 0.9  # of the largest bet: a bolder one loses much on the largest group
 _CLASSES: Final = 12  # of sizes
@@ -65,11 +75,12 @@ class GroupSizes:
 class GroupSums(Sums):
     """The sums of values in [0, 1] by group, on the grid of ``2**-bits``, and the sizes. Secret: it shows only n."""
 
-    __slots__ = ("_largest", "_sizes", "_sums")
+    __slots__ = ("_largest", "_products", "_sizes", "_sums")
 
     def __init__(self, sums: NDArray[np.float64], sizes: NDArray[np.float64], bits: int) -> None:
         super().__init__(int(sizes.sum()), bits, int(math.ldexp(float(sums.sum()), bits)))
         self._sums, self._sizes, self._largest = sums, sizes, float(sizes.max())
+        self._products: tuple[float, float, float, float] | None = None
 
     def log_wealth(self, bet: float, mean: float, *, mirrored: bool = False) -> float:
         """Return ``ln prod (1 + L sum_{i in g} (x_i - m))``, rounded down."""
@@ -83,6 +94,32 @@ class GroupSums(Sums):
         # each argument is off by 2^-50 (1 + L S) at most, and is at least -exposed
         off = 2.0**-50 * (1.0 + bet * self._largest) / (1.0 - exposed) + 2.0**-48 * largest
         return float(terms.sum()) - _SLACK - terms.size * off
+
+    def wins(self, bet: float, mean: float, needed: float, *, mirrored: bool = False) -> bool:
+        """Return whether the logarithm of the wealth is at least a number; for many groups bounds mostly decide."""
+        exposed = bet * self._largest * mean * _ABOVE
+        if self._sums.size > _MANY and exposed < 1.0 - _SLACK:
+            gain, least, most, off = self._bounds(bet, mean, mirrored)
+            loss = most * loss_factor(exposed)
+            if gain - loss - off - _ROUNDING * loss >= needed:
+                return True
+            factor = 0.5 - bet * self._largest * (1.0 - mean) / 3.0
+            if factor > 0.0 and gain - factor * least + off + _ROUNDING * least < needed:
+                return False
+        return GroupSums.log_wealth(self, bet, mean, mirrored=mirrored) >= needed
+
+    def _bounds(self, bet: float, mean: float, mirrored: bool) -> tuple[float, float, float, float]:
+        """Return the sum of all u, bounds on that of all u^2, and a bound on the error of the first."""
+        if self._products is None:
+            s, sizes = self._sums, self._sizes
+            self._products = float(s.sum()), _dot(s, s), _dot(s, sizes), _dot(sizes, sizes)
+        total, squares, mixed, sizes_squared = self._products
+        first, centre = Fraction(total), 1.0 - mean if mirrored else mean
+        gain = float(Fraction(bet) * ((self.size - first if mirrored else first) - self.size * Fraction(mean)))
+        terms = squares, 2.0 * centre * mixed, centre * centre * sizes_squared
+        square, off = terms[0] - terms[1] + terms[2], _PRODUCTS * sum(terms)
+        stake = bet * bet
+        return gain, stake * max(0.0, square - off), stake * (square + off), _SLACK + _ROUNDING * bet * self.size
 
     def above(self, mean: float, *, mirrored: bool = False) -> NDArray[np.float64]:
         """Return for each group the sum of the values less a mean. Secret."""
@@ -106,6 +143,15 @@ class BlockSums(GroupSums):
     def log_wealth(self, bet: float, mean: float, *, mirrored: bool = False) -> float:
         """Return ``ln prod (1 + L sum_{i in g} (x_i - m))^(1/2)``, rounded down."""
         return 0.5 * super().log_wealth(bet, mean, mirrored=mirrored)
+
+    def wins(self, bet: float, mean: float, needed: float, *, mirrored: bool = False) -> bool:
+        """Return whether `log_wealth` is at least a number."""
+        return super().wins(bet, mean, 2.0 * needed, mirrored=mirrored)
+
+
+def _dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return a sum of products; in slices, since OpenBLAS would start threads."""
+    return math.fsum(float(np.dot(a[at : at + _MANY], b[at : at + _MANY])) for at in range(0, a.size, _MANY))
 
 
 @lru_cache(maxsize=64)

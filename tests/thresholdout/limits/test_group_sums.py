@@ -16,7 +16,7 @@ from tests.cases import for_each
 from thresholdout.limits.bets import bet_lower
 from thresholdout.limits.entropy import entropy_lower
 from thresholdout.limits.group_bets import log_group_wealth
-from thresholdout.limits.group_sums import GroupSizes, GroupSums, bet_against, group_bet
+from thresholdout.limits.group_sums import BlockSums, GroupSizes, GroupSums, bet_against, group_bet
 from thresholdout.limits.own_sizes import own_sizes_lower
 
 Limit = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
@@ -92,6 +92,70 @@ def test_the_wealth_is_that_of_the_plain_formula() -> None:
         assert found == pytest.approx(log_group_wealth(sums, sizes, 10.0, 10.0 * bet, mean), abs=1e-6)
         mirrored = sums_of(sizes - sums, sizes).log_wealth(bet, mean, mirrored=True)
         assert mirrored == pytest.approx(found, abs=1e-9)
+
+
+def many_groups(seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """20,000 groups of 1 to 8 records on the grid of 2^-20; whole groups fail now and then."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, 20_000).astype(float)
+    shares = rng.beta(0.5, 5.0, sizes.size)
+    if seed % 2:
+        shares = np.where(rng.random(sizes.size) < 0.05, 0.0, rng.beta(8.0, 2.0, sizes.size))
+    return np.floor(sizes * shares * 2.0**20) / 2.0**20, sizes
+
+
+def logarithms(sums: NDArray[np.float64], sizes: NDArray[np.float64], bet: float, mean: float, mirrored: bool) -> float:
+    """The logarithm of the wealth, in long doubles."""
+    own = (
+        sizes.astype(np.longdouble) * (np.longdouble(1.0) - mean) - sums
+        if mirrored
+        else sums - sizes * np.longdouble(mean)
+    )
+    return math.fsum(np.log1p(np.longdouble(bet) * own).astype(float).tolist())
+
+
+@for_each("seed", range(2))
+@for_each("mirrored", [False, True])
+def test_bounds_on_the_wealth_of_many_groups_decide_as_its_logarithms_do(seed: int, mirrored: bool) -> None:
+    sums, sizes = many_groups(seed)
+    truth = float(sums.sum() / sizes.sum())
+    truth = 1.0 - truth if mirrored else truth
+    for share, bold in product((0.9, 0.99, 1.01), (0.01, 0.1, 0.5, 0.95)):
+        mean = share * truth
+        bet = bold / (8.0 * mean)
+        wealth = logarithms(sums, sizes, bet, mean, mirrored)
+        for kind, root in ((GroupSums, 1.0), (BlockSums, 0.5)):
+            values = kind(sums, sizes, 20)
+            for off in (1e-6, 1e-3, 1.0, 100.0):
+                assert values.wins(bet, mean, root * (wealth - off), mirrored=mirrored)
+                assert not values.wins(bet, mean, root * (wealth + off), mirrored=mirrored)
+
+
+def test_bounds_on_the_wealth_of_many_groups_mostly_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No logarithm of a group is taken, except within 5 % of the wealth."""
+    sums, sizes = many_groups(0)
+    mean, bet = 0.9 * float(sums.sum() / sizes.sum()), 0.03
+    monkeypatch.setattr(GroupSums, "log_wealth", None)
+    values, wealth = GroupSums(sums, sizes, 20), logarithms(sums, sizes, bet, mean, False)
+    assert wealth > 10.0
+    assert values.wins(bet, mean, 0.95 * wealth)
+    assert not values.wins(bet, mean, 1.05 * wealth)
+    with pytest.raises(TypeError):
+        values.wins(bet, mean, wealth)
+
+
+@for_each("twin", [lambda exposed: 0.5, lambda exposed: 0.5 + 0.1 * exposed])
+def test_a_loss_without_its_higher_powers_claims_too_much(
+    monkeypatch: pytest.MonkeyPatch, twin: Callable[[float], float]
+) -> None:
+    """The broken twin: groups that fail as a whole lose more than the square says."""
+    sums, sizes = many_groups(1)
+    mean = 0.97 * float(sums.sum() / sizes.sum())
+    bet = 0.9 / (8.0 * mean)
+    wealth = logarithms(sums, sizes, bet, mean, False)
+    assert not GroupSums(sums, sizes, 20).wins(bet, mean, wealth + 1.0)
+    monkeypatch.setattr("thresholdout.limits.group_sums.loss_factor", twin)
+    assert GroupSums(sums, sizes, 20).wins(bet, mean, wealth + 1.0)
 
 
 def test_a_bet_that_could_lose_everything_says_nothing() -> None:

@@ -174,8 +174,8 @@ class GroupBetTest(TwoEnds):
             return outside * UNITS <= noise * self.steps
         moved = self._root * bet * self._values.size * (noise / UNITS)
         # E W e^moved <= e^charge, so the level holds for the moved wealth; 1e-9 covers the rounding of the sum
-        wealth = self._values.log_wealth(bet, end, mirrored=upper) + moved
-        return wealth >= -log_level + self._charge(bet, scales) + 1e-9 * (1.0 + abs(moved))
+        needed = -log_level + self._charge(bet, scales) + 1e-9 * (1.0 + abs(moved))
+        return self._values.wins(bet, end, needed - moved, mirrored=upper)
 
     def _stated(self, log_level: float, expected: float, *, upper: bool) -> float:
         """Return a limit that is stated directly, by the test that is better where the mean is as expected."""
