@@ -30,16 +30,19 @@ NEWER_TESTS := graphs thresholdout $(OLDEST_TESTS) tests/graphs/numerics tests/t
 
 # The libraries whose loops the hooks are run in, as the table of docs/model_selection.md has them; and what they leave out.
 HOOKS := .venv-hooks
-HOOKS_LIBRARIES := gepa==0.1.4 dspy==3.4.1 openevolve==0.4.0 'ray[tune]==2.60.0' mlflow-skinny==3.17.2 torch==2.13.0 \
-	transformers==5.23.0 lightning==2.6.6 keras==3.15.1 inspect-ai==0.3.285
-HOOKS_NEEDS := accelerate alembic matplotlib
+HOOKS_LIBRARIES := gepa==0.1.4 dspy==3.4.1 openevolve==0.4.0 'ray[tune]==2.60.0' mlflow-skinny==3.17.2 inspect-ai==0.3.285
+HOOKS_NEEDS := alembic matplotlib
+HOOKS_TESTS := $(patsubst %,tests/thresholdout/integrations/test_%.py,gepa dspy openevolve ray mlflow inspect versions)
+# Those that train networks come later, into the same environment: PyTorch alone has a gigabyte.
+TRAINERS_LIBRARIES := torch==2.13.0 transformers==5.23.0 lightning==2.6.6 keras==3.15.1
+TRAINERS_NEEDS := accelerate
+TRAINERS_TESTS := tests/thresholdout/integrations/test_transformers.py tests/thresholdout/integrations/test_versions.py \
+	tests/thresholdout/model_selection/test_trainer_loops.py
+# Where PyTorch is without CUDA.
+TRAINERS_INDEX ?= --extra-index-url https://download.pytorch.org/whl/cpu
 # It pins libraries that the others need newer.
 SHINKA := .venv-shinka
 SHINKA_LIBRARY := shinka-evolve==0.0.7
-# Where PyTorch is without CUDA.
-HOOKS_INDEX ?= --extra-index-url https://download.pytorch.org/whl/cpu
-HOOKS_TESTS := $(filter-out %/test_shinka.py,$(wildcard tests/thresholdout/integrations/test_*.py)) \
-	tests/thresholdout/model_selection/test_trainer_loops.py
 
 # The tools whose logs are read; they need other versions than the hooks. promptfoo comes from npm, where that is.
 EVALUATIONS := .venv-evaluations
@@ -54,7 +57,7 @@ COVERED ?= 92
 # Slow files are processes of their own, and many tests start others: each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: has-oldest help demo docs test test-default test-others test-statistical test-slow test-oldest test-pythons test-hooks test-engines test-evaluations system-packages lint coverage dist mutation bench experiments clean
+.PHONY: has-oldest help demo docs test test-default test-others test-statistical test-slow test-oldest test-pythons test-hooks test-loops test-trainers test-shinka test-engines test-evaluations system-packages lint coverage dist mutation bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
@@ -104,8 +107,13 @@ $(SHINKA)/.made: Makefile pyproject.toml
 
 $(HOOKS)/.made: Makefile pyproject.toml
 	$(PYTHON) -m venv $(HOOKS)
-	$(HOOKS)/bin/python -m pip install --quiet --disable-pip-version-check $(HOOKS_INDEX) -e '.[client]' \
-		$(HOOKS_LIBRARIES) $(HOOKS_NEEDS) 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'sybil>=9'
+	$(HOOKS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[client]' \
+		$(HOOKS_LIBRARIES) $(HOOKS_NEEDS) 'pytest>=8' 'hypothesis>=6.100' 'sybil>=9'
+	@touch $@
+
+$(HOOKS)/.trainers: $(HOOKS)/.made
+	$(HOOKS)/bin/python -m pip install --quiet --disable-pip-version-check $(TRAINERS_INDEX) \
+		$(TRAINERS_LIBRARIES) $(TRAINERS_NEEDS)
 	@touch $@
 
 $(EVALUATIONS)/.made: Makefile pyproject.toml
@@ -174,11 +182,20 @@ test-engines: $(ENGINES)/.made
 
 # Each file in a process of its own: some of these libraries fork, and hang where others have started threads. Some leave
 # streams open, and no fault of theirs is one of ours.
-test-hooks: $(HOOKS)/.made $(SHINKA)/.made
-	set -e; for file in $(HOOKS_TESTS); do OPENBLAS_NUM_THREADS=1 $(HOOKS)/bin/python -m pytest -m 'slow or not slow' \
-		-W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $$file; done
-	OPENBLAS_NUM_THREADS=1 $(SHINKA)/bin/python -m pytest tests/thresholdout/integrations/test_shinka.py
+each_of = set -e; for file in $(1); do OPENBLAS_NUM_THREADS=1 $(HOOKS)/bin/python -m pytest -m 'slow or not slow' \
+	-W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $$file; done
+
+test-hooks: test-loops test-trainers test-shinka
+
+test-loops: $(HOOKS)/.made
+	$(call each_of,$(HOOKS_TESTS))
+
+test-trainers: $(HOOKS)/.trainers
+	$(call each_of,$(TRAINERS_TESTS))
 	$(HOOKS)/bin/python examples/torch_digits.py
+
+test-shinka: $(SHINKA)/.made
+	OPENBLAS_NUM_THREADS=1 $(SHINKA)/bin/python -m pytest tests/thresholdout/integrations/test_shinka.py
 
 test-evaluations: $(EVALUATIONS)/.made
 	PATH=$(CURDIR)/$(EVALUATIONS)/npm/node_modules/.bin:$$PATH $(EVALUATIONS)/bin/python -m pytest -m slow \
