@@ -182,8 +182,8 @@ test-engines: $(ENGINES)/.made
 
 # Each file in a process of its own: some of these libraries fork, and hang where others have started threads. Some leave
 # streams open, and no fault of theirs is one of ours.
-each_of = set -e; for file in $(1); do OPENBLAS_NUM_THREADS=1 $(HOOKS)/bin/python -m pytest -m 'slow or not slow' \
-	-W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $$file; done
+each_of = failed=0; for file in $(1); do OPENBLAS_NUM_THREADS=1 $(HOOKS)/bin/python -m pytest -m 'slow or not slow' \
+	-W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $$file || failed=1; done; exit $$failed
 
 test-hooks: test-loops test-trainers test-shinka
 
