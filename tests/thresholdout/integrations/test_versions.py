@@ -25,7 +25,8 @@ def examples(text: str) -> str:
 
 def test_the_environment_has_the_versions_of_the_table() -> None:
     text = (ROOT / "Makefile").read_text()
-    pinned = re.findall(r"^(?:HOOKS_LIBRARIES|TRAINERS_LIBRARIES|SHINKA_LIBRARY) := (.*?[^\\])$", text, re.MULTILINE | re.DOTALL)
+    lists = r"^(?:HOOKS_LIBRARIES|TRAINERS_LIBRARIES|SHINKA_LIBRARY) := (.*?[^\\])$"
+    pinned = re.findall(lists, text, re.MULTILINE | re.DOTALL)
     assert len(pinned) == 3
     pins = dict(re.findall(r"([a-z_-]+)(?:\[[a-z]+\])?==([0-9.]+)", " ".join(pinned)))
     assert pins == {name: number for name, number, _, _ in ROWS}
