@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import random
 import time
 from collections import Counter
+from collections.abc import Iterator
+from itertools import groupby
 
 import click
 from tqdm import tqdm
@@ -25,18 +26,11 @@ from tests.mutation.results import (
     write_sample,
     write_survivors,
 )
-from tests.mutation.selection import judges_of
-from tests.mutation.trial import Result, prepare, run
+from tests.mutation.selection import judges_of, wider_judges_of
+from tests.mutation.trial import prepare, run
 
 SEED = 20261122
 SIZE = 300
-#: Seconds of the processor's time that a file of tests has for a mutant.
-LONGEST = 100.0
-#: How many times longer than with the code as it is tests have to take to be noticed.
-SLOWER = 3.0
-SPARE = 5.0
-
-_USUAL: dict[tuple[str, bool], Result] = {}  # what comes of files of tests, with slow ones or without, as the code is
 
 
 @click.group()
@@ -65,14 +59,13 @@ def run_mutants(which: str, minutes: float, only: str, survivors: bool) -> None:
     until = time.monotonic() + 60.0 * minutes
     log = read_log()
     wanted = SURVIVED if survivors else NOT_RUN
-    chosen = [each for each in _set(which, only) if log.get(each, Verdict()).outcome == wanted]
-    if which == "sample":
-        random.Random(SEED).shuffle(chosen)  # so that what a stopped run has seen is a sample too
     prepare()
-    for mutant in tqdm(chosen, mininterval=10.0):
-        if time.monotonic() > until:
-            break
-        add_to_log(mutant, _verdict(mutant, survivors))
+    for module, chosen in _by_module(which, only):
+        left = [each for each in chosen if log.get(each, Verdict()).outcome == wanted]
+        tests = wider_judges_of(module) if survivors else judges_of(module)
+        trials = run(left, tests, slow=survivors, minutes=(until - time.monotonic()) / 60.0)
+        for mutant, verdict in tqdm(trials, module, len(left), mininterval=10.0):
+            add_to_log(mutant, verdict)
 
 
 @main.command("tables")
@@ -86,44 +79,21 @@ def write_tables() -> None:
         click.echo(f"{name}: {len(each)} mutants, {dict(Counter(log.get(one, Verdict()).outcome for one in each))}")
 
 
-def _set(which: str, only: str = "") -> list[Mutant]:
-    """Return the mutants of the sample, or those of the critical definitions."""
+def _by_module(which: str, only: str = "") -> Iterator[tuple[str, list[Mutant]]]:
+    """Yield modules, and their mutants in the sample or in the critical definitions."""
     if which == "sample":
-        return [each for each in read_sample() if each.module.startswith(only)]
-    wanted = {path_of(name): definitions for name, definitions in CRITICAL.items()}
-    return [each for module in wanted if module.startswith(only) for each in mutants(module, wanted[module])]
+        for module, each in groupby(read_sample(), lambda mutant: mutant.module):
+            if module.startswith(only):
+                yield module, list(each)
+        return
+    for name, definitions in CRITICAL.items():
+        if path_of(name).startswith(only):
+            yield path_of(name), mutants(path_of(name), definitions)
 
 
-def _verdict(mutant: Mutant, widely: bool) -> Verdict:
-    """Try a mutant against one file of tests after another, until one notices it."""
-    try:
-        source = mutant.source()
-    except LookupError:
-        return Verdict(by="what it mutates has changed: list the mutants again")
-    own, others = judges_of(mutant.module)
-    tried = 0
-    for file in (*own, *(others if widely else ())):
-        result = run([file], mutant.module, source, _limit(file, widely), widely)
-        tried += 1
-        if result.outcome != "passed" and _noticed(file, result, widely):
-            return Verdict("killed" if result.outcome == "failed" else result.outcome, result.first or file, tried)
-    return Verdict(SURVIVED, "", tried)
-
-
-def _noticed(file: str, result: Result, slow: bool) -> bool:
-    """Whether it is the mutant that fails a file's tests, or takes too long: they pass with the code as it is, in time.
-
-    Tests that need a good part of the time by themselves say nothing when they run out of it.
-    """
-    usual = _USUAL[file, slow] = _USUAL.get((file, slow)) or run([file], slow=slow)
-    if usual.outcome != "passed":
-        raise click.ClickException(f"{file}: {usual.first or usual.outcome} with the code as it is")
-    return result.outcome == "failed" or SLOWER * usual.seconds < LONGEST
-
-
-def _limit(file: str, slow: bool) -> float:
-    """Return the seconds that a file's tests have: fewer where it is known how many they need."""
-    return min(LONGEST, SPARE + SLOWER * _USUAL[file, slow].seconds) if (file, slow) in _USUAL else LONGEST
+def _set(which: str) -> list[Mutant]:
+    """Return the mutants of the sample, or those of the critical definitions."""
+    return [mutant for _, chosen in _by_module(which) for mutant in chosen]
 
 
 if __name__ == "__main__":

@@ -118,10 +118,18 @@ def path_of(name: str) -> str:
     return f"{name.replace('.', '/')}.py"
 
 
+class _Target(NamedTuple):
+    """The node that an operator changes there, in which of its ways, and the operator's places before it."""
+
+    node: Any
+    way: int
+    number: int
+
+
 @cache
-def places(module: str) -> dict[Place, int]:
-    """Return where operators apply in a module, each with its number among the operator's places there."""
-    found: dict[Place, int] = {}
+def places(module: str) -> dict[Place, _Target]:
+    """Return where operators apply in a module."""
+    found: dict[Place, _Target] = {}
     inside: Counter[tuple[str, str]] = Counter()
     overall: Counter[str] = Counter()
     for node in ast_nodes(get_ast(_text(module))):
@@ -129,8 +137,9 @@ def places(module: str) -> dict[Place, int]:
             continue
         definition = _definition(node)
         for name, operator in operators().items():
-            for _ in operator.mutation_positions(node):
-                found[Place(module, definition, name, inside[definition, name])] = overall[name]
+            for way, _ in enumerate(operator.mutation_positions(node)):
+                place = Place(module, definition, name, inside[definition, name])
+                found[place] = _Target(node, way, overall[name])
                 inside[definition, name] += 1
                 overall[name] += 1
     return found
@@ -158,15 +167,33 @@ def _sorted(found: Iterable[Mutant]) -> list[Mutant]:
     return sorted(found, key=lambda each: (each.module, each.line, each.operator, each.occurrence))
 
 
+@cache
 def _mutate(place: Place) -> tuple[Mutant, str] | None:
     """Return a mutant and its text; None where there is none, what is run is the same, or it is no Python."""
-    text, number = _text(place.module), places(place.module).get(place)
-    changed = None if number is None else mutate_code(text, operators()[place.operator], number)
-    if changed is None or _meaning(changed) in (None, _meaning(text)):
+    text, target = _text(place.module), places(place.module).get(place)
+    changed = None if target is None else _changed(text, target, operators()[place.operator])
+    if changed is None:
         return None
     old, new = [*text.splitlines(), ""], [*changed.splitlines(), ""]
     line = next(number for number, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
+    if not _differs(place.module, changed, line + 1):
+        return None
     return Mutant(*place, old[line].strip(), new[line].strip(), line + 1), changed
+
+
+def _changed(text: str, target: _Target, operator: Any) -> str | None:
+    """Return the text with one change; a leaf is replaced in place, without another parse."""
+    leaf = target.node
+    if hasattr(leaf, "children"):
+        changed: str | None = mutate_code(text, operator, target.number)
+        return changed
+    before = leaf.value
+    code = operator.mutate(leaf, target.way).get_code()
+    leaf.value = before
+    lines = text.splitlines(keepends=True)
+    (first, column), (last, end) = leaf.get_start_pos_of_prefix(), leaf.end_pos
+    start = "".join(lines[: first - 1]) + lines[first - 1][:column]
+    return f"{start}{code}{lines[last - 1][end:]}{''.join(lines[last:])}"
 
 
 def _used(name: str) -> bool:
@@ -190,13 +217,33 @@ def _definition(node: Any) -> str:
     return ".".join(reversed(names))
 
 
-@cache
-def _meaning(text: str) -> str | None:
-    """Return what is run of a text, None if it is no Python: no annotations, overloads, caches, imports for types."""
+def _differs(module: str, changed: str, line: int) -> bool:
+    """Whether a text is Python that runs otherwise than the module: in a line's statement, nothing else is changed."""
     try:
-        return ast.dump(_Bare().visit(ast.parse(text)))
+        new = ast.parse(changed).body
     except SyntaxError:
-        return None
+        return False
+    old = _statements(module)
+    inside = [number for number, (first, _) in enumerate(old) if first <= line][-1]
+    return len(new) != len(old) or _meaning(new[inside]) != old[inside][1]
+
+
+@cache
+def _statements(module: str) -> list[tuple[int, str]]:
+    """Return the first line of each statement of a module, and what it runs."""
+    body = ast.parse(_text(module)).body
+    return [(min([each.lineno, *_decorators(each)]), _meaning(each)) for each in body]
+
+
+def _decorators(node: ast.stmt) -> list[int]:
+    """Return the lines of a definition's decorators."""
+    return [each.lineno for each in getattr(node, "decorator_list", ())]
+
+
+def _meaning(statement: ast.stmt) -> str:
+    """Return what is run of a statement: no annotations, overloads, caches, imports for types."""
+    bare = _Bare().visit(statement)
+    return "" if bare is None else ast.dump(bare)
 
 
 class _Bare(ast.NodeTransformer):

@@ -21,11 +21,10 @@ KILLED: Final = ("killed", "too long")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a mutant, the first test that failed, and how many files of tests it was tried against."""
+    """What came of a mutant, and the first test that failed."""
 
     outcome: str = NOT_RUN
     by: str = ""
-    files: int = 0
 
 
 _MUTANT: Final = [field.name for field in fields(Mutant)]
@@ -35,7 +34,7 @@ _COUNTS: Final = ["module", "definition", "mutants", *KILLED, SURVIVED, "explain
 
 def read_log() -> dict[Mutant, Verdict]:
     """Return the last verdict of each mutant."""
-    return {_mutant(row): Verdict(row["outcome"], row["by"], int(row["files"])) for row in _rows(LOG)}
+    return {_mutant(row): Verdict(row["outcome"], row["by"]) for row in _rows(LOG)}
 
 
 def add_to_log(mutant: Mutant, verdict: Verdict) -> None:
@@ -61,8 +60,8 @@ def origin_of_sample() -> str:
 
 def write_sample(sample: Sequence[Mutant], log: dict[Mutant, Verdict], origin: str) -> None:
     """Write the table of the sample, one line for each mutant."""
-    rows = [[*astuple(each), *astuple(log.get(each, Verdict()))[:2]] for each in sample]
-    _write("sample.tsv", origin, [*_MUTANT, *_VERDICT[:2]], rows)
+    rows = [[*astuple(each), *astuple(log.get(each, Verdict()))] for each in sample]
+    _write("sample.tsv", origin, [*_MUTANT, *_VERDICT], rows)
 
 
 def write_critical(mutants: Sequence[Mutant], log: dict[Mutant, Verdict], origin: str) -> None:

@@ -26,10 +26,13 @@ MOST: Final = 4
 ALSO: Final[dict[str, tuple[str, ...]]] = {
     "graphs.model": ("tests.graphs.models.test_given",),
     "graphs.models.markov_chain": ("tests.graphs.models.test_given",),
+    "thresholdout.limits.binomial": ("tests.thresholdout.limits.test_one_law", "tests.thresholdout.limits.test_noisy"),
     "thresholdout.mechanisms.claims.query_claims": ("tests.thresholdout.guard.test_private_guard",),
     "thresholdout.mechanisms.claims.kinds": ("tests.thresholdout.mechanisms.claims.test_final",),
     "thresholdout.certificates.route": ("tests.thresholdout.certificates.test_certificate",),
+    "thresholdout.certificates.certify_parameters": ("tests.thresholdout.certificates.test_certificate",),
     "thresholdout.certificates.drift_bound": ("tests.thresholdout.certificates.test_drift_bound",),
+    "thresholdout.guard.query_engine": ("tests.thresholdout.guard.test_answering",),
     "thresholdout.planning.algorithm_1": ("tests.thresholdout.guard.test_algorithm_1",),
 }
 
@@ -37,14 +40,19 @@ ALSO: Final[dict[str, tuple[str, ...]]] = {
 _ELSEWHERE: Final = ("tests/mutation/", "tests/oracles/")
 
 
-def judges_of(module: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the module's own tests, its docstrings first, and the nearest others."""
+def judges_of(module: str) -> tuple[str, ...]:
+    """Return the module's own tests, its docstrings first; the nearest others where it has none."""
     path = Path(module)
     named = (f"tests/{path.parent}/test_{path.name}", *map(path_of, ALSO.get(name_of(module), ())))
     own = [file for file in dict.fromkeys(named) if (ROOT / file).exists()]
-    others = [file for file in _nearest(module) if file not in own][:MOST]
     docstrings = [module] if ">>> " in (ROOT / module).read_text(encoding="utf-8") else []
-    return (*docstrings, *(own or others)), tuple(others if own else ())
+    return (*docstrings, *(own or _nearest(module)[:MOST]))
+
+
+def wider_judges_of(module: str) -> tuple[str, ...]:
+    """Return the module's own tests and the nearest others."""
+    own = judges_of(module)
+    return (*own, *[file for file in _nearest(module) if file not in own][:MOST])
 
 
 def _nearest(module: str) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from tests.mutation import mutants as mutating
 from tests.mutation.critical import CRITICAL
 from tests.mutation.mutants import ROOT, modules, mutants, path_of, places, sample
-from tests.mutation.selection import ALSO, judges_of
+from tests.mutation.selection import ALSO, judges_of, wider_judges_of
 
 _TEXT = '''"""A module."""
 
@@ -116,6 +116,7 @@ class TestTables:
 
     @pytest.mark.slow
     def test_a_module_is_judged_by_its_own_tests_first(self) -> None:
-        own, others = judges_of("graphs/leakage/messages.py")
+        own, wider = judges_of("graphs/leakage/messages.py"), wider_judges_of("graphs/leakage/messages.py")
         assert own[:2] == ("graphs/leakage/messages.py", "tests/graphs/leakage/test_messages.py")
-        assert not set(own) & set(others)
+        assert wider[: len(own)] == own
+        assert len(set(wider)) == len(wider) > len(own)
