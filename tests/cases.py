@@ -12,6 +12,9 @@ import pytest
 
 Test = Callable[..., None]
 
+#: Whether a case that fails is the last: where only whether a test fails matters.
+ends_at_a_failure = False
+
 
 def for_each(
     names: str | tuple[str, ...], cases: Iterable[Any], ids: Iterable[str] | Callable[[Any], Any] | None = None
@@ -49,6 +52,8 @@ def for_each(
                     try:
                         test(*positional, **own, **given)
                     except (Exception, pytest.fail.Exception) as failure:
+                        if ends_at_a_failure:
+                            raise
                         shown = ", ".join(f"{name}={reprlib.repr(value)}" for name, value in given.items())
                         failure.add_note(f"case {label}: {shown}")
                         failures.append(failure)

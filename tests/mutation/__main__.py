@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import Counter
@@ -54,7 +55,8 @@ def list_sample(size: int, seed: int) -> None:
 @click.option(
     "--survivors", is_flag=True, help="Try survivors again, against slow tests and the nearest of other modules."
 )
-def run_mutants(which: str, minutes: float, only: str, survivors: bool) -> None:
+@click.option("--longest", default=math.inf, help="Leave out tests that take more seconds.")
+def run_mutants(which: str, minutes: float, only: str, survivors: bool, longest: float) -> None:
     """Try the mutants that have no verdict yet; verdicts go to a log at once, so this may be stopped."""
     until = time.monotonic() + 60.0 * minutes
     log = read_log()
@@ -63,7 +65,8 @@ def run_mutants(which: str, minutes: float, only: str, survivors: bool) -> None:
     for module, chosen in _by_module(which, only):
         left = [each for each in chosen if log.get(each, Verdict()).outcome == wanted]
         tests = wider_judges_of(module) if survivors else judges_of(module)
-        trials = run(left, tests, slow=survivors, minutes=(until - time.monotonic()) / 60.0)
+        left_minutes = (until - time.monotonic()) / 60.0
+        trials = run(left, tests, slow=survivors, longest=longest, minutes=left_minutes)
         for mutant, verdict in tqdm(trials, module, len(left), mininterval=10.0):
             add_to_log(mutant, verdict)
 

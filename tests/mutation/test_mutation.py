@@ -12,6 +12,7 @@ from tests.mutation import mutants as mutating
 from tests.mutation.critical import CRITICAL
 from tests.mutation.mutants import ROOT, modules, mutants, path_of, places, sample
 from tests.mutation.selection import ALSO, judges_of, wider_judges_of
+from tests.mutation.trial import swaps_of
 
 _TEXT = '''"""A module."""
 
@@ -37,15 +38,15 @@ class Box:
 '''
 
 _TRIAL = """
-import sys
+from tests.mutation import trial
 from tests.mutation.mutants import mutants
-from tests.mutation.trial import run
-module = "graphs/models/law_free.py"
-text = open(module, encoding="utf-8").read()
-print(run([module]).outcome)
-print(run([module], module, "raise OSError").outcome)
-print(run([module], module, "while True:\\n    pass", 1.0).outcome)
-print(run([module], "graphs/model.py", text).outcome)
+module = "thresholdout/mechanisms/rounding_costs.py"
+chosen = mutants(module, ("mean_error", "round_up"))
+quick = dict(trial.run(chosen, [module, "tests/thresholdout/mechanisms/test_rounding_costs.py"]))
+print(sorted({verdict.outcome for verdict in quick.values()}))
+trial.swaps_of = lambda old, new: None
+anew = dict(trial.run(chosen, [module, "tests/thresholdout/mechanisms/test_rounding_costs.py"]))
+print({mutant: (quick[mutant], anew[mutant]) for mutant in chosen if quick[mutant].outcome != anew[mutant].outcome})
 """
 
 
@@ -94,10 +95,29 @@ class TestMutants:
         assert set(sample(99, 3)) == set(mutants(module))
 
 
-@pytest.mark.slow
-def test_a_mutant_is_seen_by_tests_in_a_process_of_its_own() -> None:
-    done = subprocess.run([sys.executable, "-c", _TRIAL], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[:-1] == ["passed", "failed", "too long", "failed"]
+class TestSwaps:
+    @pytest.mark.parametrize(
+        ("before", "after", "functions"),
+        [
+            ("0.5 * x if", "1.5 * x if", {("half",)}),
+            ("<= 3", "< 3", {("Box", "full")}),
+            ("def half", "# a line more\ndef half", set()),
+            ("int | None = None) -> float", "int | None = 1) -> float", None),
+            ("class Box:", "class Box:\n    a = 1", None),
+            ("from functools import cache", "from functools import lru_cache as cache", None),
+        ],
+    )
+    def test_only_bodies_of_functions_are_swapped(
+        self, before: str, after: str, functions: set[tuple[str, ...]] | None
+    ) -> None:
+        assert before in _TEXT
+        swaps = swaps_of(_TEXT, _TEXT.replace(before, after))
+        assert functions == (None if swaps is None else set(swaps))
+
+    @pytest.mark.slow
+    def test_verdicts_are_those_of_packages_imported_anew(self) -> None:
+        done = subprocess.run([sys.executable, "-c", _TRIAL], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert done.stdout == "['killed', 'survived', 'too long']\n{}\n"
 
 
 class TestTables:

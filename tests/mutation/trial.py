@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import importlib
 import inspect
+import math
 import os
 import pickle
 import resource
@@ -32,13 +33,15 @@ from types import CodeType, FunctionType
 from typing import Any, BinaryIO, Final, cast
 
 import pytest
+from hypothesis import Phase, settings
 
+from tests import cases
 from tests.mutation.mutants import PACKAGES, ROOT, Mutant, name_of
 from tests.mutation.results import SURVIVED, Verdict
 
 #: How many times longer than with the code as it is a test has to take to be noticed, beside some seconds.
 SLOWER: Final = 3.0
-SPARE: Final = 2.0
+SPARE: Final = 1.0
 _STUCK: Final = 6.0  # the clock's seconds for each of the processor's: for tests that wait
 _LONGEST: Final = 100  # seconds in which a changed module is imported and the tests are collected
 _MEMORY: Final = 6 << 30
@@ -48,7 +51,6 @@ _OPTIONS: Final = (
     "-p",
     "no:cacheprovider",
     "--assert=plain",
-    "--confcutdir=tests",
     "-p",
     "_hypothesis_pytestplugin",
     "--hypothesis-seed=0",
@@ -59,6 +61,7 @@ _LIBRARIES: Final = (
     *("networkx", "sqlalchemy", "click", "sklearn.linear_model", "sklearn.model_selection", "mpmath"),
     "hypothesis.extra.numpy",
 )
+_INSIDE: Final = ("__wrapped__", "__func__", "fget", "func")  # where decorators keep the function
 
 #: Names of functions, with their classes', and the code that they get.
 Swaps = dict[tuple[str, ...], CodeType]
@@ -68,10 +71,16 @@ Swaps = dict[tuple[str, ...], CodeType]
 class Known:
     """The seconds of tests with the code as it is, and how often each noticed a mutant of a definition."""
 
+    longest: float
     seconds: dict[str, float] = field(default_factory=dict)
     kills: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def cost(self, test: str, definition: str) -> float:
+    def ordered(self, items: Sequence[pytest.Item], definition: str) -> list[pytest.Item]:
+        """Return the tests that are not too long, those first that are cheap and have noticed mutants."""
+        short = [item for item in items if self.seconds.get(item.nodeid, 0.0) <= self.longest]
+        return sorted(short, key=lambda item: self._cost(item.nodeid, definition))
+
+    def _cost(self, test: str, definition: str) -> float:
         """Return the seconds of a test for each mutant that it is expected to notice, up to a factor."""
         return (self.seconds.get(test, 1.0) + 0.002) / (1 + self.kills[definition, test])
 
@@ -97,14 +106,29 @@ def prepare() -> None:
 
 
 def run(
-    mutants: Sequence[Mutant], tests: Sequence[str], *, slow: bool = False, minutes: float = 600.0
+    mutants: Sequence[Mutant],
+    tests: Sequence[str],
+    *,
+    slow: bool = False,
+    longest: float = math.inf,
+    minutes: float = 600.0,
 ) -> Iterator[tuple[Mutant, Verdict]]:
-    """Yield the verdicts of some files of tests, slow ones left out or not, on mutants of one module."""
+    """Yield the verdicts of some files of tests on mutants of one module.
+
+    Slow tests are left out or not, and tests that take more seconds than the longest allowed.
+    """
+    if not mutants:
+        return
     if any(name.split(".")[0] in PACKAGES for name in sys.modules):
         raise RuntimeError("a package under test is imported already: its mutants would not be seen")
     until = time.monotonic() + 60.0 * minutes
-    known = Known()
-    swaps = {each: swaps_of(Path(ROOT, each.module).read_text(encoding="utf-8"), each.source()) for each in mutants}
+    known = Known(longest)
+    swaps: dict[Mutant, Swaps | None] = {}
+    for each in mutants:
+        try:
+            swaps[each] = swaps_of(Path(ROOT, each.module).read_text(encoding="utf-8"), each.source())
+        except LookupError:
+            yield each, Verdict(by="the code has changed: list the mutants again")
     quick: list[tuple[Mutant | None, Swaps]] = [(each, swap) for each, swap in swaps.items() if swap is not None]
     for result in _session([(None, {}), *quick], tests, slow, known, until):
         known.seconds.update(result.seconds)
@@ -165,12 +189,8 @@ def _swap(module: str, swaps: Swaps) -> None:
         for name in path:
             value = vars(value)[name]
         while not isinstance(value, FunctionType):
-            value = next(found for name in ("__wrapped__", "__func__", "fget", "func") if (found := _part(value, name)))
+            value = next(getattr(value, name) for name in _INSIDE if hasattr(value, name))
         value.__code__ = code
-
-
-def _part(value: object, name: str) -> Any:
-    return getattr(value, name, None)
 
 
 def _session(
@@ -181,7 +201,7 @@ def _session(
     until: float,
     anew: Mutant | None = None,
 ) -> Iterator[_Result]:
-    """Yield what comes of jobs, from a process that collects the tests, with one mutant imported anew or as they are."""
+    """Yield what comes of jobs, from a process that collects the tests, with a mutant imported anew or without."""
     reading, writing = os.pipe()
     with tempfile.TemporaryDirectory() as folder, os.fdopen(reading, "rb") as results:
         child = os.fork()
@@ -233,17 +253,25 @@ class _Trials:
                 output.flush()
         return True
 
-    @pytest.hookimpl
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Look for no smaller examples than the first that fails, and for no further cases."""
+        settings.register_profile("trial", settings(), phases=(Phase.explicit, Phase.generate))
+        settings.load_profile("trial")
+        cases.ends_at_a_failure = True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         """Say what failed, and leave."""
-        if report.failed:
-            self._say("killed", report.nodeid)
+        failure = call.excinfo.value if call.excinfo else None
+        if not isinstance(failure, None | pytest.skip.Exception | pytest.xfail.Exception):
+            self._say("killed", item.nodeid)
             os._exit(0)
 
     def _try(self, mutant: Mutant | None, swaps: Swaps, items: Sequence[pytest.Item]) -> _Result:
-        """Run the tests in a fork, those first that are cheap and have noticed mutants of the definition."""
+        """Run the tests in a fork."""
         definition = mutant.definition if mutant else ""
-        ordered = sorted(items, key=lambda item: self._known.cost(item.nodeid, definition))
+        ordered = self._known.ordered(items, definition)
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
