@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
 
-__all__ = ["cohen_kappa"]
+__all__ = ["Agreement", "LabelTable", "cohen_kappa"]
 
 Weights = Literal["linear", "quadratic"]
 
@@ -71,7 +72,7 @@ def cohen_kappa(weights: Weights | None = None) -> Statistic:
     return Statistic(
         name="cohen_kappa" if weights is None else f"cohen_kappa(weights={weights!r})",
         responses=("predict",),
-        parts=lambda _: (_Agreement(weights),),
+        parts=lambda _: (Agreement(weights),),
         bounds=(-1.0, 1.0),
         greater_is_better=True,
         target="one minus the expected disagreement of a label and its prediction, over that of a label and the "
@@ -79,42 +80,63 @@ def cohen_kappa(weights: Weights | None = None) -> Statistic:
     )
 
 
-class _Table(NamedTuple):
-    """Classes of labels and predictions as numbers, and the disagreement of each pair of classes."""
+@dataclass(frozen=True, eq=False)
+class LabelTable:
+    """How many records have each class of labels (rows) and of predictions, and the disagreement of each pair.
 
-    truth: NDArray[np.int64]
-    said: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    Secret for a holdout; the representation shows the number of classes only.
+    """
 
-    def shares(self, of: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the share of each class among labels or predictions."""
-        return np.bincount(of, minlength=len(self.weights)) / of.size
+    counts: NDArray[np.int64] = field(repr=False)
+    weights: NDArray[np.float64] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<LabelTable classes={len(self.weights)}>"
+
+    @cached_property
+    def kinds(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Labels and predictions that records have, and the number of records with both."""
+        truth, said = np.nonzero(self.counts)
+        return truth, said, self.counts[truth, said]
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int(self.counts.sum())
 
     def observed(self) -> NDArray[np.float64]:
-        """Return the disagreement of each record's label and prediction."""
-        return self.weights[self.truth, self.said]
+        """Return the disagreement of label and prediction, for each kind of records."""
+        truth, said, _ = self.kinds
+        return self.weights[truth, said]
 
     def of_predictions(self) -> NDArray[np.float64]:
-        """Return for each prediction its mean disagreement with all labels."""
-        found: NDArray[np.float64] = (self.weights @ self.shares(self.truth))[self.said]
+        """Return the mean disagreement of a class of predictions with all labels, for each class."""
+        found: NDArray[np.float64] = self.weights @ (self.counts.sum(axis=1) / self.n)
         return found
 
     def of_labels(self) -> NDArray[np.float64]:
-        """Return for each label its mean disagreement with all predictions."""
-        found: NDArray[np.float64] = (self.weights @ self.shares(self.said))[self.truth]
+        """Return the mean disagreement of a class of labels with all predictions, for each class."""
+        found: NDArray[np.float64] = self.weights @ (self.counts.sum(axis=0) / self.n)
         return found
+
+    def position(self) -> tuple[float, float]:
+        """Return (1 + kappa)/2, and the mean disagreement by chance."""
+        _, said, times = self.kinds
+        chance = float(np.sum(times * self.of_predictions()[said])) / self.n
+        if not chance > 0.0:
+            raise InputError("y", "labels and predictions of one class", "labels and predictions of two classes")
+        observed = float(np.sum(times * self.observed())) / self.n
+        return min(1.0, max(0.0, 1.0 - 0.5 * observed / chance)), chance
 
     def pairs(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
         """Return disagreements of pairs of records, own and crossed, and the number of pairs with each."""
-        classes = len(self.weights)
-        if np.array_equal(self.weights, 1.0 - np.eye(classes)):
+        if np.array_equal(self.weights, 1.0 - np.eye(len(self.weights))):
             return self._plain_pairs()
-        kinds, records = np.unique(self.truth * classes + self.said, return_counts=True)
-        truth, said = np.divmod(kinds, classes)
-        rows = max(1, _AT_ONCE // kinds.size)
+        truth, said, records = self.kinds
+        rows = max(1, _AT_ONCE // records.size)
         found = []
-        for start in range(0, kinds.size, rows):
-            one, other = np.triu_indices(min(rows, kinds.size - start), start, kinds.size)
+        for start in range(0, records.size, rows):
+            one, other = np.triu_indices(min(rows, records.size - start), start, records.size)
             one = one + start
             own = self.weights[truth[one], said[one]] + self.weights[truth[other], said[other]]
             crossed = self.weights[truth[one], said[other]] + self.weights[truth[other], said[one]]
@@ -124,9 +146,7 @@ class _Table(NamedTuple):
 
     def _plain_pairs(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
         """Return the same from counts of classes, if all disagreements have the same weight."""
-        classes = len(self.weights)
-        wrong = np.bincount(self.truth * classes + self.said, minlength=classes**2).reshape(classes, classes)
-        right = np.diagonal(wrong).copy()
+        wrong, right = self.counts.copy(), np.diagonal(self.counts).copy()
         np.fill_diagonal(wrong, 0)
         labels, said = wrong.sum(axis=1), wrong.sum(axis=0)
         rights, wrongs = int(right.sum()), int(labels.sum())
@@ -148,7 +168,7 @@ def _distinct(
 
 
 @dataclass(frozen=True)
-class _Agreement(StatisticPart):
+class Agreement(StatisticPart):
     """The position (1 + kappa)/2, with d and b of PROOFS.md, S9; denominators are 2 b."""
 
     weights: Weights | None
@@ -156,18 +176,22 @@ class _Agreement(StatisticPart):
 
     def estimate(self, judged: Judged) -> PartEstimate:
         """Return the position, the variance of its linear part, and squares of records and of pairs."""
-        table = self._table(judged)
-        n, d, b = judged.y.size, table.observed(), table.of_predictions()
-        value, chance = _position(d, b)
+        return self.estimate_of(self._judged(judged)[0])
+
+    def estimate_of(self, table: LabelTable) -> PartEstimate:
+        """Return the same of counts."""
+        (truth, said, each), n = table.kinds, table.n
+        d, b, of_labels = table.observed(), table.of_predictions()[said], table.of_labels()[truth]
+        value, chance = table.position()
         slope = 2.0 * (1.0 - value)
-        linear = d - slope * (b + table.of_labels() - chance)
+        linear = d - slope * (b + of_labels - chance)
         least = 1.0 / (2.0 * n)
-        squares, wild = moments_of(d - slope * b)
+        squares, wild = moments_of(d - slope * b, each)
         own, crossed, times = table.pairs()
         of_pairs = moments_of(own - slope * crossed, times) if times.size else (squares, wild)
         return PartEstimate(
             value,
-            max(float(np.mean(linear * linear)), least) / (2.0 * chance) ** 2,
+            max(moments_of(linear, each)[0], least) / (2.0 * chance) ** 2,
             2.0 * chance,
             squares=max(squares, least),
             wild=wild,
@@ -190,17 +214,32 @@ class _Agreement(StatisticPart):
 
     def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> AgreementEvidence:
         """Return the disagreements of pairs, records or groups."""
-        table = self._table(judged)
-        d, b = table.observed(), table.of_predictions()
-        value, _ = _position(d, b)
-        if one_law and singles(model):
-            own, crossed, times = table.pairs()
-            each = (d.size // 2) / max(1, d.size * (d.size - 1) // 2)  # of the pairs of one division
-            return AgreementEvidence(value, own, crossed, 1.0, times=np.multiply(each, times, dtype=np.float64))
+        table, truth, said = self._judged(judged)
+        if singles(model):
+            return self.evidence_of(table, one_law)
         groups = groups_of(model)
         assert groups is not None  # others are refused
+        d, b = table.weights[truth, said], table.of_predictions()[said]
         of_d, of_b = (np.bincount(groups, weights=each).astype(np.float64) for each in (d, b))
-        return AgreementEvidence(value, of_d, of_b, float(np.bincount(groups).max()))
+        return self.evidence_of_groups(table, of_d, of_b, int(np.bincount(groups).max()))
+
+    def evidence_of(self, table: LabelTable, one_law: bool) -> AgreementEvidence:
+        """Return the disagreements of pairs of records of one law, or of records, from counts. Secret."""
+        value, _ = table.position()
+        if one_law:
+            own, crossed, times = table.pairs()
+            each = (table.n // 2) / max(1, table.n * (table.n - 1) // 2)  # of the pairs of one division
+            return AgreementEvidence(value, own, crossed, 1.0, times=np.multiply(each, times, dtype=np.float64))
+        _, said, records = table.kinds
+        return AgreementEvidence(
+            value, table.observed(), table.of_predictions()[said], 1.0, times=records.astype(np.float64)
+        )
+
+    def evidence_of_groups(
+        self, table: LabelTable, observed: NDArray[np.float64], chance: NDArray[np.float64], largest: int
+    ) -> AgreementEvidence:
+        """Return the evidence from the disagreements of independent groups, and the size of the largest. Secret."""
+        return AgreementEvidence(table.position()[0], observed, chance, float(largest))
 
     def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> ExpectedAgreement:
         """Return the expected evidence of pairs, records or groups."""
@@ -208,9 +247,13 @@ class _Agreement(StatisticPart):
             return ExpectedAgreement(max(1, model.n // 2), found.share, *found.pairs, 1.0)
         groups = groups_of(model)
         assert groups is not None
-        sizes = np.bincount(groups)
-        together = _ALIKE * float(np.sum(np.square(sizes, dtype=np.float64))) + (1.0 - _ALIKE) * model.n
-        each, times = model.n / sizes.size, together / sizes.size
+        return self.expected_of_groups(found, np.bincount(groups))
+
+    def expected_of_groups(self, found: PartEstimate, sizes: NDArray[np.int64]) -> ExpectedAgreement:
+        """Return the expected evidence of groups of these sizes."""
+        n = int(sizes.sum())
+        together = _ALIKE * float(np.sum(np.square(sizes, dtype=np.float64))) + (1.0 - _ALIKE) * n
+        each, times = n / sizes.size, together / sizes.size
         return ExpectedAgreement(
             sizes.size, found.share * each, found.squares * times, found.wild * times, float(sizes.max())
         )
@@ -219,7 +262,14 @@ class _Agreement(StatisticPart):
         """Refuse models without groups: given the labels, only records of different groups are independent."""
         return "independent records or Groups" if groups_of(model) is None else None
 
-    def _table(self, judged: Judged) -> _Table:
+    def apart(self, classes: int) -> NDArray[np.float64]:
+        """Return the disagreement of each pair of classes, which are in order."""
+        ranks = np.arange(classes) / max(1, classes - 1)
+        far = np.abs(ranks[:, None] - ranks)
+        return far**2 if self.weights == "quadratic" else far if self.weights else np.ceil(far)
+
+    def _judged(self, judged: Judged) -> tuple[LabelTable, NDArray[np.int64], NDArray[np.int64]]:
+        """Return the counts, and the classes of each record."""
         y, said = judged.y, predictions(judged.output, judged.y)
         classes = np.unique(np.concatenate([y, said]))
         if self.weights is not None:
@@ -230,15 +280,6 @@ class _Agreement(StatisticPart):
                     "y", f"the class {shown(strange[0])}", "labels of classes of the training part and the estimator"
                 )
             classes = known
-        ranks = np.arange(classes.size) / max(1, classes.size - 1)
-        apart = np.abs(ranks[:, None] - ranks)
-        weights = apart**2 if self.weights == "quadratic" else apart if self.weights else np.ceil(apart)
-        return _Table(np.searchsorted(classes, y), np.searchsorted(classes, said), weights)
-
-
-def _position(observed: NDArray[np.float64], chance: NDArray[np.float64]) -> tuple[float, float]:
-    """Return (1 + kappa)/2, and the mean disagreement by chance."""
-    mean = float(np.mean(chance))
-    if not mean > 0.0:
-        raise InputError("y", "labels and predictions of one class", "labels and predictions of two classes")
-    return min(1.0, max(0.0, 1.0 - 0.5 * float(np.mean(observed)) / mean)), mean
+        of_labels, of_said = np.searchsorted(classes, y), np.searchsorted(classes, said)
+        counts = np.bincount(of_labels * classes.size + of_said, minlength=classes.size**2)
+        return LabelTable(counts.reshape(classes.size, -1), self.apart(classes.size)), of_labels, of_said
