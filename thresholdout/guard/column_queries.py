@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphs.numerics.arguments import as_real
-from thresholdout.data.parts.lazy_part import LOGARITHM, Wanted
+from thresholdout.data.parts.lazy_part import Wanted
 from thresholdout.data.parts.part_groups import distinct_values
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.guard.column_statistics import (
-    LabelSpread,
-    check_predicted,
-    label_spread,
-    statistic_query,
-    wanted_of_statistic,
-)
+from thresholdout.guard.column_areas import Predicted
+from thresholdout.guard.column_classes import check_predicted
+from thresholdout.guard.column_metrics import labels_are_zero_or_one, metric_expression, slack_of
+from thresholdout.guard.column_statistics import LabelSpread, label_spread, statistic_query, wanted_of_statistic
 from thresholdout.guard.content_keys import content_digest
 from thresholdout.guard.given_features import EXACT, largest_group, part_of
 from thresholdout.guard.lazy_records import LazyRecords
@@ -30,15 +26,7 @@ from thresholdout.guard.query_keys import Digest, KeyMaker, QueryKeys
 from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.base import PairedCounts
 from thresholdout.mechanisms.claims.gate_states import Gains
-from thresholdout.scoring.metrics import (
-    Metric,
-    absolute_error,
-    accuracy,
-    brier_score,
-    log_loss,
-    squared_error,
-    zero_one_loss,
-)
+from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
@@ -51,91 +39,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.comparison import About
     from thresholdout.planning.declaration import Declaration
 
-__all__ = ["ColumnQueries", "labels_are_zero_or_one", "metric_expression"]
-
-_SERVED: Final = (
-    "'accuracy', 'zero_one_loss', 'brier_score' or 'log_loss' (of labels that are 0 or 1), "
-    "metrics.squared_error(clip=...) or metrics.absolute_error(clip=...)"
-)
-_OTHERS: Final = (
-    "Compute others where the frame is made, as a column of values, and query it by ask(nw.col(name), bounds=...)."
-)
-
-
-def metric_expression(metric: Metric, prediction: str, label: str) -> nw.Expr:
-    """Return a metric's value of each record as an expression of a prediction and a label column.
-
-    Examples
-    --------
-    >>> from thresholdout.scoring.metrics import accuracy
-    >>> str(metric_expression(accuracy(), "pred", "y"))
-    'col(pred).__eq__(col(y))'
-    """
-    import narwhals as nw
-
-    predicted, true = nw.col(prediction), nw.col(label)
-    for known, expression in _KNOWN:
-        if _is(metric, known):
-            found: nw.Expr = expression(predicted, true, metric.bounds)
-            return found
-    raise InputError("metric", f"{metric.name!r} of columns that are not in memory", _SERVED, _OTHERS)
-
-
-def labels_are_zero_or_one(metric: Metric, part: LazyPart, label: str) -> bool:
-    """Whether the labels of a part are 0 and 1, or booleans, if a metric needs that."""
-    import narwhals as nw
-
-    if not any(_is(metric, one) for one in (brier_score(), log_loss())):
-        return True
-    if part.compiled(label, "label").kind == "boolean":
-        return True
-    found = part.totals(nw.col(label).is_in([0, 1]), argument="label")
-    return found.mean.total == found.n << found.bits
-
-
-def slack_of(metric: Metric) -> float:
-    """Return a bound on the error of a metric's value of a record, in its units."""
-    return LOGARITHM * max(1.0, metric.bounds[1]) if _is(metric, log_loss()) else 0.0
-
-
-def _is(metric: Metric, known: Metric) -> bool:
-    """Whether a metric is this one of the package, with any clip."""
-    return known.values.__code__ is getattr(metric.values, "__code__", None)
-
-
-def _log_loss(predicted: nw.Expr, true: nw.Expr, bounds: tuple[float, float]) -> nw.Expr:
-    """Return minus the log probability of the label's class, and the largest loss for other labels."""
-    import narwhals as nw
-
-    if bounds[1] > _LARGEST_LOSS:
-        raise InputError(
-            "clip", f"{bounds[1]:g} nats", f"at most {_LARGEST_LOSS:g}", "Floats represent exp(-clip) up to it."
-        )
-    y, p = true.cast(nw.Float64), predicted.cast(nw.Float64)
-    of_zero = nw.when(y == 0.0).then(1.0 - p).otherwise(nw.lit(0.0))
-    of_truth = nw.when(y == 1.0).then(p).otherwise(of_zero)
-    return (of_truth.clip(math.exp(-bounds[1]), 1.0).log() * -1.0).clip(*bounds)
-
-
-_LARGEST_LOSS: Final = 700.0  # exp(-709) is no normal float
-
-
-def _residual(predicted: nw.Expr, true: nw.Expr) -> nw.Expr:
-    import narwhals as nw
-
-    return true.cast(nw.Float64) - predicted.cast(nw.Float64)
-
-
-_KNOWN: Final[tuple[tuple[Metric, Callable[[Any, Any, tuple[float, float]], Any]], ...]] = (
-    (accuracy(), lambda predicted, true, bounds: predicted == true),
-    (zero_one_loss(), lambda predicted, true, bounds: predicted != true),
-    (brier_score(), lambda predicted, true, bounds: (_residual(predicted, true) ** 2).clip(*bounds)),
-    (log_loss(), _log_loss),
-    (squared_error(1.0), lambda predicted, true, bounds: (_residual(predicted, true) ** 2).clip(*bounds)),
-    (absolute_error(1.0), lambda predicted, true, bounds: _residual(predicted, true).abs().clip(*bounds)),
-)
-"""Metrics by the code of their values, and the same of columns."""
-
+__all__ = ["ColumnQueries"]
 
 _COLUMN = "the name of a column of predictions"
 _VALUES = "an expression of narwhals, such as nw.col('pred') == nw.col('y'), or the name of a column"
@@ -285,9 +189,9 @@ class ColumnQueries:
         part, label = self.records.train_part, self.records.label
         if part is None or label is None or len(models) < 2:
             return nullcontext()
-        columns = [self._column(model) for model in models]
         if isinstance(metric, Statistic):
-            return part.fetched(wanted_of_statistic(self, columns, metric))
+            return part.fetched(wanted_of_statistic(self, [self._columns(model) for model in models], metric))
+        columns = [self._column(model) for model in models]
         values, limits = [metric_expression(metric, one, label) for one in columns], metric.bounds
         labels = Wanted(nw.col(label).is_in([0, 1]), argument="label")
         if baseline is None:
@@ -340,9 +244,15 @@ class ColumnQueries:
 
     def digest(self, model: Any, score: Metric | Statistic) -> Digest | None:
         """Return the identity of a prediction column, beside that of its holdout."""
-        column = self._column(model)
-        label = self.label
-        return Digest(content_digest("column", column, self.records.content([column, label]), label))
+        column, label = self._columns(model), self.label
+        names, own = ([column], column) if isinstance(column, str) else (list(column.values()), list(column.items()))
+        return Digest(content_digest("column", own, self.records.content([*names, label]), label))
+
+    def _columns(self, model: object) -> Predicted:
+        """Return the name of a prediction column, or one for each class, in the order of their names."""
+        if not isinstance(model, Mapping):
+            return self._column(model)
+        return {one: self._column(model[one]) for one in sorted(model, key=repr)}
 
     def _column(self, model: object, argument: str = "estimator") -> str:
         """Return the name of a prediction column; refuse other values."""
@@ -377,7 +287,7 @@ class ColumnQueries:
     ) -> Read:
         """Return the query about the score of a column of predictions."""
         chosen = self.checked(metric, sample_weight)[0]
-        column = self._column(estimator)
+        columns = self._columns(estimator) if isinstance(chosen, Statistic) else self._column(estimator)
         if cv is not None:
             advice = "Pass a column with out-of-fold training predictions, or a number as train_values=."
             raise InputError("cv", "a way to cross-validate a column of predictions", "None for lazy frames", advice)
@@ -385,8 +295,8 @@ class ColumnQueries:
             seen = f"a {type(given).__name__}"
             raise InputTypeError("train_values", seen, "the score of the training part, a number")
         if isinstance(chosen, Statistic):
-            return statistic_query(self, column, chosen, key, as_real(given))
-        expression = self.values_of(chosen, column)
+            return statistic_query(self, columns, chosen, key, as_real(given))
+        expression = self.values_of(chosen, self._column(estimator))
         worst = chosen.bounds[0] if chosen.greater_is_better else chosen.bounds[1]
         train = expression if given is None else given
         query, read = self._column_query(train, expression, "estimator", chosen.bounds, chosen.name, key, None, worst)

@@ -12,7 +12,8 @@ from thresholdout.data.identity import handed_out
 from thresholdout.data.parts.lazy_part import Wanted
 from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
-from thresholdout.guard.column_queries import ColumnQueries, slack_of
+from thresholdout.guard.column_metrics import slack_of
+from thresholdout.guard.column_queries import ColumnQueries
 from thresholdout.guard.query_engine import Scan
 from thresholdout.guard.training_values import check_refit, without_fits
 from thresholdout.mechanisms.claims.gate_states import Gains

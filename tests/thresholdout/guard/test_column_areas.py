@@ -21,10 +21,10 @@ from thresholdout.data.parts import value_cells
 from thresholdout.data.parts.engines import map_batches
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.data.parts.value_cells import cell_counts, common_values
-from thresholdout.errors import EngineFailed, InputError
-from thresholdout.guard.column_statistics import _score_counts
-from thresholdout.scoring.statistics import roc_auc
-from thresholdout.scoring.statistics.areas import ScoreCounts, _evidence
+from thresholdout.errors import EngineFailed, InputError, InputTypeError
+from thresholdout.guard.column_areas import _score_counts
+from thresholdout.scoring.statistics import roc_auc, roc_auc_ovo, roc_auc_ovr
+from thresholdout.scoring.statistics.areas import Area, ScoreCounts, _evidence
 
 ABOVE = 1.0 + 1e-9
 
@@ -113,8 +113,16 @@ def test_what_has_no_area_is_refused_free(table: pd.DataFrame) -> None:
     lazy = lazy_guard(of_polars, table)
     with pytest.raises(InputError, match="a column of scores"):
         lazy.score("kind", "roc_auc")
-    with pytest.raises(InputError, match="'roc_auc_ovr' of columns that are not in memory"):
+    with pytest.raises(InputTypeError, match="a mapping from each class to the column of its scores"):
         lazy.score("rated", "roc_auc_ovr")
+    with pytest.raises(
+        InputError, match=r"a column for each class of the training part: \[0, 1\]; got columns of 0, 2"
+    ):
+        lazy.score({0: "own", 2: "rated"}, "roc_auc_ovo")
+    with pytest.raises(InputTypeError, match="the name of one column, except for areas"):
+        lazy.score({0: "own", 1: "rated"}, "roc_auc")
+    with pytest.raises(InputTypeError, match="estimator must be the name of a column"):
+        lazy.score({0: "own", 1: "rated"}, "accuracy")
     with pytest.raises(InputError, match="labels of 14 classes"):
         Thresholdout((of_polars(table[:N]), "rated"), train=(of_polars(table[N:]), "rated")).score("own", "roc_auc")
     assert lazy.history.empty
@@ -140,6 +148,108 @@ def test_a_pass_that_fails_is_free(table: pd.DataFrame, monkeypatch: pytest.Monk
     assert lazy.history.empty
     assert not lazy.score("rated", "roc_auc").repeated
     assert len(passes) == 6
+
+
+KINDS = np.array(["ant", "bee", "cow"])
+COLUMNS = {kind: f"p_{kind}" for kind in KINDS.tolist()}
+FINE = {kind: f"q_{kind}" for kind in KINDS.tolist()}
+
+
+class Probabilities:
+    """A model whose probabilities of three classes stand in columns."""
+
+    classes_ = KINDS
+
+    def __init__(self, columns: dict[str, str]) -> None:
+        self.columns = columns
+
+    def predict_proba(self, X: pd.DataFrame) -> Any:
+        return X[[self.columns[kind] for kind in KINDS]].to_numpy()
+
+
+@pytest.fixture(scope="module")
+def several() -> pd.DataFrame:
+    rng = np.random.default_rng(12)
+    truth = rng.choice(3, size=2 * N, p=[0.5, 0.3, 0.2])
+    fine = rng.random((2 * N, 3)) + 0.5 * np.eye(3)[truth]
+    made = {f"p_{kind}": np.round(fine[:, place] * 16) / 16 for place, kind in enumerate(KINDS)}
+    made |= {f"q_{kind}": fine[:, place] for place, kind in enumerate(KINDS)}
+    return pd.DataFrame({"id": np.arange(2 * N), "y": KINDS[truth], **made})
+
+
+@pytest.mark.parametrize("declared", corners([{}, {"sampling": "iid"}, {"dependence": GroupSizes({3: N // 3})}], 0, 2))
+@pytest.mark.parametrize("metric", [roc_auc_ovr(), roc_auc_ovo()])
+def test_areas_of_several_classes(engine: Engine, several: pd.DataFrame, metric: Any, declared: dict[str, Any]) -> None:
+    """Equal to those of arrays for scores that training records have, otherwise a little wider."""
+    lazy, eager = guards(engine, several, **declared)
+    found, expected = lazy.score(COLUMNS, metric), eager.score(Probabilities(COLUMNS), metric, cv="training")
+    assert shown(found) == shown(expected)
+    assert lazy.score(dict(reversed(COLUMNS.items())), metric).repeated
+    found = lazy.score(COLUMNS, metric, train_values=0.6)
+    assert shown(found) == shown(eager.score(Probabilities(COLUMNS), metric, train_values=0.6))
+    assert found.source == "holdout"
+    listed = lazy.score_all([COLUMNS, FINE], metric)
+    wanted = eager.score_all([Probabilities(COLUMNS), Probabilities(FINE)], metric, cv="training")
+    assert shown(listed[0]) == shown(wanted[0])
+    top, areas = several[:N], []
+    for one, other in itertools.product(KINDS, KINDS if metric.name == "roc_auc_ovo" else [None]):
+        if one != other:
+            some = top[top.y.isin([one, other])] if other else top
+            areas.append(sklearn.metrics.roc_auc_score(some.y == one, some[FINE[one]]))
+    assert listed[1].interval[0] <= np.mean(areas) <= listed[1].interval[1]
+    assert listed[1].half_width < 1.1 * wanted[1].half_width
+
+
+def test_records_without_a_score_or_a_class_are_on_the_wrong_side(several: pd.DataFrame) -> None:
+    """By arrays in which they have the least score of their own class, and the largest one of others."""
+    gone = several.copy()
+    lost = gone.index[:N][::9]
+    gone.loc[lost, "p_bee"] = np.nan
+    filled = gone.assign(p_bee=gone.p_bee.mask(gone.p_bee.isna(), np.where(gone.y == "bee", -9.0, 9.0)))
+    for metric in (roc_auc_ovr(), roc_auc_ovo()):
+        lazy, eager = lazy_guard(of_polars, gone), guards(of_polars, filled)[1]
+        found, expected = lazy.score(COLUMNS, metric), eager.score(Probabilities(COLUMNS), metric, cv="training")
+        assert shown(found) == shown(expected)
+    nameless = several.copy()
+    nameless.loc[lost, "y"] = None
+    known = several.copy()
+    known.loc[lost, "y"] = "dog"  # a class of the holdout alone
+    lazy, eager = lazy_guard(of_polars, nameless), guards(of_polars, known)[1]
+    for metric in (roc_auc_ovr(), roc_auc_ovo()):
+        found = lazy.score(COLUMNS, metric)
+        assert shown(found) == shown(eager.score(Probabilities(COLUMNS), metric, cv="training"))
+
+
+def test_all_columns_are_counted_in_one_pass_of_the_holdout(
+    several: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lazy, passes = lazy_guard(of_polars, several), list[object]()
+
+    def counting(*given: Any) -> Iterator[Any]:
+        passes.append(given)
+        return map_batches(*given)
+
+    monkeypatch.setattr(value_cells, "map_batches", counting)
+    lazy.score(COLUMNS, "roc_auc_ovo")
+    assert len(passes) == 3 + 1 + 1  # values of each column, and counts of each part
+
+
+def test_cells_of_a_pair_of_classes() -> None:
+    """By plain loops: rows are classes, and the last column has records without a score."""
+    rng = np.random.default_rng(5)
+    counts = rng.integers(0, 3, size=(4, 6))
+    for label, other in itertools.product(range(3), (None, 0, 1, 2)):
+        if label == other:
+            continue
+        behind = [row for row in range(4) if (row != label if other is None else row == other)]
+        found = _score_counts(counts, Area(lambda judged: ..., label, other), {0: 0, 1: 1, 2: 2})  # type: ignore[arg-type, return-value]
+        rows = [(0 if one == 5 else one + 1, 1) for one in range(6) for _ in range(counts[label, one])]
+        rows += [(one + 1, 0) for one in range(6) for row in behind for _ in range(counts[row, one])]
+        cells = sorted({cell for cell, _ in rows})
+        assert found.ahead.tolist() == [sum(row == (cell, 1) for row in rows) for cell in cells]
+        assert found.behind.tolist() == [sum(row == (cell, 0) for row in rows) for cell in cells]
+        assert found.sharp is not None
+        assert found.sharp.tolist() == [cell % 2 == 0 for cell in cells]
 
 
 # One interval of scores, and one score: the cells of a grid between them
@@ -235,12 +345,13 @@ def test_values_with_many_records_have_cells_and_engines_have_the_same(monkeypat
     assert set(found[0]) >= {0.0, 0.25, 0.5, 0.75}
     assert all(np.array_equal(found[0], other) for other in found[1:])
     part = LazyPart(of_polars(frame), "train")
-    counts = cell_counts(part, nw.col("p"), nw.col("t"), found[0])
+    (counts,) = cell_counts(part, [nw.col("p")], nw.col("t"), [found[0]], 2)
     for known in (0.0, 1.0):
         places = sum(np.searchsorted(found[0], own[truth == known], side) for side in ("left", "right"))
-        assert counts[int(known)].tolist() == np.bincount(1 + places, minlength=counts.shape[1]).tolist()
+        assert counts[int(known)].tolist() == np.bincount(places, minlength=counts.shape[1]).tolist()
+    assert common_values(part, nw.col("p"), nw.col("t"), (3800, 200), 2).size == 32
     area = sklearn.metrics.roc_auc_score(truth, own)
-    scores = _score_counts(counts)
+    scores = _score_counts(counts, Area(lambda judged: ..., 1), {0: 0, 1: 1})  # type: ignore[arg-type, return-value]
     lower, upper = (
         float(np.average(side[0][0], weights=side[0][1]))
         for side in (scores.placements(), scores.placements(wrong=True))

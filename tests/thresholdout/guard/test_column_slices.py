@@ -14,7 +14,7 @@ from tests.thresholdout.guard.lazy_guards import Column, Engine, N, lazy_guard, 
 from thresholdout import Claims, Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.errors import InputError
-from thresholdout.guard.column_queries import metric_expression
+from thresholdout.guard.column_metrics import metric_expression
 from thresholdout.guard.column_statistics import _slice_counts, _wanted_slice
 from thresholdout.limits.bets import Moments
 from thresholdout.mechanisms.claims.evidence import Bets, MomentBets
@@ -91,7 +91,7 @@ def test_moments_of_a_slice_say_no_more_than_its_values(engine: Engine, table: p
     gone = table.copy()
     gone.loc[gone.index[:N][::5], "p"] = np.nan
     gone.loc[gone.index[:N][::11], "place"] = None
-    share = sliced(brier_score(), WHERE).only_part
+    share = sliced(brier_score(), WHERE).first_part
     part = LazyPart(engine(gone[:N]), "holdout")
     queries: Any = SimpleNamespace(
         records=SimpleNamespace(part=part), values_of=lambda metric, column: metric_expression(metric, column, "y")

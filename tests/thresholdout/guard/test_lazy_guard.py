@@ -371,7 +371,7 @@ def test_labels_are_the_name_of_one_column(
         (lambda guard: guard.ask(nw.col("p").clip(0.1, 1.0).log()), "whose last digits differ between engines"),
         (lambda guard: guard.score("p", log_loss(clip=701.0)), "clip must be .*; got 701 nats"),
         (lambda guard: guard.gate("p", "log_loss"), "without logarithms for a gate of lazy frames; got 'log_loss"),
-        (lambda guard: guard.score("good", "roc_auc_ovr"), "'roc_auc_ovr' of columns that are not in memory"),
+        (lambda guard: guard.score("good", "roc_auc_ovr"), "a mapping from each class to the column of its scores"),
         (lambda guard: guard.compare("good", "bad", "f1"), "a mean over records"),
         (lambda guard: guard.score("good", cv=5), "cv must be .*; got a way"),
         (lambda guard: guard.score("good", train_values=np.ones(N)), "train_values must be .*; got an ndarray"),

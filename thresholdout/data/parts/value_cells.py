@@ -1,12 +1,13 @@
 """Numbers of records in cells of their values: one for each of some values, and one between two of them.
 
 The values come from the training part, so which cell a record is in is a function of this record alone. They are all
-values that training records have, or 65,536 of more, of which one is the likelier the more records have it.
+values that training records have, or 65,536 of more, of all columns of a query; one is the likelier among them the more
+records have it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,12 +31,15 @@ _MOST: Final = 1 << 16
 """Values that have a cell, at most: two numbers of this and of the cell before it come back from each worker."""
 
 
-def common_values(part: LazyPart, value: nw.Expr, truth: nw.Expr, sizes: tuple[int, int]) -> NDArray[np.float64]:
+def common_values(
+    part: LazyPart, value: nw.Expr, truth: nw.Expr, sizes: tuple[int, int], columns: int = 1
+) -> NDArray[np.float64]:
     """Return the values that records have, in order; of too many a sample, the same in every engine.
 
     A value has the weight w of its records, and the word u of its bits, which is like a uniform number: those of
     least u/w are kept. So each is the likelier in the sample the more records have it.
-    ``sizes`` are the numbers of records of the classes 0 and 1, which weigh the same.
+    ``sizes`` are the numbers of records of the classes 0 and 1, which weigh the same. Several ``columns``
+    of a query share the number of values that are kept.
 
     Examples
     --------
@@ -51,35 +55,42 @@ def common_values(part: LazyPart, value: nw.Expr, truth: nw.Expr, sizes: tuple[i
         groups = part.frame.select(value=value, truth=truth).group_by("value")
         return groups.agg(nw.len().alias("records"), nw.col("truth").sum())
 
+    limit = _MOST // columns
     kept = np.zeros((2, 0))
     for some in _mapped(part, values, partial(_ranked, sizes=sizes)):
         kept = np.concatenate([kept, some], axis=1)
-        if kept.shape[1] > _MOST:
-            kept = kept[:, np.argpartition(kept[1], _MOST)[:_MOST]]
+        if kept.shape[1] > limit:
+            kept = kept[:, np.argpartition(kept[1], limit)[:limit]]
     return np.unique(kept[0][kept[0] == kept[0]])
 
 
-def cell_counts(part: LazyPart, value: nw.Expr, truth: nw.Expr, values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Count the records of two classes in each cell.
+def cell_counts(
+    part: LazyPart, values: Sequence[nw.Expr], truth: nw.Expr, cells: Sequence[NDArray[np.float64]], classes: int
+) -> list[NDArray[np.int64]]:
+    """Count the records of classes 0, 1, ... in each cell of some values, in one pass.
 
-    Each row has first the records of class 1 without a value; then those below the first of the values, equal to it,
-    between it and the second, and so on; and last those of class 0 without a value.
+    The cells of a value are numbers in order. Each row, of a class, has the records below the first number, equal to
+    it, between it and the second, and so on; and last those without a value.
 
     Examples
     --------
     >>> import narwhals as nw, polars as pl
     >>> from thresholdout.data.parts.lazy_part import LazyPart
     >>> part = LazyPart(pl.LazyFrame({"p": [0.5, 0.25, 0.6, None], "y": [0.0, 1.0, 1.0, 1.0]}), "holdout")
-    >>> cell_counts(part, nw.col("p"), nw.col("y"), np.array([0.5, 0.75])).tolist()
-    [[0, 0, 1, 0, 0, 0, 0], [1, 1, 0, 1, 0, 0, 0]]
+    >>> cell_counts(part, [nw.col("p")], nw.col("y"), [np.array([0.5, 0.75])], 2)[0].tolist()
+    [[0, 1, 0, 0, 0, 0], [1, 0, 1, 0, 0, 1]]
     """
-    counts = np.zeros((2, 2 * values.size + 3), dtype=np.int64)
-    records = lambda: part.frame.select(value=value, truth=truth)  # noqa: E731
-    for some in _mapped(part, records, partial(_counted, values=values), np.add):
+    ends = np.cumsum([2 * one.size + 2 for one in cells])
+    counts = np.zeros((classes, int(ends[-1])), dtype=np.int64)
+    named = {f"value {place}": one for place, one in enumerate(values)}
+    records = lambda: part.frame.select(**named, truth=truth)  # noqa: E731
+    for some in _mapped(part, records, partial(_counted, cells=cells, classes=classes), np.add):
         counts += some
-    if counts.sum() != part.n:
-        raise EngineFailed(part.name, f"{counts.sum()} records where there were {part.n}")
-    return counts
+    found = np.split(counts, ends[:-1], axis=1)
+    for one in found:
+        if one.sum() != part.n:
+            raise EngineFailed(part.name, f"{one.sum()} records where there were {part.n}")
+    return found
 
 
 def _mapped(
@@ -112,14 +123,18 @@ def _ranked(batch: pa.RecordBatch, sizes: tuple[int, int]) -> NDArray[np.float64
     return np.stack([values, mixed(words, np.empty_like(words)) / shares])
 
 
-def _counted(batch: pa.RecordBatch, values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the numbers of records of a batch in each cell."""
-    own, truth = _floats(batch)
-    found = np.zeros((2, 2 * values.size + 3), dtype=np.int64)
-    for counts, chosen, missing in zip(found, (truth != 1.0, truth == 1.0), (-1, 0), strict=True):
-        some = np.sort(own[chosen])  # sorted values are found three times faster; NaN is last
-        place = values.searchsorted(some)
-        cell = 2 * place + 1 + (values[np.minimum(place, values.size - 1)] == some)
-        cell[np.isnan(some)] = missing % counts.size
-        counts += np.bincount(cell, minlength=counts.size)
-    return found
+def _counted(batch: pa.RecordBatch, cells: Sequence[NDArray[np.float64]], classes: int) -> NDArray[np.int64]:
+    """Return the numbers of records of a batch in each cell, of one value after the other."""
+    *values, truth = _floats(batch)
+    of_class = [truth == kind for kind in range(classes)]
+    found = []
+    for own, numbers in zip(values, cells, strict=True):
+        counts = np.zeros((classes, 2 * numbers.size + 2), dtype=np.int64)
+        for row, chosen in zip(counts, of_class, strict=True):
+            some = np.sort(own[chosen])  # sorted values are found three times faster; NaN is last
+            place = numbers.searchsorted(some)
+            cell = 2 * place + (numbers[np.minimum(place, numbers.size - 1)] == some)
+            cell[np.isnan(some)] = row.size - 1
+            row += np.bincount(cell, minlength=row.size)
+        found.append(counts)
+    return np.concatenate(found, axis=1)

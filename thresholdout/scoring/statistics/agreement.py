@@ -14,9 +14,9 @@ from thresholdout.scoring.metrics import remembered
 from thresholdout.scoring.statistics.label_checks import predictions, shown
 from thresholdout.scoring.statistics.statistic import Statistic
 from thresholdout.scoring.statistics.statistic_parts import (
+    GroupedPart,
     Judged,
     PartEstimate,
-    StatisticPart,
     groups_of,
     moments_of,
     singles,
@@ -123,10 +123,8 @@ class LabelTable:
         """Return (1 + kappa)/2, and the mean disagreement by chance."""
         _, said, times = self.kinds
         chance = float(np.sum(times * self.of_predictions()[said])) / self.n
-        if not chance > 0.0:
-            raise InputError("y", "labels and predictions of one class", "labels and predictions of two classes")
         observed = float(np.sum(times * self.observed())) / self.n
-        return min(1.0, max(0.0, 1.0 - 0.5 * observed / chance)), chance
+        return _position(observed, chance), chance
 
     def pairs(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
         """Return disagreements of pairs of records, own and crossed, and the number of pairs with each."""
@@ -159,6 +157,13 @@ class LabelTable:
         return _distinct(own, crossed, np.array(times, dtype=np.int64))
 
 
+def _position(observed: float, chance: float) -> float:
+    """Return (1 + kappa)/2."""
+    if not chance > 0.0:
+        raise InputError("y", "labels and predictions of one class", "labels and predictions of two classes")
+    return min(1.0, max(0.0, 1.0 - 0.5 * observed / chance))
+
+
 def _distinct(
     own: NDArray[np.float64], crossed: NDArray[np.float64], times: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
@@ -168,7 +173,7 @@ def _distinct(
 
 
 @dataclass(frozen=True)
-class Agreement(StatisticPart):
+class Agreement(GroupedPart):
     """The position (1 + kappa)/2, with d and b of PROOFS.md, S9; denominators are 2 b."""
 
     weights: Weights | None
@@ -221,7 +226,7 @@ class Agreement(StatisticPart):
         assert groups is not None  # others are refused
         d, b = table.weights[truth, said], table.of_predictions()[said]
         of_d, of_b = (np.bincount(groups, weights=each).astype(np.float64) for each in (d, b))
-        return self.evidence_of_groups(table, of_d, of_b, int(np.bincount(groups).max()))
+        return self.evidence_of_groups(of_d, of_b, np.bincount(groups))
 
     def evidence_of(self, table: LabelTable, one_law: bool) -> AgreementEvidence:
         """Return the disagreements of pairs of records of one law, or of records, from counts. Secret."""
@@ -236,10 +241,11 @@ class Agreement(StatisticPart):
         )
 
     def evidence_of_groups(
-        self, table: LabelTable, observed: NDArray[np.float64], chance: NDArray[np.float64], largest: int
+        self, observed: NDArray[np.float64], chance: NDArray[np.float64], sizes: NDArray[np.int64]
     ) -> AgreementEvidence:
-        """Return the evidence from the disagreements of independent groups, and the size of the largest. Secret."""
-        return AgreementEvidence(table.position()[0], observed, chance, float(largest))
+        """Return the evidence from the sums of disagreements in independent groups of these sizes. Secret."""
+        value = _position(float(np.sum(observed)), float(np.sum(chance)))
+        return AgreementEvidence(value, observed, chance, float(sizes.max()))
 
     def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> ExpectedAgreement:
         """Return the expected evidence of pairs, records or groups."""

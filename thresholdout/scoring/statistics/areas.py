@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -97,10 +97,13 @@ class Area(StatisticPart):
     Its truth is the mean over all pairs of the probability of this, given the labels; for independent records of one
     law the population's.
 
-    `scores` returns the scores, and which records are positive and which negative.
+    `scores` returns the scores, and which records are positive and which negative: those of the class `label`, and
+    those of `other`, or of all others if it is ``None``.
     """
 
     scores: Callable[[Judged], tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]]
+    label: Any
+    other: Any = None
     one_law: bool = True
 
     def estimate(self, judged: Judged) -> PartEstimate:

@@ -54,7 +54,7 @@ def roc_auc() -> Statistic:
             positive = judged.y == label
             return scores(judged.output, judged.y), positive, ~positive
 
-        return (Area(chosen),)
+        return (Area(chosen, label),)
 
     return Statistic(
         name="roc_auc",
@@ -142,7 +142,7 @@ def _against(label: Any, other: Any | None) -> Area:
         positive = judged.y == label
         return of_label, positive, ~positive if other is None else judged.y == other
 
-    return Area(chosen)
+    return Area(chosen, label, other)
 
 
 def _classes(labels: NDArray[Any] | None) -> NDArray[Any]:

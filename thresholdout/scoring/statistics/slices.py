@@ -21,6 +21,7 @@ from thresholdout.scoring.statistics.statistic_parts import (
 )
 
 if TYPE_CHECKING:
+    import narwhals as nw
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SliceMean", "Where", "sliced"]
 
-Where: TypeAlias = "Callable[[Any], Any] | tuple[Any, Any]"
-"""Definition of a slice: a function from features to booleans, or a column and its value."""
+Where: TypeAlias = "Callable[[Any], Any] | tuple[Any, Any] | nw.Expr"
+"""Definition of a slice: a function from features to booleans, a column and its value, or an expression."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,13 @@ def sliced(metric: str | Metric, where: Where, name: str = "") -> Statistic:
     ----------
     metric : str or Metric
         A metric that is a mean over records, or its name.
-    where : callable or tuple
+    where : callable, tuple or narwhals.Expr
         The slice. A function takes the features X and returns one boolean for each record, which depends on this record
         alone. A pair (column, value) selects the records with this value; the column is a name in a data frame or a
-        number in an array.
+        number in an array. Of lazy frames a function takes columns by ``X["name"]``, as of data frames, and an
+        expression such as ``nw.col("age") > 60`` does the same.
     name : str, optional
-        Name of the slice in the history. Required if ``where`` is a function.
+        Name of the slice in the history. Required unless ``where`` is a pair.
 
     Returns
     -------
@@ -93,9 +95,11 @@ def sliced(metric: str | Metric, where: Where, name: str = "") -> Statistic:
     """
     inside = get_metric(metric)
     lower, upper = inside.bounds
-    if not callable(where) and not (isinstance(where, tuple) and len(where) == 2):
-        raise InputTypeError("where", f"a {type(where).__name__}", "a function of the features, or (column, value)")
-    if callable(where) and not name:
+    pair = isinstance(where, tuple) and len(where) == 2
+    if not (callable(where) or pair or _is_expression(where)):
+        expected = "a function of the features, (column, value), or an expression of narwhals"
+        raise InputTypeError("where", f"a {type(where).__name__}", expected)
+    if not pair and not name:
         raise InputError("name", "nothing", "a name, which the history shows")
     called = name or "{} = {!r}".format(*cast("tuple[Any, Any]", where))
     weight = 1.0 if inside.name in ("accuracy", "zero_one_loss") or inside.name.startswith("top_") else None
@@ -118,6 +122,11 @@ def sliced(metric: str | Metric, where: Where, name: str = "") -> Statistic:
     )
 
 
+def _is_expression(where: object) -> bool:
+    """Whether a slice is an expression of narwhals, which need not be installed."""
+    return type(where).__module__.startswith("narwhals") and type(where).__name__ == "Expr"
+
+
 def _mask(where: Where, X: Any, n: int) -> NDArray[np.bool_]:
     if X is None:
         raise InputError(
@@ -125,6 +134,8 @@ def _mask(where: Where, X: Any, n: int) -> NDArray[np.bool_]:
         )
     if callable(where):
         mask = np.asarray(where(X))
+    elif not isinstance(where, tuple):
+        raise InputTypeError("where", "an expression beside records in memory", "a function of the features")
     else:
         column, value = where
         mask = np.asarray((X[column] if hasattr(X, "columns") else X[:, column]) == value)

@@ -15,7 +15,7 @@ from thresholdout.mechanisms.claims.statistic_claims import Combination, Layout,
 from thresholdout.scoring.fitted_models import check_booster
 from thresholdout.scoring.metrics import made_again
 from thresholdout.scoring.statistics.class_counts import ClassCounts, ClassMean, ClassRatio
-from thresholdout.scoring.statistics.statistic_parts import Judged, PartEstimate, Ratio, StatisticPart
+from thresholdout.scoring.statistics.statistic_parts import GroupedPart, Judged, PartEstimate, StatisticPart
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -163,24 +163,22 @@ class Statistic:
         if not found or len(found) < len(parts):
             expected = (
                 "'precision', 'recall', 'f1', 'jaccard' (of a class, or macro), fbeta(...), 'matthews_corrcoef', "
-                "'balanced_accuracy', 'roc_auc', r2(clip=...), root_mean_squared_error(clip=...), or a mean over "
+                "'balanced_accuracy', 'cohen_kappa', 'roc_auc', 'roc_auc_ovr', 'roc_auc_ovo', r2(clip=...), "
+                "root_mean_squared_error(clip=...), median_absolute_error(clip=...), sliced(...), or a mean over "
                 "records"
             )
             raise InputError(
-                "metric", f"{self.name!r} of columns that are not in memory", expected, "Others need single values."
+                "metric",
+                f"{self.name!r} of columns that are not in memory",
+                expected,
+                "Others need single values: load the frames by collect().",
             )
         return found
 
     @property
-    def ranks(self) -> bool:
-        """Whether the statistic is a function of the order of scores of two classes, like the ROC AUC."""
-        return "decision_function" in self.responses
-
-    @property
-    def only_part(self) -> StatisticPart | None:
-        """The single part of a statistic that has one part and knows of no classes, else ``None``."""
-        parts = () if self._labelled() else self.parts(None)
-        return parts[0] if len(parts) == 1 else None
+    def first_part(self) -> StatisticPart:
+        """The first part; of a statistic that knows classes, that for the classes 0 and 1."""
+        return self.parts(np.arange(2) if self._labelled() else None)[0]
 
     def evidence(
         self, estimator: Any, X: Any, y: Any, train_y: Any, model: DependenceModel, one_law: bool
@@ -214,7 +212,7 @@ class Statistic:
             if sizes is None:
                 expected = part.expected(estimate, model, one_law)
             else:
-                assert isinstance(part, Ratio)  # of others an engine adds up nothing by group
+                assert isinstance(part, GroupedPart)  # of others an engine adds up nothing by group
                 expected = part.expected_of_groups(estimate, sizes)
             deviation = math.sqrt(max(estimate.variance, 1e-12) / model.n)
             made.append(Part(estimate.value, deviation, expected, expected.mirrored()))
@@ -240,7 +238,7 @@ class Statistic:
         return max(total * total, 1e-12)
 
     def _labelled(self) -> bool:
-        return self.classifies or self.ranks
+        return self.classifies or "decision_function" in self.responses  # an area, of two classes
 
     def _judged(self, y: Any, output: Any, classes: Any | None, X: Any) -> Judged:
         labels = _column(y)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "USUAL",
     "Concentrated",
+    "GroupedPart",
     "Judged",
     "MeanShare",
     "PartEstimate",
@@ -133,6 +134,14 @@ class StatisticPart(ABC):
         return None
 
 
+class GroupedPart(StatisticPart):
+    """A part whose evidence from independent groups is a function of sums by group."""
+
+    @abstractmethod
+    def expected_of_groups(self, found: PartEstimate, sizes: NDArray[np.int64]) -> Expected:
+        """Return the expected evidence of groups of these sizes."""
+
+
 @dataclass(frozen=True)
 class Tally:
     """Numbers of records, and of those that win and that lose; the others do not count. Secret for a holdout.
@@ -146,7 +155,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Ratio(StatisticPart):
+class Ratio(GroupedPart):
     """A ratio of sums over the records: of numerators a_i to denominators b_i, ``0 <= a_i <= b_i``.
 
     Its estimand is the ratio of the expected sums, ``sum E a_i / sum E b_i``; for identically distributed records ``E a
