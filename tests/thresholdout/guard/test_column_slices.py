@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from graphs.models.law_free import GroupSizes
 from tests.thresholdout.guard.lazy_guards import Column, Engine, N, lazy_guard, of_polars
 from thresholdout import Claims, Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart
-from thresholdout.errors import InputError
+from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
 from thresholdout.guard.column_metrics import metric_expression
 from thresholdout.guard.column_statistics import _slice_counts, _wanted_slice
 from thresholdout.limits.bets import Moments
@@ -117,20 +119,75 @@ def test_moments_of_a_slice_say_no_more_than_its_values(engine: Engine, table: p
 
 def test_slices_that_are_no_columns_are_refused_free(table: pd.DataFrame) -> None:
     lazy = lazy_guard(of_polars, table)
-    for score, message in (
-        (sliced("accuracy", lambda X: X > 3, "late"), "a column and its value"),
-        (sliced("accuracy", ("other", 1)), "no column 'other'"),
-        (sliced("accuracy", ("place", 1)), "values of one type"),
-        (sliced(log_loss(clip=3.0), WHERE), "on a slice of a lazy frame"),
-    ):
-        with pytest.raises(InputError, match=message):
-            lazy.score("p" if "log" in score.name else "said", score)
+    refused: list[tuple[Any, str]] = [
+        (lambda X: X > 3, r"a function that fails on columns of a lazy frame \(TypeError\)"),
+        (lambda X: X.place == "north", r"such as lambda X: X\['age'\] > 60; got a function that fails"),
+        (lambda X: X["p"], r"such as nw.col\('age'\) > 60, .*; got col\('p'\), which is no boolean"),
+        (lambda X: X["p"].log() > 0.0, "without logarithms"),
+        (lambda X: True, "a function that returns a bool"),
+        (nw.col("p").mean() > 0.5, "the operation 'mean'"),
+        (("other", 1), "no column 'other'"),
+        (("place", 1), "values of one type"),
+    ]
+    for where, message in refused:
+        with pytest.raises(ThresholdoutError, match=message):
+            lazy.score("said", sliced("accuracy", where, "some"))
     assert lazy.history.empty
+    with pytest.raises(InputTypeError, match="an expression beside records in memory"):
+        guards(of_polars, table)[1].score(Said("said"), sliced("accuracy", nw.col("in"), "in"), cv="training")
+    with pytest.raises(InputError, match="a name, which the history shows"):
+        sliced("accuracy", nw.col("in"))
+    with pytest.raises(InputTypeError, match="an expression of narwhals; got an int"):
+        sliced("accuracy", 3, "three")  # type: ignore[arg-type]
     nobody = lazy_guard(of_polars, table.assign(place=np.where(table.id < N, "south", table.place)))
     for column, score in (("said", sliced("accuracy", WHERE)), ("p", sliced(brier_score(), WHERE))):
         with pytest.raises(InputError, match="failed on the holdout"):
             nobody.score(column, score)
     assert nobody.history["source"].tolist() == ["failed", "failed"]
+
+
+def test_functions_and_expressions_are_slices(engine: Engine, table: pd.DataFrame) -> None:
+    """A function of columns is the same for data frames and lazy frames, and so is its key."""
+    late = lambda X: (X["p"] > 0.25) & (X["place"] != "west")  # noqa: E731
+    lazy, eager = guards(engine, table, mechanism=Claims(noise=0.0))
+    found = lazy.score("said", sliced("accuracy", late, "late"))
+    expected = eager.score(Said("said"), sliced("accuracy", late, "late"), cv="training")
+    assert shown(found) == shown(expected)
+    assert lazy.score("said", sliced("accuracy", late, "late")).repeated
+    expression = (nw.col("p") > 0.25) & (nw.col("place") != "west")
+    found = lazy.score("said", sliced("accuracy", expression, "late"))
+    assert not found.repeated
+    assert found.name == expected.name
+    assert lazy.score("said", sliced("accuracy", expression, "late")).repeated
+    again = (nw.col("p") > 0.25) & (nw.col("place") != "west")
+    assert lazy.score("said", sliced("accuracy", again, "late")).repeated
+    assert not lazy.score("said", sliced("accuracy", expression | nw.col("in"), "late")).repeated
+
+
+@pytest.mark.parametrize("declared", [{}, {"dependence": GroupSizes({3: N // 3})}])
+def test_slices_of_the_logarithmic_loss(engine: Engine, table: pd.DataFrame, declared: dict[str, Any]) -> None:
+    lazy, eager = guards(engine, table, mechanism=Claims(noise=0.0), **declared)
+    statistic = sliced(log_loss(clip=3.0), WHERE)
+    found, expected = lazy.score("p", statistic), eager.score(Said("p"), statistic, cv="training")
+    assert found.value == pytest.approx(expected.value, abs=1e-8)
+    assert found.interval == pytest.approx(expected.interval, abs=1e-8)
+    assert (found.source, found.name, found.estimand) == (expected.source, expected.name, expected.estimand)
+
+
+def test_the_slack_of_logarithms_in_a_slice_pays_for_errors_of_any_kind() -> None:
+    """Values that are off by at most the slack never say more than exact ones; the twin without the slack does."""
+    rng, n, slack, worse = np.random.default_rng(7), 60, 1e-3, 0
+    for _ in range(50):
+        exact = rng.random(n)
+        for off in (exact + slack * rng.choice([-1.0, 0.0, 1.0], n), exact + slack, exact - slack):
+            steps = [int(value) for value in np.round(np.clip(off, 0.0, 1.0) * 2.0**40)]
+            moments = Moments(n, 40, sum(steps), sum(step**2 for step in steps))
+            paid, sides = MomentBets(moments, slack + 1e-9), Bets(exact, np.ones(n), (1.0, 1.0))
+            for end, bet in itertools.product((0.3, 0.45), (0.001, 0.2, 0.8)):
+                assert paid.against(end, bet) <= sides.against(end, bet)
+                assert paid.mirrored().against(end, bet) <= sides.mirrored().against(end, bet)
+                worse += MomentBets(moments, 1e-9).against(end, bet) > sides.against(end, bet)
+    assert worse > 50
 
 
 @pytest.fixture(scope="module")
