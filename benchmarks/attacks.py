@@ -11,6 +11,7 @@ Run with ``python -m benchmarks.attacks``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,8 +80,8 @@ def attack(guard: Thresholdout, attributes: NDArray[np.bool_], rng: np.random.Ge
 
 def runs(
     kind: str, mechanism: Any, count: int, *, assumed: DependenceModel | None = None, first_seed: int = 0
-) -> list[Run]:
-    """Attack a guard many times, on fresh data; ``assumed`` replaces the true model.
+) -> Iterator[Run]:
+    """Attack a guard many times, each when it is asked for, on fresh data; ``assumed`` replaces the true model.
 
     Raises
     ------
@@ -89,7 +90,6 @@ def runs(
     """
     model = models()[kind] if assumed is None else assumed
     queries = ATTRIBUTES + 1
-    found = []
     for seed in range(first_seed, first_seed + count):
         rng = np.random.default_rng([seed, ATTRIBUTES])
         guard = Thresholdout(
@@ -102,8 +102,7 @@ def runs(
             random_state=seed,
         )
         mechanism = guard.parameters  # planned once
-        found.append(attack(guard, signs(kind, rng), rng))
-    return found
+        yield attack(guard, signs(kind, rng), rng)
 
 
 def main(count: int = 100) -> None:
@@ -114,7 +113,7 @@ def main(count: int = 100) -> None:
     jobs = [(kind, mechanism) for kind in models() for mechanism in MECHANISMS]
     for kind, mechanism in tqdm(jobs, disable=None, leave=False):
         try:
-            found = runs(kind, mechanism, count)
+            found = list(runs(kind, mechanism, count))
         except (InputError, PlanError) as error:
             print(f"| {kind} | {mechanism} | none: {str(error).split(';')[0].split(', since')[0]} | | | | |")
             continue

@@ -30,7 +30,7 @@ COLOURS = ("#0b6fa4", "#d95f02", "#1b7837", "#7570b3", "#e7298a", "#999999")
 def batch(rng: np.random.Generator, kind: str, mechanism: str) -> list[dict[str, Any]]:
     """Attack some guards; nothing comes back where the mechanism does not serve the model."""
     try:
-        found = attacks.runs(kind, mechanism, BATCH, first_seed=int(rng.integers(2**31)))
+        found = list(attacks.runs(kind, mechanism, BATCH, first_seed=int(rng.integers(2**31))))
     except (InputError, PlanError):
         return []
     return [{"error": run.error, "share": run.share, "answers": run.answers, "broken": run.broken} for run in found]

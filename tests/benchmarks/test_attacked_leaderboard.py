@@ -6,44 +6,41 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from benchmarks.attacked_leaderboard import Behind, Outcome, Plain, Submitted, play, session
 from benchmarks.service_load.teams import Records, Told, thirty_teams
-
-RATE = 1e-9
-"""Probability that a valid guard is rejected."""
+from tests.statistical.rejection import too_many
 
 SIZES = [(7, 240, 300, 29), pytest.param(8, 2000, 4000, 18, marks=pytest.mark.slow)]
 """Sessions, submissions of each, records, and teams that attack; a guard is rejected that breaks each session."""
 
 
-def most_broken(sessions: int) -> int:
-    return int(binom.isf(RATE, sessions, 0.05))
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize(("sessions", "submissions", "size", "attackers"), SIZES)
 def test_attacked_intervals_of_a_guard_hold(sessions: int, submissions: int, size: int, attackers: int) -> None:
-    """A session is broken if one interval of any team is false; or an order of two teams, which follows from them."""
-    broken = 0
-    for seed in range(sessions):
+    """A session is broken if one interval of any team is false; or an order of two teams, which follows from them.
+
+    One session that is not broken decides: so many that all are broken are never those of a valid guard.
+    """
+
+    def broken(seed: int) -> bool:
         behind = Behind(Records.drawn(size, np.random.default_rng(seed)))
-        found = session(seed, attackers, lambda _, behind=behind: behind, submissions, size)  # type: ignore[misc]
-        broken += found.missed > 0 or found.orders()[1] > 0
+        found = session(seed, attackers, lambda _: behind, submissions, size)
         assert found.refused[False] == 0
         assert len(behind.guard.guard.history) == len(found.answered)
         assert behind.failures > submissions / 100
         assert behind.texts_that_differ == 0
-    assert broken <= most_broken(sessions)
+        return found.missed > 0 or found.orders()[1] > 0
+
+    assert not too_many((broken(seed) for seed in range(sessions)), sessions, 0.05)
 
 
 @pytest.mark.parametrize(("sessions", "submissions", "size", "attackers"), SIZES)
 def test_attacked_intervals_of_scores_break(sessions: int, submissions: int, size: int, attackers: int) -> None:
     """The other side: the same teams on exact scores, each with its own interval; of 2,000, even those of a list."""
     ask = partial(Plain, scores=submissions if submissions >= 2000 else 1)
-    found = [session(seed, attackers, ask, submissions, size) for seed in range(sessions)]
-    assert sum(one.missed > 0 for one in found) > most_broken(sessions)
+    found = (session(seed, attackers, ask, submissions, size) for seed in range(sessions))
+    assert too_many((one.missed > 0 for one in found), sessions, 0.05)
 
 
 def test_truths_are_those_of_fresh_labels() -> None:

@@ -1,18 +1,18 @@
-"""Attackers of `ClaimsMechanism` that know the truths: how many sessions have an interval that misses its truth.
+"""Attackers of `ClaimsMechanism` that know the truths: which sessions have an interval that misses its truth.
 
 A session is broken where any of its intervals misses its truth, which a valid mechanism allows with probability at
-most `BETA`; more broken sessions than a binomial law allows at the rate `RATE` are no accident.
+most `BETA`; `rejection` says how many broken sessions are no accident.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from graphs import Groups
 from thresholdout.limits.group_sums import GroupSizes
@@ -22,7 +22,6 @@ from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters
 from thresholdout.noise.sources import SeededNoise
 
 BETA = 0.1
-RATE = 1e-9
 
 
 @dataclass
@@ -287,19 +286,12 @@ ATTACKS = {
 
 
 def broken_sessions(
-    attack: str, kind: str, noise: float, sessions: int, n: int = 60, shapes: dict[str, Shape] = SHAPES
-) -> int:
-    """Return how many of a number of sessions an attack breaks; those of two noises or two kinds are independent."""
+    attack: str, kind: str, noise: float, n: int = 60, shapes: dict[str, Shape] = SHAPES
+) -> Iterator[bool]:
+    """Say of one session after the other whether an attack breaks it; those of two noises or kinds are independent."""
     place = [*SHAPES, *GROUPED].index(kind)
     mechanism = shapes[kind].mechanism(n, noise)
-    count = 0
-    for seed in range(sessions):
+    for seed in count():
         session = Session(mechanism, n, np.random.default_rng([seed, len(attack), place, round(100 * noise)]))
         ATTACKS[attack](session, shapes[kind])
-        count += session.broken
-    return count
-
-
-def most_broken(sessions: int, rate: float = RATE) -> int:
-    """Return how many broken sessions a valid mechanism exceeds with at most this probability."""
-    return int(binom.isf(rate, sessions, BETA))
+        yield session.broken

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -207,7 +207,7 @@ PAIRS: dict[str, tuple[Callable[[float], Pair], float]] = {
 NAMES = pytest.mark.parametrize("name", corners(PAIRS, 0))
 
 
-@lru_cache(maxsize=2)
+@cache  # for both tests: pytest runs one for all names, and then the other
 def outputs(name: str, share: float) -> tuple[Floats, Floats]:
     """Return the scores of 1,000 runs on each data set, whose seeds are fixed, with a share of the noise."""
     make, noise = PAIRS[name]

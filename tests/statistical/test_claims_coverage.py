@@ -8,6 +8,7 @@ mechanism that is a little wrong is seen.
 from __future__ import annotations
 
 import math
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ from scipy.stats import binom
 
 import thresholdout.mechanisms.claims.mechanism as mechanism_module
 from tests.sizes import corners
-from tests.statistical.claims_attackers import BETA, RATE, broken_sessions, most_broken
+from tests.statistical.claims_attackers import BETA, broken_sessions
+from tests.statistical.rejection import RATE, most_broken, too_many
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import ClaimsMechanism, ClaimsParameters, ClaimsState
@@ -43,30 +45,28 @@ pytestmark = pytest.mark.statistical
 )
 def test_no_attack_breaks_more_sessions_than_promised(attack: str, kind: str, noise: float) -> None:
     """Every attack, every kind and every noise; all of them together are in `test_claims_many_sessions`."""
-    sessions = 120
-    assert broken_sessions(attack, kind, noise, sessions) <= most_broken(sessions)
+    assert not too_many(broken_sessions(attack, kind, noise), 120, BETA)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 @pytest.mark.parametrize("kind", ["binary", "declared binary"])
 def test_harvested_failures_break_no_more_sessions_than_promised(kind: str, noise: float) -> None:
-    sessions = 120
-    assert broken_sessions("harvested", kind, noise, sessions) <= most_broken(sessions)
+    assert not too_many(broken_sessions("harvested", kind, noise), 120, BETA)
 
 
 @pytest.mark.parametrize("noise", corners([0.0, 0.05], 0))
 def test_truths_just_outside_of_claims_come_near_beta(noise: float) -> None:
     sessions = 1000
-    broken = broken_sessions("just outside", "binary", noise, sessions, n=400)
-    assert binom.ppf(RATE, sessions, 0.6 * BETA) <= broken <= most_broken(sessions)
+    broken = sum(islice(broken_sessions("just outside", "binary", noise, n=400), sessions))
+    assert binom.ppf(RATE, sessions, 0.6 * BETA) <= broken <= most_broken(sessions, BETA)
 
 
 @pytest.mark.slow
 def test_without_noise_truths_just_outside_of_claims_reach_most_of_beta() -> None:
     """What is left unused is what the outcomes keep, and whole counts."""
     sessions = 8000
-    broken = broken_sessions("just outside", "binary", 0.0, sessions, n=400)
-    assert binom.ppf(RATE, sessions, 0.85 * BETA) <= broken <= most_broken(sessions)
+    broken = sum(islice(broken_sessions("just outside", "binary", 0.0, n=400), sessions))
+    assert binom.ppf(RATE, sessions, 0.85 * BETA) <= broken <= most_broken(sessions, BETA)
 
 
 def test_a_mechanism_with_three_times_the_risk_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,8 +78,7 @@ def test_a_mechanism_with_three_times_the_risk_is_rejected(monkeypatch: pytest.M
         return ClaimsState.from_text(state.to_text().replace(state.log_error_budget.hex(), math.log(3 * BETA).hex()))
 
     monkeypatch.setattr(mechanism_module.ClaimsMechanism, "start", generous)
-    sessions = 1000
-    assert broken_sessions("just outside", "binary", 0.0, sessions, n=400) > most_broken(sessions)
+    assert too_many(broken_sessions("just outside", "binary", 0.0, n=400), 1000, BETA)
 
 
 class TestWhatIsShown:

@@ -10,15 +10,15 @@ import math
 import pytest
 
 import thresholdout.mechanisms.claims.mechanism as mechanism_module
-from tests.statistical.claims_attackers import RATE, SHAPES, broken_sessions, most_broken
+from tests.statistical.claims_attackers import BETA, SHAPES, broken_sessions
+from tests.statistical.rejection import RATE, Kept, too_many
 
 pytestmark = pytest.mark.statistical
 
 
 @pytest.mark.parametrize(("attack", "kind"), [("listed", "binary"), ("listed", "bets"), ("best of many", "binary")])
 def test_lists_break_no_more_sessions_than_promised(attack: str, kind: str) -> None:
-    sessions = 120
-    assert broken_sessions(attack, kind, 0.05, sessions) <= most_broken(sessions)
+    assert not too_many(broken_sessions(attack, kind, 0.05), 120, BETA)
 
 
 @pytest.mark.parametrize("attack", ["listed", "best of many"])
@@ -26,15 +26,16 @@ def test_lists_at_the_level_of_one_query_are_rejected(attack: str, monkeypatch: 
     """The side that must fail: no level is shared over a list, and all of the risk is left."""
     monkeypatch.setattr(mechanism_module, "list_level", lambda risk, k, keep: risk - math.log(2.0))
     monkeypatch.setattr(mechanism_module, "after_list", lambda risk, keep, told: risk)
-    sessions = 120
-    assert broken_sessions(attack, "binary", 0.05, sessions) > most_broken(sessions)
+    assert too_many(broken_sessions(attack, "binary", 0.05), 120, BETA)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", ["listed", "best of many"])
 def test_lists_break_no_more_of_many_sessions(attack: str) -> None:
     """Those of each kind, and those of all kinds together: eight counts, which share the error rate."""
-    sessions = 100
-    broken = [broken_sessions(attack, kind, 0.05, sessions) for kind in SHAPES]
-    assert max(broken) <= most_broken(sessions, RATE / (len(SHAPES) + 1))
-    assert sum(broken) <= most_broken(sessions * len(SHAPES), RATE / (len(SHAPES) + 1))
+    broken = [Kept(broken_sessions(attack, kind, 0.05)) for kind in SHAPES]
+    sessions, rate = 100, RATE / (len(SHAPES) + 1)
+    for one in broken:
+        assert not too_many((one[k] for k in range(sessions)), sessions, BETA, rate)
+    everything = (one[k] for k in range(sessions) for one in broken)
+    assert not too_many(everything, sessions * len(SHAPES), BETA, rate)

@@ -1,9 +1,9 @@
 """Coverage: adaptive adversaries against every certificate, with known truth.
 
 Each run is one whole interaction of the real mechanism with an analyst who tries to break the certificate; it counts as
-broken when any answer is off by more than its half-width. A certificate at confidence 1 - beta that breaks in more than
-``binom.isf(1e-9, runs, beta)`` of the runs is rejected: a valid one is rejected with probability at most 1e-9. The same
-test rejects guards that are calibrated as if dependent records were independent.
+broken when any answer is off by more than its half-width. `rejection` says how many broken runs reject a certificate; a
+valid one is rejected with probability at most 1e-9. The same test rejects guards that are calibrated as if dependent
+records were independent.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from scipy.stats import binom
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from tests.sizes import corners
+from tests.statistical.rejection import RATE, most_broken, too_many
 from thresholdout import BudgetExhausted, SeededNoise
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.problem import LargestError
@@ -26,7 +27,6 @@ from thresholdout.planning import algorithm_1
 
 pytestmark = pytest.mark.statistical
 
-RATE = 1e-9
 RUNS = 400
 CONFIDENCE = 0.9
 N, QUERIES, BUDGET = 10_000, 60, 3
@@ -102,12 +102,13 @@ class Analyst:
         yield from ((nothing, False) for _ in range(limit - self.forced))
 
 
-def breaks(draw: Draw, parameters: SparseVectorParameters, widths: HalfWidths, limit: int, runs: int = RUNS) -> int:
-    """Count broken runs."""
+def rejected(draw: Draw, parameters: SparseVectorParameters, widths: HalfWidths) -> bool:
+    """Return whether more runs are broken than those of a valid certificate."""
     mechanism = SparseVectorMechanism(parameters)
     analyst = Analyst(np.random.default_rng(1), forced=BUDGET - 1)
     rng = np.random.default_rng(2)
-    return sum(analyst.broken(mechanism, widths, draw(rng), seed, limit) for seed in range(runs))
+    broken = (analyst.broken(mechanism, widths, draw(rng), seed, QUERIES) for seed in range(RUNS))
+    return too_many(broken, RUNS, 1 - CONFIDENCE)
 
 
 def by_beliefs(model: DependenceModel) -> tuple[SparseVectorParameters, HalfWidths]:
@@ -124,13 +125,13 @@ def test_certificates_hold_under_the_true_dependence(data: str) -> None:
     draw, model = DATA[data]
     parameters, widths = by_beliefs(model)
     assert widths.half_width(QUERIES, 0, "train") < 1
-    assert breaks(draw, parameters, widths, QUERIES) <= binom.isf(RATE, RUNS, 1 - CONFIDENCE)
+    assert not rejected(draw, parameters, widths)
 
 
 @pytest.mark.parametrize("data", STRONGLY_DEPENDENT)
 def test_certificates_as_if_independent_are_rejected(data: str) -> None:
     parameters, widths = by_beliefs(Independent(N))
-    assert breaks(STRONGLY_DEPENDENT[data], parameters, widths, QUERIES) > binom.isf(RATE, RUNS, 1 - CONFIDENCE)
+    assert rejected(STRONGLY_DEPENDENT[data], parameters, widths)
 
 
 class Narrowed:
@@ -146,7 +147,7 @@ class Narrowed:
 def test_half_widths_without_the_noise_are_rejected() -> None:
     """Loud noise, independent records: train answers just beyond T pass far too often."""
     parameters = SparseVectorParameters(0.05, 0.02, budget=BUDGET, queries=QUERIES)
-    assert breaks(grouped(1), parameters, Narrowed(0.08), QUERIES) > binom.isf(RATE, RUNS, 1 - CONFIDENCE)
+    assert rejected(grouped(1), parameters, Narrowed(0.08))
 
 
 @pytest.mark.parametrize("probes", corners([0, 3], 0))
@@ -159,10 +160,10 @@ def test_the_law_of_the_largest_error(probes: int) -> None:
     budget, beta, runs = 4, 0.2, 4000
     mechanism = SparseVectorMechanism(SparseVectorParameters(0.1, 0.01, budget=budget, queries=None))
     quantile = 0.01 * LargestError(budget).surprise_quantile(beta)
-    rejected = binom.isf(RATE, runs, beta)
+    most = most_broken(runs, beta)
     attempts = passes(mechanism, 0.1 + quantile, probes, runs)
-    assert attempts <= rejected
-    assert passes(mechanism, 0.1 + quantile / 2, 0, runs) > rejected
+    assert attempts <= most
+    assert passes(mechanism, 0.1 + quantile / 2, 0, runs) > most
     if not probes:
         assert attempts >= binom.isf(1 - RATE, runs, beta)  # the bound is attained
 

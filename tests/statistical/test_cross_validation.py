@@ -7,11 +7,11 @@ promise that holds fails its test with probability at most 1e-9.
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from tests.sizes import corners
+from tests.statistical.rejection import too_many
 from thresholdout import Claims, SparseVector, Thresholdout
 from thresholdout.guard.kfold import KFoldGuard
 
@@ -75,12 +75,12 @@ def climb(guard: KFoldGuard, folds: int, seed: int, queries: int) -> bool:
 
 @pytest.mark.parametrize("mechanism", corners(["claims", "ladder"], 1))
 def test_the_promise_is_kept_against_conspiring_folds_and_an_adaptive_analyst(mechanism: str) -> None:
-    runs, broken = 30, 0
-    for run in range(runs):
+    def broken(run: int) -> bool:
         X, y = coins(run, 600)
         guard = KFoldGuard((X, y), cv=stripes(600, 4), queries=12, mechanism=mechanism, random_state=run)  # type: ignore[arg-type]
-        broken += not climb(guard, 4, run, 12)
-    assert broken <= binom.isf(1e-9, runs, 0.05)
+        return not climb(guard, 4, run, 12)
+
+    assert not too_many((broken(run) for run in range(30)), 30, 0.05)
 
 
 def test_conspiring_folds_fluctuate_as_much_as_the_inflation_allows_up_to_2_over_pi() -> None:

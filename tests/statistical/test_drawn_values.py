@@ -1,22 +1,21 @@
 """A judge that draws, and candidates that all have one truth: whatever is kept breaks the climb.
 
-At confidence 1 - beta more than ``binom.isf(1e-9, climbs, beta)`` broken climbs reject a gate; a valid one is rejected
-with probability at most 1e-9. The twin draws several times for a candidate and takes the best draw.
+`rejection` says how many broken climbs reject a gate; a valid one is rejected with probability at most 1e-9. The twin
+draws several times for a candidate and takes the best draw.
 """
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from tests.sizes import sizes
+from tests.statistical.rejection import too_many
 from thresholdout import Thresholdout
 from thresholdout.integrations import GuardedCandidates
 from thresholdout.integrations.candidates import Part
 
 pytestmark = pytest.mark.statistical
 
-RATE = 1e-9
 BETA = 0.25
 N = 200
 
@@ -43,12 +42,10 @@ def broken(rng: np.random.Generator, draws: int) -> bool:
 @sizes("climbs", 60, 1000)
 def test_candidates_of_one_truth_are_seldom_kept(climbs: int) -> None:
     rng = np.random.default_rng(0)
-    limit = int(binom.isf(RATE, climbs, BETA))
-    assert sum(broken(rng, 1) for _ in range(climbs)) <= limit
+    assert not too_many((broken(rng, 1) for _ in range(climbs)), climbs, BETA)
 
 
 @sizes("climbs", 60, 1000)
 def test_the_best_of_several_draws_is_kept_too_often(climbs: int) -> None:
     rng = np.random.default_rng(0)
-    limit = int(binom.isf(RATE, climbs, BETA))
-    assert sum(broken(rng, 100) for _ in range(climbs)) > limit
+    assert too_many((broken(rng, 100) for _ in range(climbs)), climbs, BETA)

@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from tests.sizes import sizes
+from tests.statistical.rejection import too_many
 from thresholdout.evaluations.account import Account
 from thresholdout.limits.binomial import log_one_law_tail
 
 pytestmark = pytest.mark.statistical
 
-ERROR = 1e-9
 BETA = 0.05
 ITEMS = 1000
 CHECKS = 300
@@ -114,8 +113,8 @@ def bisecting(world: World) -> None:
 AUTHORS: tuple[Author, ...] = (red, green, threshold, bisecting)
 
 
-def years(author: Author, number: int, account: Account) -> int:
-    return sum(_year(author, seed, account) for seed in range(number))
+def beaten(author: Author, number: int, account: Account) -> bool:
+    return too_many((_year(author, seed, account) for seed in range(number)), number, BETA)
 
 
 def _year(author: Author, seed: int, account: Account) -> bool:
@@ -133,11 +132,11 @@ def priced(surprises: int) -> Account:
 @pytest.mark.parametrize("author", AUTHORS)
 def test_no_author_beats_the_promise(author: Author, surprises: int, number: int) -> None:
     """Also where surprises are not limited, and the price alone keeps it."""
-    assert years(author, number, priced(surprises)) <= binom.isf(ERROR, number, BETA)
+    assert not beaten(author, number, priced(surprises))
 
 
 @sizes("number", 30, 100)
 @pytest.mark.parametrize("author", AUTHORS)
 def test_the_twin_without_the_price_is_beaten(author: Author, number: int) -> None:
     planned = replace(priced(CHECKS), promise="each")
-    assert years(author, number, planned) > binom.isf(ERROR, number, BETA)
+    assert beaten(author, number, planned)

@@ -1,10 +1,9 @@
 """Gates whose training values mislead: no candidate is better, all look so, and a keep breaks the climb.
 
-At confidence 1 - beta more than ``binom.isf(1e-9, climbs, beta)`` broken climbs reject a gate; a valid one is rejected
-with probability at most 1e-9. A twin that does not pay for rejections must be rejected. The first analyst proposes
-candidates that do nothing; the second one proposes harmless changes, and then the majority of those that looked worst
-for the champion, a candidate that is fitted to the holdout as far as rejections tell. The last tests put the first
-analyst before a whole guard.
+`rejection` says how many broken climbs reject a gate; a valid one is rejected with probability at most 1e-9. A twin
+that does not pay for rejections must be rejected. The first analyst proposes candidates that do nothing; the second one
+proposes harmless changes, and then the majority of those that looked worst for the champion, a candidate that is fitted
+to the holdout as far as rejections tell. The last tests put the first analyst before a whole guard.
 """
 
 import math
@@ -15,9 +14,9 @@ from typing import Literal
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from tests.sizes import corners
+from tests.statistical.rejection import too_many
 from thresholdout import Thresholdout
 from thresholdout.mechanisms.claims import gate_states as climbs_of_guards
 from thresholdout.mechanisms.claims.gate import Decision, GateState, checkpoint, decide, propose, share_of_error_budget
@@ -25,7 +24,6 @@ from thresholdout.mechanisms.claims.gate_tests import BetGate, GateTest, Proposa
 
 pytestmark = pytest.mark.statistical
 
-RATE = 1e-9
 BETA = 0.05
 N = 400
 LOOKS_GOOD = Proposal(0.06, 0.05, 800.0, float(N))
@@ -97,21 +95,18 @@ def harvested(gate: Gate, rng: np.random.Generator) -> bool:
 @pytest.mark.parametrize("gate", corners([proposed, checkpoint, half], 1, 2))
 def test_false_keeps_are_as_rare_as_promised(gate: Gate, kind: str) -> None:
     rng, climbs = np.random.default_rng(11), 600
-    found = sum(broken(gate, rng, 12, kind) for _ in range(climbs))
-    assert found <= binom.isf(RATE, climbs, BETA)
+    assert not too_many((broken(gate, rng, 12, kind) for _ in range(climbs)), climbs, BETA)
 
 
 def test_rejections_that_cost_nothing_are_caught() -> None:
     rng, climbs = np.random.default_rng(12), 600
-    found = sum(broken(free_rejections, rng, 12, "sign") for _ in range(climbs))
-    assert found > binom.isf(RATE, climbs, BETA)
+    assert too_many((broken(free_rejections, rng, 12, "sign") for _ in range(climbs)), climbs, BETA)
 
 
 @pytest.mark.parametrize("gate", [proposed, checkpoint])
 def test_harvested_outcomes_do_not_help(gate: Gate) -> None:
     rng, climbs = np.random.default_rng(13), 400
-    found = sum(harvested(gate, rng) for _ in range(climbs))
-    assert found <= binom.isf(RATE, climbs, BETA)
+    assert not too_many((harvested(gate, rng) for _ in range(climbs)), climbs, BETA)
 
 
 class Told:
@@ -152,8 +147,7 @@ def broken_guard(rng: np.random.Generator, certify: Literal["each", "milestones"
 @pytest.mark.parametrize(("certify", "one_law"), corners([("each", True), ("each", False), ("milestones", True)], 2))
 def test_a_guard_certifies_as_little_as_promised(certify: Literal["each", "milestones"], one_law: bool) -> None:
     rng, climbs = np.random.default_rng(14), 200
-    found = sum(broken_guard(rng, certify, one_law) for _ in range(climbs))
-    assert found <= binom.isf(RATE, climbs, BETA)
+    assert not too_many((broken_guard(rng, certify, one_law) for _ in range(climbs)), climbs, BETA)
 
 
 @pytest.mark.slow
@@ -168,5 +162,4 @@ def test_a_guard_whose_rejections_are_free_is_caught(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(climbs_of_guards, "propose", free)
     rng, climbs = np.random.default_rng(15), 200
-    found = sum(broken_guard(rng, "each", True) for _ in range(climbs))
-    assert found > binom.isf(RATE, climbs, BETA)
+    assert too_many((broken_guard(rng, "each", True) for _ in range(climbs)), climbs, BETA)

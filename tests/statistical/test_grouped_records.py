@@ -1,9 +1,8 @@
 """Every attacker over records in groups, of equal and of heavy-tailed sizes: claims, lists, and gates with a tolerance.
 
-Four of five groups are one coin each, and large groups have another mean than small ones. More than
-``binom.isf(rate, sessions, beta)`` broken sessions reject a mechanism; a valid one is rejected with probability at most
-1e-9 in each test. The twins take large groups for single
-records, or let an outcome of a gate cost nothing.
+Four of five groups are one coin each, and large groups have another mean than small ones. `rejection` says how many
+broken sessions reject a mechanism; a valid one is rejected with probability at most 1e-9 in each test. The twins take
+large groups for single records, or let an outcome of a gate cost nothing.
 """
 
 from __future__ import annotations
@@ -14,21 +13,20 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from tests.sizes import corners
 from tests.statistical.claims_attackers import (
     ATTACKS,
     GROUPED,
-    RATE,
     TAKEN_FOR_SINGLE,
     broken_sessions,
     clustered,
     equal_sizes,
     heavy_sizes,
     large_sizes,
-    most_broken,
 )
+from tests.statistical.claims_attackers import BETA as OF_CLAIMS
+from tests.statistical.rejection import too_many
 from thresholdout import Thresholdout
 from thresholdout.limits.group_sums import GroupSizes, GroupSums
 from thresholdout.mechanisms.base import Grouped
@@ -47,17 +45,14 @@ CASES = [(attack, kind) for attack in ATTACKS for kind in GROUPED]
 
 @pytest.mark.parametrize(("attack", "kind"), corners(CASES, 0, 1, 2, 4, 12, 15))
 def test_no_attack_breaks_more_sessions_of_grouped_records_than_promised(attack: str, kind: str) -> None:
-    sessions = 60
-    broken = broken_sessions(attack, kind, 0.05, sessions, n=RECORDS, shapes=GROUPED)
-    assert broken <= most_broken(sessions)
+    assert not too_many(broken_sessions(attack, kind, 0.05, n=RECORDS, shapes=GROUPED), 60, OF_CLAIMS)
 
 
 @pytest.mark.parametrize("kind", list(TAKEN_FOR_SINGLE))
 def test_groups_that_are_declared_as_single_records_are_rejected(kind: str) -> None:
     """The side that must fail."""
-    sessions = 200
-    broken = broken_sessions("just outside", kind, 0.05, sessions, n=RECORDS, shapes=TAKEN_FOR_SINGLE)
-    assert broken > most_broken(sessions)
+    broken = broken_sessions("just outside", kind, 0.05, n=RECORDS, shapes=TAKEN_FOR_SINGLE)
+    assert too_many(broken, 200, OF_CLAIMS)
 
 
 Sizes = Callable[[int], list[int]]
@@ -127,20 +122,18 @@ def test_false_outcomes_of_gates_with_a_tolerance_are_as_rare_as_promised(
     shares: Shares, law: str, climbs: int
 ) -> None:
     rng = np.random.default_rng(21)
-    found = sum(broken_gate(rng, LAWS[law], shares, paid, 8) for _ in range(climbs))
-    assert found <= binom.isf(RATE, climbs, BETA)
+    assert not too_many((broken_gate(rng, LAWS[law], shares, paid, 8) for _ in range(climbs)), climbs, BETA)
 
 
 def test_outcomes_that_cost_nothing_are_caught() -> None:
     rng, climbs = np.random.default_rng(22), 40
-    found = sum(broken_gate(rng, None, halves, free, 40) for _ in range(climbs))
-    assert found > binom.isf(RATE, climbs, BETA)
+    assert too_many((broken_gate(rng, None, halves, free, 40) for _ in range(climbs)), climbs, BETA)
 
 
 def test_gates_that_take_groups_for_single_records_are_caught() -> None:
     rng, climbs = np.random.default_rng(23), 200
-    found = sum(broken_gate(rng, large_sizes, halves, paid, 8, split=True) for _ in range(climbs))
-    assert found > binom.isf(RATE, climbs, BETA)
+    broken = (broken_gate(rng, large_sizes, halves, paid, 8, split=True) for _ in range(climbs))
+    assert too_many(broken, climbs, BETA)
 
 
 class Told:
@@ -184,5 +177,4 @@ def broken_guard(rng: np.random.Generator, sizes: Sizes) -> bool:
 @pytest.mark.parametrize("sizes", [equal_sizes, heavy_sizes])
 def test_a_guard_keeps_as_little_as_promised(sizes: Sizes) -> None:
     rng, climbs = np.random.default_rng(24), 25
-    found = sum(broken_guard(rng, sizes) for _ in range(climbs))
-    assert found <= binom.isf(RATE, climbs, BETA)
+    assert not too_many((broken_guard(rng, sizes) for _ in range(climbs)), climbs, BETA)

@@ -2,9 +2,9 @@
 
 Every record is a row of fair signs, so every attribute, and every majority of attributes, is right about half of the
 records in truth. The analyst adapts: she asks about attributes, and then for the majority of the attributes turned by
-what she saw. A run is broken when any answer is off by more than its half-width. At confidence 1 - beta more than
-``binom.isf(1e-9, runs, beta)`` broken runs reject a mechanism; a valid one is rejected with probability at most 1e-9.
-Each mechanism has a deliberately broken twin that must be rejected.
+what she saw. A run is broken when any answer is off by more than its half-width. `rejection` says how many broken runs
+reject a mechanism; a valid one is rejected with probability at most 1e-9. Each mechanism has a deliberately broken twin
+that must be rejected.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from graphs import Groups
 from tests.sizes import corners
+from tests.statistical.rejection import too_many
 from thresholdout.errors import BudgetExhausted
 from thresholdout.limits.group_sums import GroupSizes
 from thresholdout.mechanisms import (
@@ -35,7 +35,6 @@ from thresholdout.noise.sources import SeededNoise
 
 pytestmark = pytest.mark.statistical
 
-RATE = 1e-9
 RUNS = 150
 BETA = 0.1
 N = 2000
@@ -127,27 +126,25 @@ class GroupClimber(Climber):
         return np.repeat(self.rng.normal(size=HEAVY.size), HEAVY)
 
 
-def breaks(
+def rejected(
     mechanism: AnyMechanism,
     half_width: HalfWidth,
     queries: int,
     often: int = 10,
     attack: type[Analyst] | type[Climber] = Analyst,
     group: int = 1,
-) -> int:
-    """Count broken runs."""
+) -> bool:
+    """Return whether more runs are broken than those of a valid mechanism."""
     rng = np.random.default_rng(1)
-    return sum(attack(rng, N, often, group).broken(mechanism, half_width, queries, seed) for seed in range(RUNS))
-
-
-LIMIT = int(binom.isf(RATE, RUNS, BETA))
+    broken = (attack(rng, N, often, group).broken(mechanism, half_width, queries, seed) for seed in range(RUNS))
+    return too_many(broken, RUNS, BETA)
 
 
 class TestLadder:
     @pytest.mark.parametrize("random_estimands", corners([False, True], 0))
     def test_intervals_hold(self, random_estimands: bool) -> None:
         mechanism = Ladder(LadderParameters(1 - BETA, random_estimands=random_estimands), N)
-        assert breaks(mechanism, stated, 100, attack=Climber) <= LIMIT
+        assert not rejected(mechanism, stated, 100, attack=Climber)
 
     def test_intervals_hold_for_groups_of_heavy_tailed_sizes(self) -> None:
         """Groups are right or wrong as one; a ladder that takes their records for independent is rejected."""
@@ -161,8 +158,8 @@ class TestLadder:
             ),
             N,
         )
-        assert breaks(guarded, stated, 40, attack=GroupClimber) <= LIMIT
-        assert breaks(Ladder(LadderParameters(1 - BETA), N), stated, 40, attack=GroupClimber) > LIMIT
+        assert not rejected(guarded, stated, 40, attack=GroupClimber)
+        assert rejected(Ladder(LadderParameters(1 - BETA), N), stated, 40, attack=GroupClimber)
 
     def test_a_heuristic_step_is_rejected(self) -> None:
         """About half a standard deviation as step, and as claim, whatever was shown before."""
@@ -173,4 +170,4 @@ class TestLadder:
                 return replace(after, log_error_budget=math.log(0.5)), outcome
 
         mechanism = Heuristic(LadderParameters(1 - BETA), N)
-        assert breaks(mechanism, stated, 100, attack=Climber) > LIMIT
+        assert rejected(mechanism, stated, 100, attack=Climber)

@@ -2,8 +2,7 @@
 
 The labels are fair coins and the features signs without any relation to them, so every prediction is right with
 probability 1/2. He looks at the scores of single features, turns each so that it does well, and lets them vote. At
-confidence 0.9 more than ``binom.isf(1e-9, sessions, 0.1)`` broken sessions reject a guard, a valid one with probability
-at most 1e-9.
+confidence 0.9 as many broken sessions as `rejection` says reject a guard, a valid one with probability at most 1e-9.
 """
 
 from __future__ import annotations
@@ -12,14 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
+from tests.statistical.rejection import too_many
 from thresholdout import Claims, PriorQueries, Thresholdout
 
 pytestmark = pytest.mark.statistical
 
 N, PRIOR, SESSIONS, CONFIDENCE = 300, 200, 40, 0.9
-LIMIT = int(binom.isf(1e-9, SESSIONS, 1 - CONFIDENCE))
 
 
 def broken(prior: Any, seed: int, **declared: Any) -> bool:
@@ -37,19 +35,23 @@ def broken(prior: Any, seed: int, **declared: Any) -> bool:
     return misses
 
 
+def rejected(prior: Any, **declared: Any) -> bool:
+    return too_many((broken(prior, seed, **declared) for seed in range(SESSIONS)), SESSIONS, 1 - CONFIDENCE)
+
+
 GUARDS: list[dict[str, Any]] = [{}, {"queries": 3}, {"mechanism": Claims(noise=0.0)}, {"mechanism": "ladder"}]
 
 
 @pytest.mark.parametrize("declared", GUARDS, ids=str)
 def test_an_analyst_who_looked_and_says_so_is_covered(declared: dict[str, Any]) -> None:
-    assert sum(broken(PriorQueries(PRIOR, N + 1), seed, **declared) for seed in range(SESSIONS)) <= LIMIT
+    assert not rejected(PriorQueries(PRIOR, N + 1), **declared)
 
 
 @pytest.mark.parametrize("declared", GUARDS, ids=str)
 def test_a_guard_that_is_not_told_is_rejected(declared: dict[str, Any]) -> None:
-    assert sum(broken(None, seed, **declared) for seed in range(SESSIONS)) > LIMIT
+    assert rejected(None, **declared)
 
 
 def test_few_looks_are_no_excuse_for_many() -> None:
     """One look declared where two hundred were taken."""
-    assert sum(broken(PriorQueries(1, N + 1), seed) for seed in range(SESSIONS)) > LIMIT
+    assert rejected(PriorQueries(1, N + 1))

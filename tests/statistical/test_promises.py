@@ -1,21 +1,23 @@
 """Promises kept: the strongest attacks against every mechanism.
 
-At confidence 0.9 a session has an answer whose interval is without the truth with probability at most 0.1. More
-than ``binom.isf(1e-9, sessions, 0.1)`` broken sessions reject a mechanism, a valid one with probability at most 1e-9.
+At confidence 0.9 a session has an answer whose interval is without the truth with probability at most 0.1. `rejection`
+says how many broken sessions reject a mechanism, a valid one with probability at most 1e-9.
 Mechanisms that an attacker would break are refused, with a message that names what serves; a guard that forgets that
 queries depend on answers, and answers from parts of records that are falsely declared to have one law, are rejected.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import pandas as pd
 import pytest
-from scipy.stats import binom
 
 from graphs import DependenceModel, Independent
 from tests.sizes import corners
 from tests.statistical.attackers import ATTACKERS, CONFIDENCE, Unaccounted
+from tests.statistical.rejection import RATE, Kept, too_many
 from thresholdout import Claims, InputError, PlanError, Thresholdout
 from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import ClaimsParameters
@@ -25,7 +27,7 @@ from thresholdout.service.prediction_guard import PredictionGuard
 pytestmark = pytest.mark.statistical
 
 SESSIONS = 40
-LIMIT = int(binom.isf(1e-9, SESSIONS, 1 - CONFIDENCE))
+BETA = 1 - CONFIDENCE
 
 
 def private(model: DependenceModel, queries: int) -> Any:
@@ -119,16 +121,17 @@ class Careless:
         raise AssertionError("this guard is attacked through its answers only")
 
 
-def broken(attacker: str, opened: Any, sessions_of_it: int = SESSIONS) -> int:
-    """Count the broken sessions, all of which got answers."""
-    sessions = [ATTACKERS[attacker](opened, seed) for seed in range(sessions_of_it)]
-    assert min(session.answers for session in sessions) >= 1
-    return sum(session.broken for session in sessions)
+def broken(attacker: str, opened: Any) -> Iterator[bool]:
+    """Say of one session after the other, all of which get answers, whether it is broken."""
+    for seed in count():
+        session = ATTACKERS[attacker](opened, seed)
+        assert session.answers >= 1
+        yield session.broken
 
 
 @pytest.mark.parametrize(("attacker", "mechanism"), corners(SERVED, *range(0, len(SERVED), 5)))
 def test_every_mechanism_survives(attacker: str, mechanism: str) -> None:
-    assert broken(attacker, Opened(WHOLE[mechanism])) <= LIMIT
+    assert not too_many(broken(attacker, Opened(WHOLE[mechanism])), SESSIONS, BETA)
 
 
 @pytest.mark.slow
@@ -136,9 +139,10 @@ def test_every_mechanism_survives(attacker: str, mechanism: str) -> None:
 def test_claims_survive_many_sessions(attacker: str) -> None:
     """Those of each mechanism, and of all three: four counts, which share the error rate."""
     many, mechanisms = 130, ["default", "claims, any number of queries", "claims without noise"]
-    found = [broken(attacker, Opened(WHOLE[mechanism]), many) for mechanism in mechanisms]
-    assert max(found) <= binom.isf(1e-9 / 4, many, 1 - CONFIDENCE)
-    assert sum(found) <= binom.isf(1e-9 / 4, 3 * many, 1 - CONFIDENCE)
+    found = [Kept(broken(attacker, Opened(WHOLE[mechanism]))) for mechanism in mechanisms]
+    for one in found:
+        assert not too_many((one[k] for k in range(many)), many, BETA, RATE / 4)
+    assert not too_many((one[k] for k in range(many) for one in found), 3 * many, BETA, RATE / 4)
 
 
 def test_a_ladder_is_refused_by_searches() -> None:
@@ -149,4 +153,4 @@ def test_a_ladder_is_refused_by_searches() -> None:
 
 @pytest.mark.parametrize("attacker", ABOUT_ANSWERS)
 def test_a_guard_that_forgets_adaptivity_is_rejected(attacker: str) -> None:
-    assert broken(attacker, Careless()) > LIMIT
+    assert too_many(broken(attacker, Careless()), SESSIONS, BETA)
