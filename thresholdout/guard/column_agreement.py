@@ -59,10 +59,10 @@ def agreement_query(
 def wanted_table(queries: ColumnQueries, column: str) -> list[Wanted]:
     """Return the counts of each class of labels, of each class of predictions, and of each pair."""
     truth, said = _of_classes(queries, column)
-    both = [one & other for one in truth for other in said]
     return [
         *(Wanted(one, argument="label") for one in truth),
-        *(Wanted(one, argument="estimator") for one in (*said, *both)),
+        *(Wanted(one, argument="estimator") for one in said),
+        *(Wanted(one & other, argument="estimator", only_true=True) for one in truth for other in said),
     ]
 
 

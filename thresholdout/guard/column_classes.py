@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -85,14 +86,17 @@ def class_counts(
 
 def wanted_counts(prediction: str, label: str, classes: Sequence[Any]) -> list[Wanted]:
     """Return the three counts of each class for `class_counts`."""
+    return [one for label_of in classes for one in _wanted_of_class(prediction, label, plain(label_of))]
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _wanted_of_class(prediction: str, label: str, one: Any) -> tuple[Wanted, ...]:
+    """Return the counts of one class; the same expressions again, which parts recognise."""
     import narwhals as nw
 
-    wanted = []
-    for one in classes:
-        truth, said = nw.col(label) == nw.lit(plain(one)), nw.col(prediction) == nw.lit(plain(one))
-        wanted += [Wanted(truth, argument="label"), Wanted(said, argument="estimator")]
-        wanted.append(Wanted(truth & said, argument="estimator"))
-    return wanted
+    truth, said = nw.col(label) == nw.lit(one), nw.col(prediction) == nw.lit(one)
+    sides = Wanted(truth, argument="label"), Wanted(said, argument="estimator")
+    return *sides, Wanted(truth & said, argument="estimator", only_true=True)
 
 
 def labels_of(statistic: Statistic, known: NDArray[Any]) -> list[Any]:

@@ -56,7 +56,8 @@ class Compiled:
     ``expression`` is missing exactly if a column in ``needed`` is missing. ``text`` is its content, equal for equal
     operations. ``columns`` are those that it reads, ``bare`` is the name of a single column, ``number`` the value of a
     literal, and ``type_of_time`` the type of a time. ``strict`` is whether engines with missing values return missing
-    for missing inputs, and only for these. ``computed`` values come from arithmetic and may be NaN. ``positive`` values
+    for missing inputs, and only for these. A ``definite`` boolean is true in them for no record with a missing input.
+    ``computed`` values come from arithmetic and may be NaN. ``positive`` values
     were clipped above 0. A ``logarithm`` differs between engines in the last digits.
     """
 
@@ -69,6 +70,7 @@ class Compiled:
     number: float | None = None
     bare: str = ""
     strict: bool = False
+    definite: bool = False
     computed: bool = False
     positive: bool = False
     logarithm: bool = False
@@ -252,7 +254,7 @@ class _Reader:
             return self._by_number(name, left, others[0])
         if name == "__invert__":
             self._check_kind(left, "boolean", "~")
-            return replace(left, expression=~left.expression, text=f"~{left.text}", bare="")
+            return replace(left, expression=~left.expression, text=f"~{left.text}", bare="", definite=False)
         if name in ("__neg__", "abs"):
             return self._of_number(name, left)
         if name == "cast":
@@ -323,7 +325,8 @@ class _Reader:
         for one in (left, right):
             self._check_kind(one, "boolean", sign)
         found = left.expression != right.expression if sign == "^" else getattr(left.expression, name)(right.expression)
-        return _joined(found, "boolean", f"({left.text} {sign} {right.text})", left, right)
+        made = _joined(found, "boolean", f"({left.text} {sign} {right.text})", left, right)
+        return replace(made, definite=sign == "&" and all(one.strict or one.definite for one in (left, right)))
 
     def _arithmetic(self, name: str, left: Compiled, right: Compiled) -> Compiled:
         sign = _ARITHMETIC[name]

@@ -41,7 +41,8 @@ class GridSum:
 
     A record without a value counts as `missing`, n sets the grid, and names of columns start with `mark`. An engine may
     recognise missing values by itself (`known`), and sum booleans unconverted (`whole`). A `careful` query
-    distinguishes values out of range and NaN; otherwise the sums may be unusable, which they show.
+    distinguishes values out of range and NaN; otherwise the sums may be unusable, which they show. Of a `plain` boolean
+    only the records with the value true are counted.
     """
 
     value: Compiled
@@ -53,13 +54,15 @@ class GridSum:
     known: bool
     whole: bool
     careful: bool
+    plain: bool
 
     def layers(self, schema: Schema) -> list[dict[str, nw.Expr]]:
         """Return the columns of the records, and then the layers of columns made from them."""
         import narwhals as nw
 
         own = (self.value if self.counts else self.value.as_real()).expression
-        here = None if self.known or not self.value.needed else present(sorted(self.value.needed), schema)
+        known = self.known or self.plain or not self.value.needed
+        here = None if known else present(sorted(self.value.needed), schema)
         if self.counts:
             layers = [{"value": own} if here is None else {"value": here & own, "here": here}]
         else:
@@ -73,27 +76,30 @@ class GridSum:
 
         value = self._column("value")
         if self.counts:
+            ones = {self._name("ones"): (value if self.whole else value.cast(nw.Int64)).sum()}
+            if self.plain:
+                return ones
             masked = not self.known and self.value.needed
             here = self._column("here")
             values = (here if self.whole else here.cast(nw.Int64)).sum() if masked else value.count()
-            found = {"values": values, "ones": (value if self.whole else value.cast(nw.Int64)).sum()}
+            return {self._name("values"): values} | ones
+        inside, unit = self._column("inside" if self.careful else "value"), self._column("unit")
+        found = {"values": inside.count(), "total": unit.sum()}
+        if self.careful:
+            found |= {name: self._column(name).cast(nw.Int64).sum() for name in ("ones", "below", "above")}
         else:
-            inside, unit = self._column("inside" if self.careful else "value"), self._column("unit")
-            found = {"values": inside.count(), "total": unit.sum()}
-            if self.careful:
-                found |= {name: self._column(name).cast(nw.Int64).sum() for name in ("ones", "below", "above")}
-            else:
-                found |= {"least": value.min(), "most": value.max()}
-            if self.squares:
-                high, low = self._column("high"), self._column("low")
-                found |= {"high": (high * high).sum(), "mixed": (high * low).sum(), "low": (low * low).sum()}
+            found |= {"least": value.min(), "most": value.max()}
+        if self.squares:
+            high, low = self._column("high"), self._column("low")
+            found |= {"high": (high * high).sum(), "mixed": (high * low).sum(), "low": (low * low).sum()}
         return {self._name(name): one for name, one in found.items()}
 
     def totals(self, row: Mapping[str, Any]) -> Totals | None:
         """Return the totals from the sums; None if they are unusable and a careful query is needed."""
         found = {name[len(self.mark) :]: sum_ for name, sum_ in row.items() if name.startswith(self.mark)}
         if self.counts:
-            ones, values = int(found["ones"] or 0), int(found["values"])
+            ones = int(found["ones"] or 0)
+            values = self.n if self.plain else int(found["values"])
             return counted(self.n, {1.0: ones, 0.0: values - ones}, self.bounds, self.missing, self.squares)
         bits = record_bits(self.n)
         top, values = 1 << bits, int(found["values"])
@@ -231,6 +237,9 @@ PANIC: Final = "PanicException"
 _TOGETHER: Final = 256
 """Queries in one pass of a list, at most: engines plan each of their sums."""
 
+_REMEMBERED: Final = 4096
+"""Checked expressions that a part remembers, at most; a query checks each of its own several times."""
+
 _BY_GROUP: Final = 32
 """The same of sums by group: a row comes back for each group, with four numbers for each query."""
 
@@ -253,7 +262,8 @@ class Wanted:
 
     ``value`` is an expression, or the name of a column, with ``bounds`` checked by
     `thresholdout.data.values.check_bounds`. A record without a value counts as ``missing``, by default the lower end.
-    ``squares`` asks for the variance, and ``argument`` is the name in error messages.
+    ``squares`` asks for the variance, and ``argument`` is the name in error messages. With ``only_true`` a missing
+    value of a boolean counts as false, and nobody needs the number of these.
     """
 
     value: nw.Expr | str
@@ -261,6 +271,7 @@ class Wanted:
     missing: float | None = None
     squares: bool = False
     argument: str = "query"
+    only_true: bool = False
 
     @property
     def absent(self) -> float:
@@ -287,6 +298,7 @@ class LazyPart:
         self.frame = as_lazy(frame, name)
         self.schema: Schema = dict(self.frame.collect_schema())
         self.distinct: dict[tuple[str, int], list[Any]] = {}
+        self._compiled: dict[int, tuple[object, str, Compiled]] = {}
 
     def __repr__(self) -> str:
         return f"<LazyPart {self.name} with {len(self.schema)} columns>"
@@ -317,7 +329,14 @@ class LazyPart:
 
     def compiled(self, value: nw.Expr | str, argument: str = "query") -> Compiled:
         """Check an expression against the columns; its ``text`` is its content. No data are touched."""
-        return compiled(value, self.schema, argument, whole=knows_missing(self.frame))
+        known = self._compiled.get(id(value))
+        if known is not None and known[0] is value and known[1] == argument:
+            return known[2]
+        found = compiled(value, self.schema, argument, whole=knows_missing(self.frame))
+        if len(self._compiled) >= _REMEMBERED:
+            self._compiled.clear()
+        self._compiled[id(value)] = value, argument, found  # with the value, so that nothing else gets its id
+        return found
 
     def totals(
         self,
@@ -370,13 +389,15 @@ class LazyPart:
     def _grid_sum(self, one: Wanted, value: Compiled, by: str | None, mark: str) -> GridSum:
         """Return the sums of a query; sums by group are careful ones."""
         careful = by is not None
-        engine = value.strict and knows_missing(self.frame), adds_booleans(self.frame)
+        knows = knows_missing(self.frame)
+        engine = value.strict and knows, adds_booleans(self.frame)
+        plain = one.only_true and value.definite and knows and not careful
         squares = one.squares and not careful
-        return GridSum(value, one.bounds, one.absent, squares, self.n, mark, *engine, careful)
+        return GridSum(value, one.bounds, one.absent, squares, self.n, mark, *engine, careful, plain)
 
     def _key(self, by: str | None, one: Wanted, value: Compiled) -> tuple[Any, ...]:
         """Return a query's identity in a pass, of all records or by the groups of a column."""
-        return id(self), by, value.text, one.bounds, one.absent, one.squares and by is None
+        return id(self), by, value.text, one.bounds, one.absent, one.squares and by is None, one.only_true
 
     @contextmanager
     def fetched(self, queries: Sequence[Wanted], by: str | None = None) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -231,3 +232,35 @@ def test_what_is_found_is_not_shown(engine: str) -> None:
     part = part_of(engine, p=[0.25, 0.5, 0.125])
     assert repr(part.totals("p", squares=True)) == "<Totals n=3>"
     assert repr(part.joint("p", nw.col("p") * 0.5)) == "<Joint n=3>"
+
+
+@engines
+def test_records_with_the_value_true_are_counted_without_a_mask(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By plain loops, of conjunctions and of all else; the twin takes all expressions for conjunctions."""
+    rng, c = np.random.default_rng(4), nw.col
+    values = {name: [[0, 1, None][one] for one in rng.integers(0, 3, 200)] for name in "abc"}
+    part = part_of(engine, **values)
+    one, two, three = c("a") == 1, c("b") != 0, c("c") == 0
+    rows = list(zip(*values.values(), strict=True))
+    asked: list[tuple[Any, Any, bool]] = [
+        (one & two, lambda a, b, d: a == 1 and b != 0, True),
+        (one & (two & three), lambda a, b, d: a == 1 and b != 0 and d == 0, True),
+        (~one & two, lambda a, b, d: a != 1 and b != 0, True),
+        (~(one & two), lambda a, b, d: not (a == 1 and b != 0), False),
+        (one | two, lambda a, b, d: a == 1 or b != 0, False),
+        (one & (two | three), lambda a, b, d: a == 1 and (b != 0 or d == 0), False),
+        (~(~one & two) & three, lambda a, b, d: (a == 1 or b == 0) and d == 0, False),
+    ]
+    wanted, expected = [Wanted(expression, only_true=True) for expression, _, _ in asked], []
+    for expression, meaning, definite in asked:
+        compiled = part.compiled(expression)
+        assert compiled.definite is definite
+        read = ["abc".index(name) for name in compiled.columns]
+        expected.append(sum(all(row[place] is not None for place in read) and meaning(*row) for row in rows))
+    assert [totals.total >> totals.bits for totals in part.totals_of(wanted)] == expected
+    numeric = LazyPart._numeric
+    monkeypatch.setattr(LazyPart, "_numeric", lambda own, asked: replace(numeric(own, asked), definite=True))
+    twin = [totals.total >> totals.bits for totals in part.totals_of(wanted)]
+    assert [found == right for found, right in zip(twin, expected, strict=True)] == [
+        definite for _, _, definite in asked
+    ]
