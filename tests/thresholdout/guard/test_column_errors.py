@@ -86,7 +86,7 @@ def test_sums_of_shares_that_are_off_say_no_more_than_the_shares() -> None:
         shares, groups = rng.beta(2.0, 1.0, size=int(sizes.sum())), np.repeat(np.arange(60), sizes)
         for sign in (1.0, -1.0):
             off = np.clip(shares + sign * by, 0.0, 1.0)
-            for part in (r2(clip=1.0).first_part, root_mean_squared_error(clip=1.0).only_part):
+            for part in (r2(clip=1.0).first_part, root_mean_squared_error(clip=1.0).first_part):
                 assert isinstance(part, MeanShare)
                 sums, known = (np.bincount(groups, weights=one).astype(np.float64) for one in (shares, off))
                 counts = sizes.astype(np.float64)
