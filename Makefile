@@ -156,10 +156,10 @@ test-default test-others test-statistical test-oldest coverage: export OMP_NUM_T
 test: lint docs test-oldest test-default
 
 test-default: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m tests.parts --workers $(WORKERS)
 
 test-others: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(CORE:%=--ignore-glob='tests/%/*') $(CORE:%=--ignore-glob='%/*')
+	$(BIN)/python -m tests.parts --workers $(WORKERS) $(CORE:%=--ignore-glob='tests/%/*') $(CORE:%=--ignore-glob='%/*')
 
 test-statistical: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'statistical and not slow' tests

@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_collected_is_an_error(tmp_path: Path, monkeypat
 
 def test_a_process_says_how_long_each_file_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow: left out by default\n")
-    for name, seconds in (("test_first.py", 0.0), ("test_second.py", 1.0)):
+    for name, seconds in (("test_first.py", 0.0), ("test_second.py", 0.2)):
         text = f"import pytest, time\n\n@pytest.mark.slow\ndef test_slow():\n    time.sleep({seconds})\n"
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
@@ -109,4 +109,4 @@ def test_a_process_says_how_long_each_file_took(tmp_path: Path, monkeypatch: pyt
     ended = run_files(("test_first.py", "test_second.py"))
     assert ended.passed
     assert ended.seconds["test_first.py"] > 0.0
-    assert ended.seconds["test_second.py"] >= 1.0
+    assert ended.seconds["test_second.py"] >= 0.2

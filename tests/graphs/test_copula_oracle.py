@@ -46,7 +46,7 @@ def test_quadratures_have_the_orthants_of_closed_forms() -> None:
         assert series_mean(rho, [half] * 3) == pytest.approx(three, abs=1e-11)
 
 
-@sizes("repeats", 40, 300)
+@sizes("repeats", 16, 300)
 def test_hoelders_inequality_for_gaussians(repeats: int) -> None:
     """The theorem itself: E prod F_i <= prod (E F_i^p_i)^(1/p_i) for a diagonal P above R."""
     rng = np.random.default_rng(3)
@@ -103,7 +103,7 @@ def test_an_inflation_that_is_five_per_cent_smaller_is_refuted(n: int) -> None:
     assert 0.95 * bound < found <= bound
 
 
-@sizes("repeats", 80, 300)
+@sizes("repeats", 30, 300)
 def test_means_fluctuate_as_so_many_coins(repeats: int) -> None:
     rng = np.random.default_rng(7)
     for _ in range(repeats):

@@ -220,7 +220,7 @@ def test_the_oracle_on_impossible_states() -> None:
     assert exact_leakage(np.array([[0.5, 0.5], [0.0, 0.0]]), 0.3, 0) == 0.0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(slope=st.floats(0.01, 100), power=st.floats(0.3, 4), target=st.floats(1e-6, 1e3), step=st.floats(0, 2))
 def test_search(slope: float, power: float, target: float, step: float) -> None:
     """Power laws, with a jump: the point found is within the target, and a hair further is not."""
@@ -240,7 +240,7 @@ def test_search_without_an_answer() -> None:
     assert largest_below(lambda x: 0.5, 1.0, 1.0, most=3.0) == 3.0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 10), st.integers(0, 4)), min_size=1, max_size=6),
     st.lists(st.tuples(st.floats(0, 10), st.integers(0, 4)), min_size=1, max_size=6),

@@ -141,7 +141,7 @@ class LongGuardMachine(GuardMachine):
     """The same, with more and longer interleavings."""
 
 
-GuardMachine.TestCase.settings = settings(max_examples=3, stateful_step_count=12, deadline=None)
+GuardMachine.TestCase.settings = settings(max_examples=2, stateful_step_count=10, deadline=None)
 TestGuard = GuardMachine.TestCase
 LongGuardMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
 TestGuardForLong = pytest.mark.slow(LongGuardMachine.TestCase)

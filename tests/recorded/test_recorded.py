@@ -24,6 +24,7 @@ RECORDED = record.read()
 ANSWERS = RECORDED["answers"]
 EXACT = RECORDED["platform"] == fingerprint()
 LONG = {
+    "accounting: mixed events",
     "accounting: calibrated noise of steps",
     "accounting: pure events",
     "certificates: generalisation of private learners",

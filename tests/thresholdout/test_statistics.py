@@ -98,7 +98,7 @@ def test_cross_validated_values_are_out_of_fold() -> None:
 def test_weights_of_pairs_of_groups_are_a_mean_of_matchings(sizes: tuple[int, ...]) -> None:
     """The step of the proof that rests on Edmonds' polytope, by a linear program over all matchings, loops included."""
     rng, count = np.random.default_rng(5), len(sizes)
-    for _ in range(20):
+    for _ in range(6):
         y = rng.permutation(np.repeat([0, 1], [sum(sizes) - sum(sizes) // 2, sum(sizes) // 2]))
         groups = np.repeat(np.arange(count), sizes)
         p, q = (np.bincount(groups, side) / side.sum() for side in (y, 1 - y))

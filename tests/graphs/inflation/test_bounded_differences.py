@@ -37,7 +37,7 @@ def law_of_edges(graph: nx.Graph[int], rng: np.random.Generator) -> np.ndarray:
     return law
 
 
-@sizes("seeds", 4, 80)
+@sizes("seeds", 2, 80)
 def test_no_statistic_of_a_dependency_graph_has_larger_moments(seeds: int) -> None:
     for seed in range(seeds):
         rng = np.random.default_rng(seed)

@@ -52,7 +52,7 @@ def conditioned(model: DependenceModel, rng: np.random.Generator, known: tuple[i
     return found
 
 
-@sizes("count", 2, 20)
+@sizes("count", 1, 20)
 def test_no_mean_is_above_its_inflation_or_its_coins(count: int) -> None:
     """Nine models each, all records and a random pattern of evidence; every pattern in the slow test below."""
     rng = np.random.default_rng(count)

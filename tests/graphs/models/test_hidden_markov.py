@@ -71,7 +71,7 @@ def largest_ratio(model: DependenceModel, epsilon: Any, weaken: float = 1.0) -> 
     return largest
 
 
-@pytest.mark.parametrize("case", corners(range(70), 0, 5, 30))
+@pytest.mark.parametrize("case", corners(range(70), 5, 30))
 def test_no_mechanism_leaks_more_about_records_of_a_hidden_chain(case: int) -> None:
     rng = np.random.default_rng(case)
     model = random_hidden(rng, case)

@@ -56,7 +56,7 @@ def seen(law: FloatArray) -> list[npt.NDArray[np.int64]]:
     return list(np.array(list(itertools.product(*map(range, law.shape))), dtype=np.int64).T)
 
 
-@sizes("seeds", 10, 150)
+@sizes("seeds", 5, 150)
 def test_no_functions_fluctuate_more(seeds: int) -> None:
     """Any law, its own coefficients: for the worst functions of single records, and the worst statistics."""
     for seed in range(seeds):

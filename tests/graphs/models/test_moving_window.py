@@ -202,7 +202,7 @@ def joined_by_paths(graph: nx.Graph[int], known: set[int]) -> nx.Graph[int]:
     return nx.relabel_nodes(found, place)
 
 
-@sizes("seeds", 40, 200)
+@sizes("seeds", 15, 200)
 def test_known_records_join_by_paths(seeds: int) -> None:
     for seed in range(seeds):
         rng = np.random.default_rng(seed)

@@ -29,7 +29,7 @@ ADVERSARIAL = [
 
 @pytest.mark.slow
 @given(FINITE, FINITE, FINITE)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_finds_the_last_float_at_which_a_condition_holds(one: float, two: float, edge: float) -> None:
     low, edge, high = sorted((one, two, edge))
     found = bisect(lambda x: x <= edge, high, low) if edge < high else high
@@ -55,7 +55,7 @@ def test_finds_edges_among_the_smallest_and_the_largest_floats(low: float, edge:
 
 @pytest.mark.slow
 @given(st.integers(0, 2**32), FINITE, FINITE, st.integers(0, 80), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_returns_a_point_that_was_tried_for_any_condition(
     seed: int, fails_at: float, holds_at: float, halvings: int, geometric: bool
 ) -> None:
@@ -100,7 +100,7 @@ def test_the_ends_themselves_are_not_tried() -> None:
 
 
 @given(st.floats(5e-324, 8e307), st.floats(5e-324, 8e307), st.floats(0.0, 1.0))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_geometric_middles_stay_inside(one: float, two: float, part: float) -> None:
     low, high = sorted((one, two))
     edge = min(max(low, low + part * (high - low)), high)

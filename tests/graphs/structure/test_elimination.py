@@ -57,6 +57,7 @@ def test_marginals_are_those_of_pgmpy(seed: int) -> None:
     np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.slow
 @for_each("seed", range(6))
 def test_bayesian_networks_answer_as_pgmpy_does(seed: int) -> None:
     model = random_bayesian_network(np.random.default_rng([15, seed]), 9, 3)

@@ -44,7 +44,7 @@ def test_walk_in_high_precision() -> None:
         assert belief_drift(0.05, 40, 0.02) >= float(best) * (1 - 1e-5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.floats(1e-4, 0.3), st.integers(1, 3000), st.floats(1e-6, 0.5))
 def test_walk_is_monotone(step: float, steps: int, failure: float) -> None:
     here, near = belief_drift(step, steps, failure), 1 + 1e-3

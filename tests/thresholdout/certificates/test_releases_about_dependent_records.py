@@ -10,7 +10,6 @@ from scipy.stats import binom, norm
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain, MovingWindow, Panel
 from graphs.structure.revealed_blocks import RevealedBlocks
-from tests.cases import for_each
 from tests.sizes import corners
 from thresholdout.certificates.change_of_measure import (
     information,
@@ -89,7 +88,7 @@ MODELS: dict[str, tuple[DependenceModel, Floats]] = {
 
 
 @pytest.mark.parametrize("p", corners([0.3, 0.05, 0.001], 2))
-@pytest.mark.parametrize("name", corners(MODELS, 0, 3))
+@pytest.mark.parametrize("name", corners(MODELS, 0))
 def test_no_event_of_a_noisy_sum_is_likelier_than_promised(name: str, p: float) -> None:
     model, law = MODELS[name]
     for event in (GaussianAnswer(100.0), GaussianAnswer(1000.0), LaplaceAnswer(20.0), LaplaceAnswer(100.0)):
@@ -106,15 +105,19 @@ def test_no_event_of_a_noisy_sum_is_likelier_than_promised(name: str, p: float) 
             assert mutual <= information(event, epsilon, model.revealed_blocks())
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("name", "event"),
-    [
-        ("groups of 10", LaplaceAnswer(20.0)),
-        ("groups of 4", LaplaceAnswer(100.0)),
-        ("window of 3", LaplaceAnswer(100.0)),
-        ("chain", LaplaceAnswer(100.0)),
-        ("chain", GaussianAnswer(100.0)),
-    ],
+    corners(
+        [
+            ("groups of 10", LaplaceAnswer(20.0)),
+            ("groups of 4", LaplaceAnswer(100.0)),
+            ("window of 3", LaplaceAnswer(100.0)),
+            ("chain", LaplaceAnswer(100.0)),
+            ("chain", GaussianAnswer(100.0)),
+        ],
+        0,
+        3,
+    ),
 )
 def test_prices_of_independent_records_are_too_small(name: str, event: Event) -> None:
     """The broken twin takes dependent records for independent ones."""
@@ -124,6 +127,7 @@ def test_prices_of_independent_records_are_too_small(name: str, event: Event) ->
     assert smallest_nats(Independent(N), event, epsilon, 0.3) < exact < smallest_nats(model, event, epsilon, 0.3)
 
 
+@pytest.mark.slow
 def test_known_labels_leave_nothing_of_a_window_but_independent_groups() -> None:
     """Labels that say whether the coins of two records in a row are the same: a unit is one coin then."""
     panel, release, p = Panel(MovingWindow(100, 1), 2), GaussianAnswer(300.0), 0.3
@@ -134,6 +138,9 @@ def test_known_labels_leave_nothing_of_a_window_but_independent_groups() -> None
     assert smallest_nats(labelled, release, math.inf, p) == smallest_nats(
         Groups(np.repeat([0, 1], 100)), release, math.inf, p
     )
+
+
+def test_of_other_models_labels_say_nothing_and_a_window_alone_has_none() -> None:
     for model in (Independent(N), Groups(np.arange(N) // 4)):
         assert whatever_the_labels(model) is model
     assert whatever_the_labels(MovingWindow(N, 1)).revealed_blocks() == RevealedBlocks((N,), (1,))

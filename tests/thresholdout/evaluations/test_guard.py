@@ -405,6 +405,7 @@ class TestPostgres:
         assert "pull request 7: worse" in command("status", address).output
         assert EvalGate(tmp_path).check("same.csv", address).outcome == "nothing"
 
+    @pytest.mark.slow
     def test_checks_at_once_are_each_paid_once(self, server: Server) -> None:
         """Four connections check eight runs each, four of which are the others' too."""
         address = server.emptied_database()

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from graphs.models.law_free import GroupSizes
+from tests.sizes import corners
 from tests.thresholdout.guard.lazy_guards import Column, Engine, N, lazy_guard, of_polars
 from thresholdout import Claims, Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart
@@ -57,7 +58,7 @@ def shown(answer: Any) -> tuple[Any, ...]:
     return answer.value, answer.interval, answer.source, answer.name, answer.estimand
 
 
-@pytest.mark.parametrize("declared", [{}, {"sampling": "iid"}, {"dependence": GroupSizes({3: N // 3})}])
+@pytest.mark.parametrize("declared", corners([{}, {"sampling": "iid"}, {"dependence": GroupSizes({3: N // 3})}], 1, 2))
 def test_slices_have_the_answers_of_arrays(engine: Engine, table: pd.DataFrame, declared: dict[str, Any]) -> None:
     lazy, eager = guards(engine, table, mechanism=Claims(noise=0.0), **declared)
     for metric, where in (("accuracy", WHERE), ("zero_one_loss", ("in", True))):

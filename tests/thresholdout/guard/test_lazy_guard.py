@@ -50,7 +50,6 @@ from thresholdout.scoring.metrics import absolute_error, log_loss, squared_error
             pytest.param({"mechanism": Claims(epsilon=2.0)}, id="private"),
             pytest.param({"mechanism": SparseVectorParameters(0.05, 0.005, budget=3, queries=5)}, id="algorithm 1"),
         ],
-        1,
         2,
         4,
     ),
@@ -111,6 +110,7 @@ def test_a_list_takes_one_pass_of_each_part_and_has_the_answers_of_single_querie
     assert [one.value for one in found[:2]] != [found[2].value] * 2
 
 
+@pytest.mark.slow
 def test_a_list_of_groups_takes_one_pass_of_each_part_too(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     passes: list[tuple[str, str]] = []
     row, by_group = LazyPart.row, LazyPart._by_group

@@ -279,7 +279,7 @@ def test_whatever_a_pickle_raises_is_no_key_and_an_interrupt_is_one() -> None:
 
     assert content_key(Failing(ZeroDivisionError())) is None
     deep: list[Any] = []
-    for _ in range(100_000):
+    for _ in range(20_000):
         deep = [deep]
     assert content_key(deep) is None
     while deep:

@@ -374,7 +374,7 @@ class LongSession(Session):
     """The same, more often."""
 
 
-Session.TestCase.settings = settings(max_examples=3, stateful_step_count=10, deadline=None)
+Session.TestCase.settings = settings(max_examples=2, stateful_step_count=10, deadline=None)
 TestSession = Session.TestCase
 LongSession.TestCase.settings = settings(max_examples=20, stateful_step_count=15, deadline=None)
 TestLongSession = pytest.mark.slow(LongSession.TestCase)

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.ledger.mechanism import GUARD, Mechanism, assert_consistent
 from thresholdout.data.client_states import client_key, join_state, split_state
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
@@ -130,7 +131,7 @@ class ClientsContract:
         assert ledger.entries("old") == [entry]
         assert [ledger.count("old", "ann", since) for since in (None, -1e300)] == [1, 0]
 
-    @pytest.mark.parametrize("since", [math.nan, math.inf, "yesterday"])
+    @for_each("since", [math.nan, math.inf, "yesterday"])
     def test_what_is_no_time_is_refused(self, ledger: Ledger, since: float) -> None:
         with pytest.raises(InputError, match=r"^since must be"):
             ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), client="ann", quota=1, since=since)
@@ -167,7 +168,7 @@ class ClientsContract:
         assert (ledger.count(GUARD, "ann"), len(refused)) == (7, 9)
         assert_consistent(ledger)
 
-    @pytest.mark.parametrize("quota", [-1, 1.5, "2"])
+    @for_each("quota", [-1, 1.5, "2"])
     def test_what_is_no_quota_or_client_is_refused(self, ledger: Ledger, quota: int) -> None:
         with pytest.raises(InputError, match=r"^quota must be"):
             ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), client="ann", quota=quota)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.ledger.contract_of_threads import OTHER
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET
 from thresholdout.errors import InputError, LedgerMismatch
@@ -33,7 +34,7 @@ class DocumentsContract:
             ledger.put_document(GUARD, "labels", "forged")
         assert ledger.document(GUARD, "labels") == f"{SECRET} label"
 
-    @pytest.mark.parametrize("text", ["\ud800", b"bytes", None])
+    @for_each("text", ["\ud800", b"bytes", None])
     def test_documents_that_are_not_text_are_refused(self, ledger: Ledger, text: str) -> None:
         with pytest.raises(InputError):
             ledger.put_document(GUARD, "bad", text)

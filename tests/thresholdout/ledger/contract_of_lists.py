@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.cases import for_each
 from tests.thresholdout.ledger.contract_of_threads import OTHER
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, PARAMETERS, Mechanism, assert_consistent
 from thresholdout.errors import InputError, LedgerClosed, LedgerError, LedgerMismatch
@@ -130,7 +131,7 @@ class ListsContract:
         assert len(ledger.ask_all(GUARD, asked, mechanism.all)) == 3
         assert_consistent(ledger)
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("asked", "words"),
         [
             ([], "no queries"),

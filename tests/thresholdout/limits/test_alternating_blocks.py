@@ -195,7 +195,7 @@ def test_blocks_of_times_separate_their_neighbours(times: list[int], length: int
         assert later.min() - at[index <= block].max() > length
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.lists(st.integers(0, 256), min_size=4, max_size=30),
     st.integers(1, 5),

@@ -48,7 +48,7 @@ def test_what_outcomes_leave_adds_up_to_at_most_the_risk(log_error_budget: float
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.integers(0, 1000),
     st.floats(-100, 1100),

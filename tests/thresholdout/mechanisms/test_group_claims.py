@@ -236,7 +236,7 @@ class TestNormalLimits:
         exact = GroupBetTest(STEPS, None, grouped(sizes), 0.2, 0.5).interval(20, 44, self.LEVEL, ())
         assert exact[0] < blank[0] < blank[1] < exact[1]
 
-    @pytest.mark.parametrize(("sizes", "expected"), corners(product([[2, 2, 2, 2], [1, 2, 2, 3]], [0.5, 0.7]), 0, 3))
+    @pytest.mark.parametrize(("sizes", "expected"), corners(product([[2, 2, 2, 2], [1, 2, 2, 3]], [0.5, 0.7]), 3))
     def test_a_limit_above_a_truth_is_one_test(self, sizes: list[int], expected: float) -> None:
         """Limits are edges; each edge from the first of the run to the limit is refuted, and the one above is not."""
         level, stated = self.LEVEL + math.log1p(-0.02), set()

@@ -126,6 +126,7 @@ class TestTheProgram:
         monkeypatch.setattr(mechanism, "list_level", lambda risk, k, keep: list_level(risk, 1, keep))
         assert _worst(0.5, 1, signed=True, laws=_ends(_claims(0.5))[2:3]) > 0.53
 
+    @pytest.mark.slow
     def test_a_list_that_is_told_for_nothing_exceeds_beta(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(mechanism, "after_list", lambda risk, keep, told: after_list(risk, keep, []))
         assert _worst(0.5, 2, signed=False, laws=_ends(_claims(0.5))[1:2]) > 0.52

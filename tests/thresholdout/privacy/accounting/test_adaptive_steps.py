@@ -23,7 +23,7 @@ from thresholdout.privacy.accounting.adaptive_steps import (
 from thresholdout.privacy.accounting.optimal_composition import compose_optimal_delta
 from thresholdout.privacy.accounting.published_bounds import compose_he
 
-QUICK = settings(max_examples=60, derandomize=True, deadline=None)
+QUICK = settings(max_examples=30, derandomize=True, deadline=None)
 
 
 def test_worked_values() -> None:

@@ -31,7 +31,7 @@ from thresholdout.privacy.accounting.published_bounds import (
 )
 from thresholdout.privacy.accounting.results import SampleSizeError
 
-QUICK = settings(max_examples=60, derandomize=True, deadline=None)
+QUICK = settings(max_examples=30, derandomize=True, deadline=None)
 
 
 def test_worked_values() -> None:

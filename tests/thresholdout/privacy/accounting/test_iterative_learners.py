@@ -28,7 +28,7 @@ from thresholdout.privacy.accounting.iterative_learners import (
 from thresholdout.privacy.accounting.published_bounds import full_steps, paper_log_tail
 from thresholdout.privacy.accounting.results import Composition, PrivacyParams, UnsoundBoundWarning
 
-QUICK = settings(max_examples=60, derandomize=True, deadline=None)
+QUICK = settings(max_examples=30, derandomize=True, deadline=None)
 
 
 def quietly(call: Any, *args: Any, **named: Any) -> Any:

@@ -538,7 +538,7 @@ LITTLE = {
 }
 
 
-@pytest.mark.parametrize(("name", "stride"), sized([(name,) for name in EVERYWHERE], 61, 1, 0, 3))
+@pytest.mark.parametrize(("name", "stride"), sized([(name,) for name in EVERYWHERE], 181, 1, 0, 3))
 def test_wherever_an_interrupt_falls_a_report_is_that_of_what_is_beside_it(name: str, stride: int) -> None:
     """A fit with little noise, then one with much that is stopped: the first never has the second's report."""
     estimator, targets, modules, shown = EVERYWHERE[name]

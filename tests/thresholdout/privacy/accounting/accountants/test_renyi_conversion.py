@@ -30,7 +30,7 @@ def gaussian_delta(epsilon: float, sigma: float) -> Any:
         return mpmath.ncdf(1 / (2 * s) - e * s) - mpmath.exp(e) * mpmath.ncdf(-1 / (2 * s) - e * s)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(sigma=st.floats(0.3, 20), log_delta=st.floats(-12, -1))
 def test_gaussian_is_covered(sigma: float, log_delta: float) -> None:
     delta, orders = 10.0**log_delta, np.linspace(1.01, 2000, 4000)
@@ -46,7 +46,7 @@ def test_gaussian_is_covered(sigma: float, log_delta: float) -> None:
         assert back.delta == pytest.approx(delta, rel=1e-6)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(alpha=st.floats(1.001, 10_000), rho=st.floats(1e-12, 1e6), log_delta=st.floats(-300, -0.01))
 def test_forty_digits(alpha: float, rho: float, log_delta: float) -> None:
     delta = 10.0**log_delta

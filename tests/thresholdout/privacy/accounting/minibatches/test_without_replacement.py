@@ -81,7 +81,7 @@ def test_worked_remainders() -> None:
     assert remainder_add_remove(3, 6, Q, 5) == 0.0
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     alpha=st.one_of(st.floats(1.01, 100), st.integers(2, 60).map(float)),
     sigma=st.floats(0.4, 200),

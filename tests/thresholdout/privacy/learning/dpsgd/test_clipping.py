@@ -25,7 +25,7 @@ from thresholdout.privacy.learning.dpsgd.clipping import (
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Network, Pass
 
 Floats = NDArray[np.float64]
-FEW = settings(max_examples=60, deadline=None, derandomize=True)
+FEW = settings(max_examples=30, deadline=None, derandomize=True)
 EXTREME = st.sampled_from([0.0, 5e-324, 1e-300, 1e-160, 1e-80, 1e-8, 1.0, 7.7, 1e8, 1e74, 1e76, 1e160, 1e300])
 ENTRY = st.builds(lambda size, factor: size * factor, EXTREME, st.sampled_from([-1.0, 1.0, 0.3, -0.7]))
 NETWORKS = [

@@ -205,7 +205,7 @@ EVERYWHERE: dict[str, tuple[Any, Any]] = {**POSTERIORS, "DPVIRegressor": (VARIAT
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
-@sizes("stride", 101, 1)
+@sizes("stride", 307, 1)
 def test_wherever_an_interrupt_falls_a_report_is_that_of_what_is_beside_it(name: str, stride: int) -> None:
     """A fit with little noise, then one with much that is stopped at a line: the first never has the second's report.
 

@@ -191,7 +191,7 @@ def test_all_accountants_are_no_worse_than_renyi_divergences() -> None:
 
 
 def test_a_formula_that_is_not_proved_does_not_get_into_the_report() -> None:
-    X, y = regression(300)
+    X, y = regression(60)
     with pytest.warns(UnprovedTargetWarning):
         found = fitted(X, y, sigma=None, epsilon=1.0, accountant="tight")
     assert found.privacy_report_.epsilon > 1.0 >= found.privacy_report_.details["formula_epsilon"]

@@ -128,7 +128,7 @@ def test_a_huge_number_of_records() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.integers(2, 300), st.floats(0.1, 1e5), st.floats(0.05, 5), st.floats(3.001, 40), st.floats(0, 0.49), st.data()
 )
@@ -190,7 +190,7 @@ def test_e4_the_printed_condition_is_the_wrong_one() -> None:
     assert usual[needed]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(st.integers(2, 10_000), st.floats(0.01, 5), st.floats(3.001, 100))
 def test_e4_what_is_needed_is_enough(n: int, alpha: float, s: float) -> None:
     chain = worst_case_chain(n, 1.0, 1.0, alpha, s)
