@@ -1,5 +1,6 @@
 """The documents' examples are tests; those of a page build on each other, so one worker has to run the whole file."""
 
+import atexit
 import gc
 import signal
 from contextlib import suppress
@@ -110,5 +111,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """Let all of it go at the end."""
-    gc.unfreeze()
+    """Search once at the end, where pytest would search several times, and let all of it go afterwards."""
+    gc.collect()
+    gc.freeze()
+    atexit.register(gc.unfreeze)

@@ -5,6 +5,7 @@ inside functions and by strings, imports that cost time when a module is loaded,
 """
 
 import ast
+import gc
 import subprocess
 import sys
 from functools import cache
@@ -45,7 +46,12 @@ HEAVY_ALLOWED = {
 
 @cache
 def all_imports() -> list[Import]:
-    return read_imports(MODULES, ROOT)
+    gc.disable()  # the trees of all modules stay, and a search for garbage would go through them again and again
+    try:
+        return read_imports(MODULES, ROOT)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:

@@ -103,9 +103,9 @@ def test_a_weakened_bound_is_caught() -> None:
         weak = Incidence.pairwise(model._layout.edges, 0.9 * model.diameters, model._layout.size)
         leakage = propagate(weak, budgets)[model._layout.records]
         violations += any(worst(model, epsilon, record)[0] > leakage[record] + SOLVED for record in range(model.n))
-        if violations > 5:
+        if violations:
             break
-    assert violations > 5
+    assert violations
 
 
 def test_messages_are_attained_by_two_fair_coins() -> None:

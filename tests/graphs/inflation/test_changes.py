@@ -57,7 +57,7 @@ def random_models(seed: int) -> Iterator[tuple[DependenceModel, np.ndarray]]:
         yield given, given.joint()
 
 
-@sizes("seeds", 6, 120)
+@sizes("seeds", 3, 120)
 def test_no_mean_and_no_statistic_has_larger_moments(seeds: int) -> None:
     ratios = []
     for seed in range(seeds):
@@ -143,7 +143,7 @@ def least_squares(graph: nx.Graph[int], shares: dict[frozenset[int], float], wei
     return best
 
 
-@sizes("seeds", 6, 30)
+@sizes("seeds", 3, 30)
 def test_no_order_that_exists_is_undercut(seeds: int) -> None:
     met = 0
     for seed in range(seeds):

@@ -127,7 +127,6 @@ def test_prices_of_independent_records_are_too_small(name: str, event: Event) ->
     assert smallest_nats(Independent(N), event, epsilon, 0.3) < exact < smallest_nats(model, event, epsilon, 0.3)
 
 
-@pytest.mark.slow
 def test_known_labels_leave_nothing_of_a_window_but_independent_groups() -> None:
     """Labels that say whether the coins of two records in a row are the same: a unit is one coin then."""
     panel, release, p = Panel(MovingWindow(100, 1), 2), GaussianAnswer(300.0), 0.3

@@ -182,18 +182,18 @@ class TestProtocol:
         assert len(url.rpartition("/")[2]) == 32  # 24 random bytes
         assert service.requests == []
 
-    @pytest.mark.parametrize("length", ["17000000", "9" * 30, "-1", "x"])
-    def test_a_request_that_is_too_large_is_not_read(self, length: str) -> None:
+    def test_a_request_that_is_too_large_is_not_read(self) -> None:
         with evaluating(ServiceDouble()) as url:
             address = httpx.URL(url)
             import http.client
 
-            connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=PATIENCE)
-            connection.putrequest("POST", address.path + "/evaluate")
-            connection.putheader("Content-Length", length)
-            connection.endheaders()
-            assert connection.getresponse().status in (411, 413)
-            connection.close()
+            for length in ("17000000", "9" * 30, "-1", "x"):
+                connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=PATIENCE)
+                connection.putrequest("POST", address.path + "/evaluate")
+                connection.putheader("Content-Length", length)
+                connection.endheaders()
+                assert connection.getresponse().status in (411, 413), length
+                connection.close()
 
 
 class TestScripts:

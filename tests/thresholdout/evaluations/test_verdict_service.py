@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cases import for_each
 from thresholdout.cli import main
 from thresholdout.client.errors import ServiceError
 from thresholdout.errors import InputError, LedgerError
@@ -86,7 +87,7 @@ def test_items_and_scores_stay(url: str) -> None:
         assert set(json.load(answer)) == {"mode", "fields"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         lambda run: run.update(values=[2.0] * 400),

@@ -231,7 +231,7 @@ def test_what_is_left_after_a_list_never_sums_to_more_than_was_kept() -> None:
     assert 0.1 * reserve < left <= reserve
 
 
-@sizes("n", 16, 40)
+@sizes("n", 12, 40)
 def test_what_intervals_by_bets_leave_never_sums_to_more_than_was_kept(n: int) -> None:
     """A list of one query about values of 0, 1/2 and 1: over all intervals that n records can show."""
     reserve, noise = 0.25, SeededNoise(0)

@@ -36,7 +36,7 @@ class TestLaw:
     def claim(phase: float, moved: int, outcomes: int, open_phase: bool) -> float:
         return outcomes * 2 * moved / phase + open_phase * moved / phase
 
-    @sizes("transcripts", 150, 400)
+    @sizes("transcripts", 75, 400)
     @for_each("phase", [2.0, 5.0])
     def test_no_transcript_exceeds_the_claim(self, phase: float, transcripts: int) -> None:
         rng, moved, worst = np.random.default_rng(7), 3, 0.0

@@ -11,6 +11,7 @@ import pickle
 import random
 import signal
 import struct
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -544,7 +545,7 @@ class LedgerContract(ThreadsContract, ListsContract, ClientsContract, DocumentsC
         for attempt in attempts:
             with pytest.raises((LedgerError, InputError, BudgetExhausted)) as caught:
                 attempt()
-            shown.append(str(caught.getrepr(style="short")))
+            shown.append("".join(traceback.format_exception(caught.value)))
             shown.append(repr(caught.value) + repr(caught.value.__context__))
         shown.append(caplog.text)
         for text in shown:

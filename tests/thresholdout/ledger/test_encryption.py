@@ -38,6 +38,7 @@ def no_key_around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_FILE_VARIABLE, raising=False)
 
 
+@pytest.mark.slow
 class TestEncryptedSQLiteLedger(LedgerContract):
     def make(self, folder: Path) -> Ledger:
         return SQLLedger(folder / "guard.db", key=KEY)

@@ -5,6 +5,7 @@ import shutil
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -158,7 +159,7 @@ def test_no_password_is_shown(
     for address in addresses:
         with pytest.raises((LedgerUnusable, InputError)) as caught:
             open_ledger(address)
-        assert "hunter2" not in str(caught.getrepr(style="short"))
+        assert "hunter2" not in "".join(traceback.format_exception(caught.value))
         assert "hunter2" not in repr(caught.value) + caplog.text
     with open_ledger(server.address("emptied", "guard", "hunter2")) as ledger:
         assert isinstance(ledger, SQLLedger)

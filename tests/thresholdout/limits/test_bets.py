@@ -42,7 +42,7 @@ def test_the_mean_of_the_wealth_is_at_most_one_for_different_laws() -> None:
         assert np.prod(1 + bet * (p - mean)) <= 1 + 1e-12
 
 
-@sizes("sessions", 40, 200)
+@sizes("sessions", 16, 200)
 def test_bets_that_change_along_the_records_break_the_level(sessions: int) -> None:
     """A bet set by the records before it refutes the mean of expectations 0.65 then 0.35, which is 0.5."""
     rng = np.random.default_rng(2)

@@ -12,6 +12,7 @@ from scipy.stats import binom, norm
 
 import thresholdout.limits.trinomial as trinomial
 from tests.cases import for_each
+from tests.sizes import corners
 from thresholdout.limits.trinomial import difference_lower, difference_refuted, placed_difference
 
 Outcome = tuple[int, int]
@@ -131,7 +132,7 @@ def test_limits_are_used_up() -> None:
     assert 0.85 * level < largest <= level
 
 
-@for_each(("records", "edge", "level"), CASES)
+@pytest.mark.parametrize(("records", "edge", "level"), corners(CASES, 0, 5))
 def test_outcomes_that_are_refuted_are_monotone(records: int, edge: float, level: float) -> None:
     outcomes = refuted(records, edge, level)
     for won, lost in outcomes:

@@ -246,7 +246,7 @@ def test_every_entry_is_about_the_labels_that_stand_before_it(where: str | Path)
     """Labels are corrected by one service while another one answers; keys say with which labels."""
     one = made(where)
     two = EvaluationService.open(where)
-    by, corrected = [team(one, "ann"), team(one, "bob")], 8
+    by, corrected = [team(one, "ann"), team(one, "bob")], 4
 
     def send(job: int) -> None:
         service = (one, two)[job % 2]
