@@ -29,7 +29,7 @@ settings.load_profile("repeatable")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Examples that take more than about half a second; those of a page build on each other, so all of them are slow.
+# Examples that take more than about a third of a second; those of a page build on each other, so all of them are slow.
 SLOW_EXAMPLES = frozenset(
     {
         "docs/private_learners.md",
@@ -55,7 +55,9 @@ SLOW_EXAMPLES = frozenset(
         "thresholdout.privacy.learning.federated_classifier.FederatedClassifier",
         "thresholdout.privacy.learning.propagation.ep_privacy.calibrate_sep_sigma",
         "thresholdout.privacy.learning.propagation.pbp.PBPRegressor",
+        "thresholdout.privacy.learning.sgld.sgld_regressor.SGLDRegressor",
         "thresholdout.service.prediction_guard.PredictionGuard.releases",
+        "thresholdout.simulation.comparison.Simulation",
         "thresholdout.simulation.comparison.simulate",
         "thresholdout.simulation.demonstration.dependent_records",
         "thresholdout.simulation.demonstration.ordinary_search",

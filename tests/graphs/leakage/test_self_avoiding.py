@@ -180,7 +180,7 @@ def small_field(seed: int) -> tuple[MarkovField, np.ndarray]:
     return model, rng.uniform(0.02, 0.6, n) if seed % 5 else np.full(n, 0.1)
 
 
-@sizes("fields", 4, 120)
+@sizes("fields", 8, 120)
 def test_close_to_what_the_worst_mechanism_leaks(fields: int) -> None:
     """No mechanism leaks more, a bound that is 5 % smaller is caught, and half of all are within 15 % (few: 20 %)."""
     ratios = []

@@ -108,7 +108,7 @@ def worst_session(truth: float, depth: int, reset: bool) -> float:
     return worst(start.to_text(), range(n + 1), depth)
 
 
-@sizes("laws", 3, 13)
+@sizes("laws", 5, 13)
 def test_sessions_with_a_final_check_are_covered_by_enumeration(laws: int) -> None:
     """All analysts with two queries and a final check at 1 - 0.7; the twin gives the final check all of the risk."""
     truths = np.linspace(0.05, 0.95, laws)

@@ -84,7 +84,7 @@ def test_no_records_that_differ_confirm_nothing() -> None:
     assert not BetGate(np.full(100, 0.5)).passes(GOOD, -1e-9)
 
 
-@pytest.mark.parametrize("level", corners([0.6, 0.49, 0.2, 0.05], 1, 3))
+@pytest.mark.parametrize("level", corners([0.6, 0.49, 0.2, 0.05], 3))
 def test_different_laws_given_the_features(level: float) -> None:
     """All laws on a grid of three records with a mean of at most one half: the chance of a pass, by enumeration."""
     log_level = math.log(level)

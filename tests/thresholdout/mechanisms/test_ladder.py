@@ -182,7 +182,7 @@ def chernoff_of_one_p(steps: int, sizes: GroupSizes) -> Limit:
 
 
 @pytest.mark.parametrize(
-    ("singles", "large", "points"), [(25, 10, 2), pytest.param(100, 40, 21, marks=pytest.mark.slow)]
+    ("singles", "large", "points"), [(25, 10, 4), pytest.param(100, 40, 21, marks=pytest.mark.slow)]
 )
 @for_each("twin", [False, True])
 def test_groups_of_unequal_sizes_have_laws_of_their_own(
