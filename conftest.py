@@ -1,6 +1,5 @@
 """The documents' examples are tests; those of a page build on each other, so one worker has to run the whole file."""
 
-import atexit
 import gc
 import signal
 from contextlib import suppress
@@ -113,7 +112,6 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """Search once at the end, where pytest would search several times, and let all of it go afterwards."""
+    """Search once at the end: pytest and the interpreter would search several times, through all that there is."""
     gc.collect()
     gc.freeze()
-    atexit.register(gc.unfreeze)

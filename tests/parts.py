@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -58,7 +58,7 @@ class Part:
         part, count = (int(number) for number in config.getoption("--part").split("/"))
         self.root, self.written = config.rootpath, config.getoption("--seconds-to")
         self.part, self.parts = part - 1, parts_of(kept_times(TIMES), count)
-        self.seconds: Counter[str] = Counter()
+        self.seconds: dict[str, float] = defaultdict(float)
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         if collection_path.is_dir() or not collection_path.is_relative_to(self.root):
