@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.cases import for_each
 from tests.oracles.counts import count_law, tail
 from tests.sizes import corners
+from thresholdout.limits import entropy as entropy_module
 from thresholdout.limits.entropy import coin_divergence, entropy_lower, entropy_upper
 
 
@@ -105,3 +106,23 @@ def test_the_series_for_near_means_has_eleven_digits(p: float, near: float) -> N
     x = p + near * min(p, 1.0 - p)
     with mp.workdps(50):
         assert abs(coin_divergence(x, p) / _divergence(x, p) - 1) < 1e-11
+
+
+@for_each("level", [0.5, 0.05, 1e-30])
+@for_each("effective", [20.0, 60.0, 1000.0, 1e5, 1e8])
+@for_each("mean", [0.03, 0.2, 0.5])
+def test_limits_need_few_divergences(
+    monkeypatch: pytest.MonkeyPatch, mean: float, effective: float, level: float
+) -> None:
+    """Newton's steps from a near start take at most 15; halving alone takes forty."""
+    seen: list[float] = []
+
+    def counted(x: float, p: float) -> float:
+        seen.append(p)
+        return coin_divergence(x, p)
+
+    monkeypatch.setattr(entropy_module, "coin_divergence", counted)
+    for limit, near in ((entropy_upper, mean), (entropy_lower, 1.0 - mean)):
+        seen.clear()
+        limit(near, effective, math.log(level))
+        assert 0 < len(seen) <= 15

@@ -287,6 +287,17 @@ def test_a_plan_pays_for_the_costliest_first_score(random_estimands: bool) -> No
     assert mechanism._paid(1)[1][-1] == pytest.approx(max(costs), rel=1e-12)
 
 
+def test_a_plan_of_random_estimands_pays_for_each_claim() -> None:
+    """Of three rounds the first pays a quarter of the budget for its two claims, the next 3/8, the last 3/4."""
+    mechanism = Ladder(LadderParameters(queries=3, random_estimands=True), 100)
+    numbers, rests, sides = mechanism._paid(3)
+    left = [1.0 - 2.0 * FAILURE_SHARE - paid for paid in (0.25, 0.375, 0.75)]
+    first = math.log(1.5 * mechanism.cells * (mechanism.cells + 1))
+    assert numbers.tolist() == [1.0, 2.0, 3.0]
+    assert rests == pytest.approx([first - math.log(math.prod(left[: k + 1])) for k in range(3)], rel=1e-14)
+    assert sides == pytest.approx([math.log(8.0), math.log(16.0 / 3.0), math.log(8.0 / 3.0)], rel=1e-14)
+
+
 def test_only_clear_improvements_are_shown() -> None:
     outcomes = play(Ladder(LadderParameters(), N), [0.5, 0.505, 0.4, 0.9, 0.905])
     assert [round(outcome.value, 2) for outcome in outcomes] == [0.5, 0.5, 0.5, 0.9, 0.9]
