@@ -298,6 +298,13 @@ def test_a_plan_of_random_estimands_pays_for_each_claim() -> None:
     assert sides == pytest.approx([math.log(8.0), math.log(16.0 / 3.0), math.log(8.0 / 3.0)], rel=1e-14)
 
 
+def test_without_a_declared_number_the_budget_for_claims_falls_as_one_over_the_root() -> None:
+    mechanism = Ladder(LadderParameters(random_estimands=True), 100)
+    rests, _, sides = zip(*(mechanism._shares(LadderState(-1.0, asked)) for asked in range(4000)), strict=True)
+    assert sides[:3] == pytest.approx((1 / 8, 1 / 12, 1 / 16), rel=1e-14)
+    assert math.prod(rests[1000:]) == pytest.approx(0.5 * (1.0 - 2.0 * FAILURE_SHARE) ** 3000, rel=1e-3)
+
+
 def test_only_clear_improvements_are_shown() -> None:
     outcomes = play(Ladder(LadderParameters(), N), [0.5, 0.505, 0.4, 0.9, 0.905])
     assert [round(outcome.value, 2) for outcome in outcomes] == [0.5, 0.5, 0.5, 0.9, 0.9]
