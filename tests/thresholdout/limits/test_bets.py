@@ -10,6 +10,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from graphs.numerics.sliced_sums import SLICE
 from tests.cases import for_each
 from tests.sizes import corners, sizes
 from thresholdout.limits.bets import best_bet, bet_lower, log_wealth, placed_bet
@@ -141,6 +142,24 @@ def test_a_bold_bet_refutes_no_mean_beyond_its_reach(bet: float) -> None:
     limit = bet_lower(np.ones(1000), bet, -3.0)
     assert limit < 1 / bet
     assert 1000 * math.log1p(bet * (1 - limit)) >= 3.0
+
+
+def test_where_no_mean_is_refuted_the_limit_is_0() -> None:
+    assert bet_lower(np.zeros(1000), 0.5, -3.0) == 0.0
+    assert bet_lower(np.ones(1000), 0.5, -3.0, mirrored=True) == 0.0
+
+
+@for_each("size", [7, SLICE + 3])
+@for_each("mirrored", [False, True])
+def test_the_wealth_of_values_and_of_their_mirror_images(size: int, mirrored: bool) -> None:
+    """A value of 0 costs most here, so that the margin is that of the negative terms."""
+    values = np.random.default_rng(5).beta(8, 2, size)
+    values[3] = 0.0
+    exact = math.fsum(math.log1p(1.05 * (float(x) - 0.9)) for x in values)
+    given = 1.0 - values if mirrored else values
+    below = exact - log_wealth(given, 1.05, 0.9, mirrored=mirrored)
+    margin = 1e-9 + 2.0**-50 * size * -math.log1p(-1.05 * 0.9)
+    assert 0.95 * margin <= below <= 1.05 * margin
 
 
 def test_the_wealth_is_rounded_down_by_the_errors_of_all_terms() -> None:

@@ -14,7 +14,7 @@ from tests.cases import for_each
 from tests.oracles.counts import count_law, tail
 from tests.sizes import corners
 from thresholdout.limits import entropy as entropy_module
-from thresholdout.limits.entropy import coin_divergence, entropy_lower, entropy_upper
+from thresholdout.limits.entropy import _around, _halved, coin_divergence, entropy_lower, entropy_upper
 
 
 def _divergence(x: float, p: float) -> mp.mpf:
@@ -106,6 +106,28 @@ def test_the_series_for_near_means_has_eleven_digits(p: float, near: float) -> N
     x = p + near * min(p, 1.0 - p)
     with mp.workdps(50):
         assert abs(coin_divergence(x, p) / _divergence(x, p) - 1) < 1e-11
+
+
+@for_each("newton", [0, 1, 2, 12])
+@for_each("needed", [1e-9, 0.003, 0.5, 30.0])
+@for_each("mean", [1e-9, 0.03, 0.5, 0.97])
+def test_a_limit_is_safe_wherever_its_search_starts(
+    monkeypatch: pytest.MonkeyPatch, mean: float, needed: float, newton: int
+) -> None:
+    """Starts on both sides of the limit, and steps that have not reached it: only the divergence decides."""
+    monkeypatch.setattr(entropy_module, "_NEWTON", newton)
+    for far in (0.0, 1.0):
+        limit = _halved(mean, needed, far, mean)
+        starts = [mean + share * (limit - mean) for share in (0.1, 0.9, 1 - 1e-9, 1.0, 1 + 1e-9, 1.1, 2.0)]
+        for start in (each for each in starts if 0.0 < each < 1.0):
+            with mp.workdps(50):
+                if pair := _around(mean, needed, start):
+                    fails, holds = pair
+                    assert _divergence(mean, fails) <= needed * (1 + 1e-10)
+                    assert _divergence(mean, holds) >= needed * (1 - 1e-10)
+                found = _halved(mean, needed, far, start)
+                assert found == pytest.approx(limit, rel=2e-12, abs=2e-12)
+                assert found in (0.0, 1.0) or _divergence(mean, found) >= needed * (1 - 1e-10)
 
 
 @for_each("level", [0.5, 0.05, 1e-30])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ from thresholdout.limits.group_sums import GroupSizes
 from thresholdout.mechanisms import Known, Ladder, LadderParameters, LadderState, Outcome
 from thresholdout.mechanisms import ladder as ladder_module
 from thresholdout.mechanisms.claims.interval import Limit, Scales
+from thresholdout.mechanisms.ladder import _lower, _upper
 from thresholdout.noise.sources import SeededNoise
 
 N = 2500
@@ -303,6 +305,17 @@ def test_without_a_declared_number_the_budget_for_claims_falls_as_one_over_the_r
     rests, _, sides = zip(*(mechanism._shares(LadderState(-1.0, asked)) for asked in range(4000)), strict=True)
     assert sides[:3] == pytest.approx((1 / 8, 1 / 12, 1 / 16), rel=1e-14)
     assert math.prod(rests[1000:]) == pytest.approx(0.5 * (1.0 - 2.0 * FAILURE_SHARE) ** 3000, rel=1e-3)
+
+
+@for_each("low", [0.0, 2.0**-60, 0.1, 1.0 / 3.0, 0.7])
+def test_limits_of_claims_mirror_each_other_and_are_rounded_up(low: float) -> None:
+    def limit(lo: int, level: float, scales: Scales) -> float:
+        assert lo > 0
+        return low
+
+    assert (_lower(limit, 0, -1.0), _lower(limit, 1, -1.0), _upper(limit, 10, 10, -1.0)) == (0.0, low, 1.0)
+    high = _upper(limit, 9, 10, -1.0)
+    assert 1 - Fraction(low) <= Fraction(high) <= min(1, 1 - Fraction(low) + Fraction(2.0**-52))
 
 
 def test_only_clear_improvements_are_shown() -> None:
