@@ -14,7 +14,7 @@ from graphs.numerics.arguments import FloatArray
 from graphs.numerics.rounding import up
 from graphs.progress_bar import progress_bar
 
-__all__ = ["Search", "keep", "kept", "largest_below", "searching", "settled_at"]
+__all__ = ["Search", "is_searching", "keep", "kept", "largest_below", "searching", "settled_at"]
 
 #: Fewer messages start afresh and converge fully: this is fast, and answers do not depend on earlier searches.
 FEWEST = 100_000
@@ -57,6 +57,11 @@ def searching() -> Iterator[Search]:
         yield search
     finally:
         _SEARCH.reset(token)
+
+
+def is_searching() -> bool:
+    """Return whether a search runs, in which messages may be rough."""
+    return _SEARCH.get() is not None
 
 
 def settled_at(size: int) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.leakage.chain_budgets import gain
-from graphs.leakage.largest_budget import keep, kept, settled_at
+from graphs.leakage.largest_budget import FEWEST, keep, kept, settled_at
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import FUNCTION_ULPS, UNIT, charges, up
 from graphs.structure.spanning_forest import Branches, grouped
@@ -110,6 +110,9 @@ class Map(Protocol):
     def one(self, position: int, value: float) -> float:
         """Return the same for one link and one value."""
 
+    def slopes(self, values: FloatArray, rows: slice = slice(None)) -> FloatArray:
+        """Return the slopes of the maps of some rows at values, approximately."""
+
 
 class Contraction:
     """The map alpha -> phi(Delta, alpha) for many diameters at once."""
@@ -149,6 +152,13 @@ class Contraction:
             np.fmin(value, leakages, out=value)
             return np.fmin(value, self.diameters[rows], out=value)
 
+    def slopes(self, leakages: FloatArray, rows: slice = slice(None)) -> FloatArray:
+        """Return t e^(alpha/2) / ((1 + r V) (1 + (r + t) V)), the slope of phi(Delta, .) at alpha; 0 far out."""
+        t, r = self.t[rows], self.r[rows]
+        value = np.expm1(0.5 * np.minimum(leakages, 100.0))
+        found: FloatArray = t * (1 + value) / ((1 + r * value) * (1 + (r + t) * value))
+        return np.where(leakages < 100.0, found, 0.0)
+
 
 class Shrinkage:
     """The map w -> tanh(Delta / 4) w for many diameters at once: the slope of phi(Delta, .) at 0.
@@ -173,9 +183,18 @@ class Shrinkage:
         """Return tanh(Delta / 4) w for one diameter, rounded up."""
         return min(value * self._scalars[position] * ONE_PRODUCT + TINY, value)
 
+    def slopes(self, values: FloatArray, rows: slice = slice(None)) -> FloatArray:
+        """Return tanh(Delta / 4) for the diameters of some rows."""
+        return self.factors[rows]
+
 
 #: Most rounds of updates; every iterate is a bound, so stopping early is valid.
 ROUNDS = 200
+
+#: Relative residual and most iterations of the linear solver of a Newton step, and the lift of its result for each unit
+#: of the largest relative change; the least lift is far above rounding. They decide about speed only: each step is
+#: verified.
+NEWTON, MOST_SOLVED, LIFT, LEAST_LIFT = 1e-6, 500, 1e-3, 1e-13
 
 
 class Rounds:
@@ -227,9 +246,76 @@ class Rounds:
         start = kept(self, budgets)
         if start is None:
             start = contracted(self._contraction, caps)[self._reverse]
-        found = settled(lambda messages: self._updated(messages, own, caps), start, rounds)
+        if len(start) < FEWEST:
+            return settled(lambda messages: self._updated(messages, own, caps), start, rounds)
+        found = self._by_newton(start, own, caps, rounds)
         keep(self, budgets, found)
         return found
+
+    def _by_newton(self, messages: FloatArray, own: FloatArray, caps: FloatArray, rounds: int) -> FloatArray:
+        """Return messages lowered by Newton steps, each verified by an update, or by the update alone.
+
+        The update T is increasing and concave, so a Newton step from T(y) <= y ends at such a y again, up to the error
+        of the linear solution. A step is kept only where T(y) <= y in arithmetic that rounds up (`graphs/PROOFS.md`,
+        super-solutions of messages). Hence a wrong slope, or a solution that is far off, costs time and no validity.
+        """
+        enough, done = settled_at(len(messages)), 0
+        while done < rounds:
+            change, slopes = self._linearised(messages, own, caps)
+            largest = float(np.divide(change, messages, out=np.zeros(len(change)), where=messages > 0).max())
+            guess = self._leap(messages, change, slopes, largest) if largest > enough else None
+            done += 2
+            if guess is not None:
+                found = self._updated(guess, own, caps)
+                if (found <= guess).all():
+                    messages = np.minimum(found, messages)
+                    continue
+                done += 1
+            messages = np.minimum(self._updated(messages, own, caps), messages)
+            if largest <= enough:
+                break
+        return messages
+
+    def _linearised(self, messages: FloatArray, own: FloatArray, caps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return by how much an update of all messages at once lowers each, and the slopes of its maps."""
+        change, slopes = np.empty((2, len(messages)))
+        for rows, leakages in self._segments.others_by_block(messages):
+            leakages += own[rows]
+            behind = np.minimum(leakages, caps[rows])
+            change[self._reverse[rows]] = self._contraction.apply(behind, rows)
+            slopes[self._reverse[rows]] = np.where(leakages < caps[rows], self._contraction.slopes(behind, rows), 0.0)
+        return np.maximum(messages - change, 0.0), slopes
+
+    def _leap(self, messages: FloatArray, change: FloatArray, slopes: FloatArray, largest: float) -> FloatArray | None:
+        """Return the end of a Newton step, a little above; None where the linear solver fails.
+
+        The step d of the message i -> j has d_ij = r_ij + a_ij (s_i - d_ji), r the (negative) change, a the slope and
+        s_i the sum of all steps into i. Both directions of a link together give d_ij (1 - a_ij a_ji) =
+        r_ij - a_ij r_ji + a_ij s_i - a_ij a_ji s_j. So the sums s solve a linear system over vertices.
+        """
+        from scipy import sparse
+        from scipy.sparse.linalg import LinearOperator, bicgstab
+
+        both = slopes * slopes[self._reverse]
+        if float(both.max()) > 1 - 1e-6:
+            return None
+        scale = 1 / (1 - both)
+        fixed = (slopes * change[self._reverse] - change) * scale
+        into, out = slopes * scale, both * scale
+        size = self._size
+        starts = np.r_[0, np.cumsum(np.bincount(self._targets, minlength=size))]
+        passed = sparse.csr_array((into, self._sources, starts), shape=(size, size))
+        weights = 1 + np.bincount(self._targets, weights=out, minlength=size)
+        right = np.bincount(self._targets, weights=fixed, minlength=size) / weights
+        operator = LinearOperator((size, size), matvec=lambda s: s - (passed @ s) / weights, dtype=np.float64)
+        with np.errstate(all="ignore"):
+            sums, _ = bicgstab(operator, right, x0=right.copy(), rtol=NEWTON, atol=0.0, maxiter=MOST_SOLVED)
+        if not np.isfinite(sums).all():
+            return None
+        guess = messages + fixed + into * sums[self._sources] - out * sums[self._targets]
+        # the lift makes up for the solver's error, and leaves that share of the way to the next step
+        guess *= 1 + max(LIFT * largest, LEAST_LIFT)
+        return np.maximum(guess, 0.0)
 
     def _updated(self, messages: FloatArray, own: FloatArray, caps: FloatArray) -> FloatArray:
         """Return the updated messages, rounded up: block by block, each with the new values of the blocks before.

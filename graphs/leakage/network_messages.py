@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import RouteUnavailable
-from graphs.leakage.largest_budget import FEWEST
+from graphs.leakage.largest_budget import FEWEST, is_searching
 from graphs.leakage.loopy_messages import ROUNDS, Contraction, Map, Rounds, Segments
 from graphs.leakage.self_avoiding import MOST_WALKS, SelfAvoiding
 from graphs.numerics.arguments import FloatArray, IntArray
@@ -322,16 +322,15 @@ class Propagation:
     def leakages(self, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:
         """Return `propagate` for one choice of budgets.
 
-        Several routes query the same budgets in turn, so the last result is cached. Large networks, and those with
-        memory, continue from their kept messages instead (`graphs.leakage.largest_budget`).
+        Several routes query the same budgets in turn, so the last result is cached. Networks with memory, and large
+        ones during a search, continue from their kept messages instead (`graphs.leakage.largest_budget`).
         """
-        key, last = np.asarray(epsilon).tobytes(), self._last
-        if last is not None and last[:2] == (key, rounds):
-            return last[2].copy()
-        found = self._leakages(epsilon, rounds)
-        if not self._memory and len(self.links.sources) < FEWEST:
-            self._last = key, rounds, found.copy()
-        return found
+        if self._memory or (len(self.links.sources) >= FEWEST and is_searching()):
+            return self._leakages(epsilon, rounds)
+        key = np.asarray(epsilon).tobytes()
+        if self._last is None or self._last[:2] != (key, rounds):
+            self._last = key, rounds, self._leakages(epsilon, rounds)
+        return self._last[2].copy()
 
     def _leakages(self, epsilon: FloatArray, rounds: int) -> FloatArray:
         if self._memory and not self._remembers:

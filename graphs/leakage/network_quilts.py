@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -52,7 +52,7 @@ from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import charges, up
 from graphs.structure.elimination import Table, eliminate
 from graphs.structure.incidence import Incidence
-from graphs.structure.neighbourhoods import Alike, Neighbourhoods
+from graphs.structure.neighbourhoods import Neighbourhoods, Pattern
 from graphs.structure.potentials import Potentials
 from graphs.structure.separators import Effort, balls, boundary, candidates, nearby
 
@@ -146,9 +146,6 @@ STACKED = 1 << 20
 #: The adversary: one who may know any near records, or none.
 Known: TypeAlias = Literal["any", "none"]
 
-#: Factors that touch C, in local numbers: the members of each.
-Pattern: TypeAlias = tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int, int, int]
-
 
 @dataclass(frozen=True, slots=True)
 class _Quilts:
@@ -192,17 +189,15 @@ class NetworkQuilts:
         potentials = self._potentials
         rows = np.arange(len(potentials.records)) if self._only is None else np.array(self._only, dtype=np.int64)
         rows = rows[np.array(potentials.sizes)[potentials.records[rows]] > 1]
-        single = np.ones(len(rows), dtype=np.bool_)
         found: dict[Pattern, list[tuple[IntArray, IntArray, IntArray]]] = defaultdict(list)
-        for alike in self._alike(rows):
-            # candidates depend on the structure of the neighbourhood and the order of its nodes alone
-            single[alike.rows] = False
-            slots, held = alike.nodes[0].tolist(), alike.tables[0].tolist()
-            for nodes, tables, pattern in self._quilts_of(slots[0]):
-                columns, factors = [slots.index(v) for v in nodes], [held.index(f) for f in tables]
-                found[pattern].append((rows[alike.rows], alike.nodes[:, columns], alike.tables[:, factors]))
+        if self._is_simple:
+            around, given = Neighbourhoods(potentials), potentials.records[rows]
+            fit = around.fit(given, self._effort)
+            for alike in around.classes(given[fit], self._effort):
+                found[alike.pattern].append((rows[fit[alike.rows]], alike.nodes, alike.tables))
+            rows = np.delete(rows, fit)
         ones: dict[Pattern, list[tuple[int, tuple[int, ...], tuple[int, ...]]]] = defaultdict(list)
-        for record in rows[single].tolist():
+        for record in rows.tolist():
             for nodes, tables, pattern in self._quilts_of(int(potentials.records[record])):
                 ones[pattern].append((record, nodes, tables))
         for pattern, quilts in ones.items():
@@ -213,15 +208,12 @@ class NetworkQuilts:
             for pattern, parts in found.items()
         ]
 
-    def _alike(self, rows: IntArray) -> Iterable[Alike]:
-        """Yield classes of records whose quilts are the same up to the names of nodes.
-
-        With the least effort a set has two nodes, or is a ball of radius 1, and its boundary is within two steps.
-        """
-        p, effort = self._potentials, self._effort
-        if effort.radius > 1 or effort.sets > 2 or effort.cuts or any(len(table.members) > 2 for table in p.tables):
-            return ()
-        return Neighbourhoods(p).classes(p.records[rows], effort.exact)
+    @property
+    def _is_simple(self) -> bool:
+        """Whether the quilts are those of {i}, {i, u} and the ball around i, in a pairwise network."""
+        effort, tables = self._effort, self._potentials.tables
+        small = effort.radius == 1 and effort.sets == 2 and not effort.cuts and effort.most_entries <= 1 << 9
+        return small and all(len(table.members) <= 2 for table in tables)
 
     def _quilts_of(self, node: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], Pattern]]:
         """Yield the quilts of a node: nodes and tables in local order."""

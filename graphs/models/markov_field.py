@@ -12,6 +12,7 @@ import numpy as np
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.inflation.influences import interdependence
 from graphs.known_records import Network
+from graphs.leakage.largest_budget import FEWEST
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary
@@ -291,7 +292,10 @@ class MarkovField(NetworkModel):
             if used[kind, size]:
                 its_own = shared[kind, size]
                 tables.append(Table((member,), its_own.values, roundings, 0, its_own.least))
-        return FactorGraph._of_tables({labels[k]: sizes[k] for k in order.tolist()}, self.n, tables)
+        found = FactorGraph._of_tables({labels[k]: sizes[k] for k in order.tolist()}, self.n, tables)
+        if 2 * len(layout.edges) >= FEWEST and not its.has_zeros and (np.diff(order) == 1).all():
+            found._propagation = self._propagation  # the same law, and diameters without the rounding of tables
+        return found
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
         """List Markov quilts of a record, with its influence on each.

@@ -1,48 +1,52 @@
-"""Nodes of a pairwise network whose neighbourhoods of radius two have the same structure.
+"""Quilts of the nodes of a large pairwise network, on arrays.
 
-Two nodes are *alike* if the map between their neighbourhoods that keeps the order of the nodes' numbers is an
-isomorphism: of the edges at nodes within one step, of the nodes' numbers of states, of which nodes are records, and of
-which nodes within one step have a table of their own. Every result of these alone, with ties decided by the
-order of numbers, is the same for both up to that map. The tables' entries may differ.
+Nodes of a sparse network have few neighbours, so their smallest quilts have few structures. Two quilts share one
+structure if the map of their nodes, in the order of `nodes`, is an isomorphism: of the edges that touch the inside, of
+the numbers of states, of the single tables of the inside, and of the side that a node has in each table that is not
+symmetric. The tables' entries may differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from graphs.numerics.arguments import IntArray
+from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.structure.potentials import Potentials
+from graphs.structure.separators import Effort
 
-__all__ = ["Alike", "Neighbourhoods"]
+__all__ = ["Alike", "Neighbourhoods", "Pattern"]
 
-#: Most neighbours of a node that is compared, or of its neighbours: a neighbourhood has at most 73 nodes.
+#: Most neighbours of a seen node inside a quilt: with one more the table has at least 2^10 entries, too many for the
+#: least effort. All neighbours of a node inside are inside or in the boundary.
 WIDEST = 8
 
-#: Smaller classes are not worth a computation on arrays.
-FEWEST = 4
+#: Most near records of a ball, of which any may be known.
+NEAREST = 3
 
-#: Nodes compared at a time, to bound memory (about 100 MB).
-CHUNK = 50_000
+#: Sets processed at a time, to bound memory (about 100 MB).
+CHUNK = 20_000
 
-#: Components of at least this many nodes are equally large for a set of at most 13 nodes.
-LARGE = 16
+#: Numbers of states, tables that touch the inside in local numbers, number of seen and of inside nodes, and of all.
+Pattern: TypeAlias = tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Nodes that are alike: equal columns correspond to each other."""
+    """Quilts of one structure: equal columns correspond to each other."""
 
-    rows: IntArray  # shape (M,): places of the nodes among those that were compared
-    nodes: IntArray  # shape (M, S): the node, its neighbours, and theirs; the number of nodes where there is none
-    tables: IntArray  # shape (M, T): the tables of the node and of its neighbours; -1 where there is none
+    pattern: Pattern
+    rows: IntArray  # shape (M,): places of the nodes among those that were given
+    nodes: IntArray  # shape (M, S): the node, the near nodes, the boundary
+    tables: IntArray  # shape (M, T): positions of the tables that touch the inside
 
 
 class Neighbourhoods:
-    """Neighbourhoods of the nodes of a network whose tables have at most two members."""
+    """Neighbours of the nodes of a network whose tables have at most two members."""
 
     def __init__(self, potentials: Potentials) -> None:
         self._potentials = p = potentials
@@ -51,64 +55,129 @@ class Neighbourhoods:
         sources, targets = np.concatenate([ends, ends[:, ::-1]]).T
         order = np.lexsort((targets, sources))
         sources, targets, tables = sources[order], targets[order], np.tile(pairs, 2)[order]
-        self._degrees = degrees = np.bincount(sources, minlength=p.n_nodes)
-        self._width = min(WIDEST, int(degrees.max(initial=0)))
-        self._crowded = np.zeros(p.n_nodes, dtype=np.bool_)  # nodes near one of many neighbours are not compared
-        self._crowded[targets[degrees[sources] > WIDEST]] = True
-        self._crowded |= degrees > WIDEST
-        slot = np.arange(len(sources)) - (np.cumsum(degrees) - degrees)[sources]
+        self._degrees = np.bincount(sources, minlength=p.n_nodes + 1)
+        self._width = min(WIDEST, int(self._degrees.max(initial=0)))
+        slot = np.arange(len(sources)) - (np.cumsum(self._degrees) - self._degrees)[sources]
         kept = slot < self._width
-        # one row more, for the neighbours of neighbours that do not exist
+        # one row more, for the neighbours of nodes that do not exist
         self._neighbours = np.full((p.n_nodes + 1, self._width), p.n_nodes)
         self._neighbours[sources[kept], slot[kept]] = targets[kept]
         self._edges = np.full((p.n_nodes + 1, self._width), -1)
         self._edges[sources[kept], slot[kept]] = tables[kept]
+        self._sizes, self._is_record = np.append(p.sizes, 0), np.append(p.is_record, False)
+        self._own = np.full(p.n_nodes + 1, -1)  # the table of each node alone, -1 where there is none
+        alone = [f for f, table in enumerate(p.tables) if len(table.members) == 1]
+        self._own[[p.tables[f].members[0] for f in alone]] = alone
+        known = {id(table.values): table.values for table in p.tables}
+        even = {key: _is_symmetric(values) for key, values in known.items()}
+        self._symmetric = np.array([even[id(table.values)] for table in p.tables], dtype=np.bool_)
 
-    @cached_property
-    def _own(self) -> IntArray:
-        """The table of each node alone, -1 where there is none."""
-        found = np.full(self._potentials.n_nodes + 1, -1)
-        for f, table in enumerate(self._potentials.tables):
-            if len(table.members) == 1:
-                found[table.members[0]] = f
-        return found
-
-    def classes(self, nodes: IntArray, smallest: int) -> Iterator[Alike]:
-        """Yield the classes of nodes that are alike, of those in components of more than `smallest` nodes.
-
-        Nodes of small classes, or with many neighbours near, are in none.
-        """
+    def fit(self, nodes: IntArray, effort: Effort) -> IntArray:
+        """Return the places of the nodes whose quilts are all in `classes`: the neighbours are records."""
         p = self._potentials
-        fit = np.flatnonzero(~self._crowded[nodes] & (p.component_counts[p.component[nodes]] > smallest))
-        for start in range(0, len(fit), CHUNK):
-            rows = fit[start : start + CHUNK]
-            around, tables = self._around(nodes[rows])
-            codes = self._codes(around, tables)
-            _, place = np.unique(codes.view(np.dtype((np.void, codes[0].nbytes))).ravel(), return_inverse=True)
-            order = np.argsort(place, kind="stable")
-            stops = np.cumsum(np.bincount(place))
-            for low, high in zip(np.r_[0, stops[:-1]].tolist(), stops.tolist(), strict=True):
-                if high - low >= FEWEST:
-                    members = order[low:high]
-                    yield Alike(rows[members], around[members], tables[members])
-
-    def _around(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         near = self._neighbours[nodes]
-        own = self._own[np.column_stack([nodes, near])]
-        slots = [nodes[:, None], near, self._neighbours[near].reshape(len(nodes), -1)]
-        tables = [self._edges[nodes], self._edges[near].reshape(len(nodes), -1), own]
-        return np.concatenate(slots, axis=1), np.concatenate(tables, axis=1)
+        seen = (self._is_record[near] | (near == p.n_nodes)).all(axis=1) & (self._degrees[nodes] <= WIDEST)
+        large = p.component_counts[p.component[nodes]] > max(effort.exact, NEAREST + 1)
+        return np.flatnonzero(large & (seen | bool(p.is_record.all())))
 
-    def _codes(self, around: IntArray, tables: IntArray) -> IntArray:
-        """Return a row for each node, equal for nodes that are alike."""
-        p = self._potentials
-        order = np.argsort(around, axis=1)
-        ordered = np.take_along_axis(around, order, axis=1)
-        ranks = np.zeros_like(around)
-        np.put_along_axis(ranks, order[:, 1:], np.cumsum(ordered[:, 1:] > ordered[:, :-1], axis=1), axis=1)
-        missing = around == p.n_nodes
-        kinds = np.append(2 * np.array(p.sizes) + p.is_record, 0)[around]
-        size = np.minimum(p.component_counts[p.component[around[:, :1]]], LARGE)
-        alone = tables[:, -1 - self._width :] >= 0
-        columns = [np.where(missing, -1, ranks), kinds, size, alone]
-        return np.ascontiguousarray(np.concatenate(columns, axis=1, dtype=np.int64))
+    def classes(self, nodes: IntArray, effort: Effort) -> Iterator[Alike]:
+        """Yield the quilts of nodes that are `fit`, by structure: those of {i}, of {i, u}, and of the ball around i.
+
+        They are the quilts of `candidates` with the least effort: u is the neighbour with the smallest number.
+        """
+        p, degrees = self._potentials, self._degrees
+        most = 4 * effort.most_near + effort.most_entries.bit_length()
+        near = self._neighbours[nodes]
+        first = np.where((degrees[near] <= most) & (near < p.n_nodes), near, p.n_nodes).min(axis=1, initial=p.n_nodes)
+        narrow = degrees[nodes] <= WIDEST
+        alone = np.flatnonzero(narrow)
+        pairs = np.flatnonzero(narrow & (first < p.n_nodes) & (degrees[first] <= WIDEST))
+        sets = [(alone, nodes[alone, None]), (pairs, np.stack([nodes[pairs], first[pairs]], axis=1))]
+        # a ball of two nodes is {i, u} again
+        for count in range(2, min(NEAREST, effort.most_near, self._width) + 1):
+            rows = np.flatnonzero(degrees[nodes] == count)
+            ball = near[rows, :count]
+            ball = np.take_along_axis(ball, np.lexsort((ball, degrees[ball]), axis=1), axis=1)
+            whole = (degrees[ball] <= WIDEST).all(axis=1)
+            sets.append((rows[whole], np.column_stack([nodes[rows], ball])[whole]))
+        for rows, inside in sets:
+            for start in range(0, len(rows), CHUNK):
+                part = slice(start, start + CHUNK)
+                yield from self._alike(rows[part], inside[part], effort)
+
+    def _alike(self, rows: IntArray, inside: IntArray, effort: Effort) -> Iterator[Alike]:
+        """Yield the quilts of some sets by structure, without those whose tables would be too large."""
+        count, none = inside.shape[1], self._potentials.n_nodes
+        around = self._neighbours[inside]
+        edge = np.sort(around.reshape(len(inside), -1), axis=1)
+        edge[:, 1:][edge[:, 1:] == edge[:, :-1]] = none
+        edge[(edge[:, :, None] == inside[:, None, :]).any(axis=2)] = none
+        # tables between an inside node and another node, -1 where there is none, and on which side of it the inside is
+        touching = [_found(around[:, k], self._edges[inside[:, k]], edge) for k in range(count)]
+        mask, turned = np.zeros((2, *edge.shape), dtype=np.int64)
+        for k, tables in enumerate(touching):
+            mask |= (tables >= 0).astype(np.int64) << k
+            turned |= self._turned(inside[:, k, None], edge, tables).astype(np.int64) << k
+        # boundary nodes of one size that touch the same inside nodes from the same sides are interchangeable
+        shape = (mask << count | turned) * (int(self._sizes.max()) + 1) + self._sizes[edge]
+        shape[edge == none] = np.iinfo(np.int64).max
+        order = np.argsort(shape, axis=1, kind="stable")
+        edge, shape = np.take_along_axis(edge, order, axis=1), np.take_along_axis(shape, order, axis=1)
+        touching = [np.take_along_axis(tables, order, axis=1) for tables in touching]
+        lengths = (edge != none).sum(axis=1)
+        # floats, because a product of numbers of states may exceed the largest integer
+        entries = np.column_stack([self._sizes[inside], np.where(edge == none, 1, self._sizes[edge])]).prod(1, float)
+        fits = (count - 1 + lengths < effort.most_entries.bit_length()) & (entries <= effort.most_entries)
+        if not fits.any():
+            return
+        between, columns = [], [self._sizes[inside], self._own[inside] >= 0, shape]
+        for k in range(count):
+            for other in range(k + 1, count):
+                found = _found(around[:, k], self._edges[inside[:, k]], inside[:, other, None])[:, 0]
+                sides = self._turned(inside[:, k], inside[:, other], found)
+                between.append((k, other, found, sides))
+                columns += [(found >= 0)[:, None], sides[:, None]]
+        codes = np.ascontiguousarray(np.column_stack(columns)[fits], dtype=np.int64)
+        _, heads, place = np.unique(
+            codes.view(np.dtype((np.void, codes[0].nbytes))).ravel(), return_index=True, return_inverse=True
+        )
+        every, kept = np.argsort(place, kind="stable"), np.flatnonzero(fits)
+        stops = np.cumsum(np.bincount(place))
+        for low, high, head in zip(np.r_[0, stops[:-1]].tolist(), stops.tolist(), kept[heads].tolist(), strict=True):
+            at = kept[every[low:high]]
+            scopes: list[tuple[int, ...]] = []
+            held: list[IntArray] = []
+            for k in range(count):
+                if self._own[inside[head, k]] >= 0:
+                    scopes.append((k,))
+                    held.append(self._own[inside[at, k]])
+            for k, other, found, sides in between:
+                if found[head] >= 0:
+                    scopes.append((other, k) if sides[head] else (k, other))
+                    held.append(found[at])
+            for b in range(int(lengths[head])):
+                for k, pairs in enumerate(touching):
+                    if pairs[head, b] >= 0:
+                        node = inside[head, k], edge[head, b], pairs[head, b]
+                        scopes.append((count + b, k) if self._turned(*node) else (k, count + b))
+                        held.append(pairs[at, b])
+            nodes = np.column_stack([inside[at], edge[at, : lengths[head]]])
+            sizes = tuple(self._sizes[nodes[0]].tolist())
+            pattern = sizes, tuple(scopes), count, count, count + int(lengths[head])
+            yield Alike(pattern, rows[at], nodes, np.column_stack(held))
+
+    def _turned(self, inside: IntArray, other: IntArray, tables: IntArray) -> npt.NDArray[np.bool_]:
+        """Return whether the other node comes first in a table that is not symmetric."""
+        return (tables >= 0) & (inside > other) & ~self._symmetric[tables]
+
+
+def _found(names: IntArray, values: IntArray, wanted: IntArray) -> IntArray:
+    """Return, row by row, the value of each wanted name, -1 where it is not among the names."""
+    found = np.full(wanted.shape, -1)
+    for k in range(names.shape[1]):
+        np.copyto(found, values[:, k, None], where=(wanted == names[:, k, None]) & (values[:, k, None] >= 0))
+    return found
+
+
+def _is_symmetric(values: FloatArray) -> bool:
+    return values.ndim == 2 and values.shape[0] == values.shape[1] and bool((values == values.T).all())
