@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 from thresholdout import Thresholdout
+from thresholdout.data.parts.engines import as_lazy
 from thresholdout.data.parts.lazy_part import LazyPart, Wanted
 from thresholdout.data.parts.part_identity import part_identity
 from thresholdout.data.values import record_bits
@@ -200,6 +201,11 @@ def test_a_guard_has_the_answers_that_polars_has(scan: Scan, table: pl.DataFrame
             assert first.interval == pytest.approx(second.interval, abs=1e-9)
         else:
             assert (first.value, first.interval) == (second.value, second.interval)
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_announced_of_the_engine(scan: Scan, files: Path) -> None:
+    as_lazy(scan(files), "holdout")
 
 
 def test_an_order_of_texts_is_refused_where_some_may_be_objects(dask: Scan, files: Path) -> None:

@@ -101,9 +101,9 @@ def _residual(predicted: nw.Expr, true: nw.Expr) -> nw.Expr:
 _KNOWN: Final[tuple[tuple[Metric, Callable[[Any, Any, tuple[float, float]], Any]], ...]] = (
     (accuracy(), lambda predicted, true, bounds: predicted == true),
     (zero_one_loss(), lambda predicted, true, bounds: predicted != true),
-    (brier_score(), lambda predicted, true, bounds: (_residual(predicted, true) ** 2).clip(*bounds)),
+    (brier_score(), lambda predicted, true, bounds: (_residual(predicted, true) ** 2).clip(upper_bound=bounds[1])),
     (log_loss(), _log_loss),
-    (squared_error(1.0), lambda predicted, true, bounds: (_residual(predicted, true) ** 2).clip(*bounds)),
-    (absolute_error(1.0), lambda predicted, true, bounds: _residual(predicted, true).abs().clip(*bounds)),
+    (squared_error(1.0), lambda predicted, true, bounds: (_residual(predicted, true) ** 2).clip(upper_bound=bounds[1])),
+    (absolute_error(1.0), lambda predicted, true, bounds: _residual(predicted, true).abs().clip(upper_bound=bounds[1])),
 )
 """Metrics by the code of their values, and the same of columns."""

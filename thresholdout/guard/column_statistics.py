@@ -373,4 +373,4 @@ def _wanted_share(queries: ColumnQueries, part: LazyPart, column: str, share: Me
     if bounds is None:
         bounds, spread = (0.0, 1.0), LabelSpread(0.0, math.inf)
     error = nw.col(queries.label).cast(nw.Float64) - nw.col(column).cast(nw.Float64)
-    return Wanted((error**2).clip(*bounds), bounds, bounds[1], squares=True, argument="estimator"), spread
+    return Wanted((error**2).clip(upper_bound=bounds[1]), bounds, bounds[1], squares=True, argument="estimator"), spread

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from thresholdout.errors import InputTypeError, ThresholdoutError
+from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -56,7 +57,9 @@ def as_lazy(frame: object, argument: str) -> nw.LazyFrame[Any]:
     except ImportError:
         needs = "data that stay in files, data bases or clusters need narwhals: pip install 'thresholdout[big]'"
         raise ThresholdoutError(needs) from None
-    found: nw.LazyFrame[Any] = nw.from_native(nw.to_native(frame, pass_through=True))
+    # Of Dask narwhals announces a package of its own. Tests run with the support that narwhals itself has.
+    with suppress_warnings(FutureWarning):
+        found: nw.LazyFrame[Any] = nw.from_native(nw.to_native(frame, pass_through=True))
     return found
 
 

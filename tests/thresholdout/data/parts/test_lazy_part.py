@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -198,3 +199,21 @@ def test_sums_by_group_are_those_of_fractions(engine: str, bounds: tuple[float, 
         assert found.bits == bits
         whole = part.totals(column, bounds, missing=missing).mean
         assert Fraction(whole.total, 2**whole.bits) == sum(sums.values())
+
+
+def test_what_narwhals_announces_about_an_engine_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warnings are errors in tests. Of Dask a package that nobody tests is announced; other warnings are kept."""
+    made = nw.from_native
+
+    def announcing(category: type[Warning]) -> None:
+        def found(frame: Any, **options: Any) -> Any:
+            warnings.warn("support is moving out", category, stacklevel=2)
+            return made(frame, **options)
+
+        monkeypatch.setattr(nw, "from_native", found)
+
+    announcing(FutureWarning)
+    assert LazyPart(pl.LazyFrame({"a": [1]}), "holdout").n == 1
+    announcing(UserWarning)
+    with pytest.warns(UserWarning, match="moving out"):
+        LazyPart(pl.LazyFrame({"a": [1]}), "holdout")
