@@ -20,6 +20,7 @@ from thresholdout import Thresholdout
 from thresholdout.data.parts.engines import as_lazy
 from thresholdout.data.parts.lazy_part import LazyPart, Wanted
 from thresholdout.data.parts.part_identity import part_identity
+from thresholdout.data.parts.value_cells import cell_counts
 from thresholdout.data.values import record_bits
 from thresholdout.errors import EngineFailed, InputError
 from thresholdout.scoring.metrics import log_loss
@@ -157,6 +158,19 @@ def test_engines_count_the_same_integers(scan: Scan, files: Path) -> None:
     assert found == wanted
     sides = c("q") == c("y"), c("x") > 0.5
     assert part.joint(*sides) == known.joint(*sides)
+
+
+def test_engines_count_classes_and_cells_alike(scan: Scan, files: Path) -> None:
+    parts = [LazyPart(one, "holdout") for one in (scan(files), pl.scan_parquet(files / "*.parquet"))]
+    pairs = [Wanted((c("y_or_none") == one) & (c("q") == other), only_true=True) for one in (0, 1) for other in (0, 1)]
+    pairs.append(Wanted((c("s_or_none") != "a") & ~(c("y") == 1), only_true=True))
+    found, wanted = ([one.total for one in part.totals_of(pairs)] for part in parts)
+    assert found == wanted
+    code = nw.when(c("s_or_none") == "a").then(nw.lit(0.0)).otherwise(nw.lit(1.0))
+    cells = [np.array([0.25, 0.5]), np.array([0.5])]
+    counts = [cell_counts(part, [c("x_or_none"), c("x")], code, cells, 2) for part in parts]
+    for one, other in zip(*counts, strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_each_record_is_in_one_batch_and_the_identity_is_that_of_polars(scan: Scan, files: Path) -> None:
