@@ -16,7 +16,7 @@ from thresholdout.certificates.posterior import posterior
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.published_tolerances import theorem_2_tolerance
 from thresholdout.mechanisms import SparseVectorParameters
-from thresholdout.planning import algorithm_1
+from thresholdout.planning.algorithm_1 import algorithm_1
 
 QUERIES, BETA = 1000, 0.05
 RECORDS = tuple(10**power for power in range(3, 8))

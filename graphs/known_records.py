@@ -8,18 +8,20 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError
-from graphs.inflation.forward_coupling import ForwardCoupling
-from graphs.inflation.parts import NetworkParts
-from graphs.leakage.network_messages import Propagation
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.structure.incidence import Incidence
 from graphs.structure.labelled_values import has_labels, places_of, refuse_unordered
+
+if TYPE_CHECKING:
+    from graphs.inflation.forward_coupling import ForwardCoupling
+    from graphs.inflation.parts import NetworkParts
+    from graphs.leakage.network_messages import Propagation
 
 __all__ = ["BoolArray", "CutNetwork", "Network", "coded", "named"]
 
@@ -43,6 +45,8 @@ class Network:
 
     def parts(self, weights: FloatArray) -> NetworkParts:
         """Return the independent parts of the network, for means with these weights of the nodes."""
+        from graphs.inflation.parts import NetworkParts
+
         return NetworkParts(self.incidence, self.edges, self.diameters, weights, self.forward)
 
     def weights(self, of_records: float | FloatArray) -> FloatArray:
@@ -95,11 +99,15 @@ class CutNetwork:
     @cached_property
     def propagation(self) -> Propagation:
         """Messages on the remaining network."""
+        from graphs.leakage.network_messages import Propagation
+
         return Propagation(self.incidence)
 
     @cached_property
     def remembering(self) -> Propagation:
         """Messages with memory on the remaining network."""
+        from graphs.leakage.network_messages import Propagation
+
         return Propagation(self.incidence, memory=True)
 
     @property
@@ -111,6 +119,8 @@ class CutNetwork:
     def inflations(self) -> NetworkParts:
         """The independent parts of the remaining network, and the variance inflation of each."""
         weights = self.is_record.astype(np.float64)
+        from graphs.inflation.parts import NetworkParts
+
         return NetworkParts(self.incidence, self.edges, self.diameters, weights, self.forward)
 
     def leakages(self, epsilon: float | FloatArray, propagation: Propagation) -> FloatArray:

@@ -29,7 +29,7 @@ assert not pathlib.Path(thresholdout.__file__).is_relative_to({root!r}), thresho
 import numpy as np
 from graphs import Independent
 from thresholdout import Thresholdout
-from thresholdout.planning import plan
+from thresholdout.planning.planner import plan
 assert plan(Independent(1000), queries=20).half_width < 0.1
 guards = [Thresholdout(np.arange(1000.0), queries=20, ledger="guard.db") for _ in range(2)]
 first, second = (guard.ask(0.5, np.arange(1000) < 500, key="first") for guard in guards)

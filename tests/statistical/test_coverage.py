@@ -23,7 +23,7 @@ from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.problem import LargestError
 from thresholdout.certificates.route import HalfWidths
 from thresholdout.mechanisms import SparseVectorMechanism, SparseVectorParameters
-from thresholdout.planning import algorithm_1
+from thresholdout.planning.algorithm_1 import algorithm_1
 
 pytestmark = pytest.mark.statistical
 

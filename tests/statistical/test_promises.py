@@ -21,7 +21,7 @@ from tests.statistical.rejection import RATE, Kept, too_many
 from thresholdout import Claims, InputError, PlanError, Thresholdout
 from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import ClaimsParameters
-from thresholdout.planning import algorithm_1
+from thresholdout.planning.algorithm_1 import algorithm_1
 from thresholdout.service.prediction_guard import PredictionGuard
 
 pytestmark = pytest.mark.statistical

@@ -16,7 +16,7 @@ from thresholdout.planning.planner import within
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
-    from thresholdout.planning import Plan
+    from thresholdout.planning.plan import Plan
     from thresholdout.planning.request import Family
 
 __all__ = ["demo", "plan"]
@@ -125,7 +125,7 @@ def plan(
     thresholdout plan --edges edges.csv --coupling 0.2 --epsilon 0.5
     thresholdout plan --chain transition.csv --records 10000 --epsilon 0.5
     """  # noqa: D301
-    from thresholdout.planning import plan as make_plan
+    from thresholdout.planning.planner import plan as make_plan
 
     if records is None and width is None and edges is None:
         raise click.UsageError("Pass --records, --width, or both.")

@@ -70,8 +70,6 @@ def declared_dependence(
     >>> found.model, found.train_groups.tolist()
     (<Groups: 2 records in 1 independent group of 2>, ['b', 'c'])
     """
-    from graphs import DependencyGraph
-
     check_meaning(dependence)
     if dependence is not None and (groups is not None or holdout_groups is not None):
         advice = "A dependence model covers all records, so pass one of the two."
@@ -96,8 +94,11 @@ def declared_dependence(
     own = _aligned_groups(records, train_groups)
     if isinstance(dependence, TimeOrder):
         return Declared(_in_order(records, dependence), own, ordered=True)
-    if isinstance(dependence, DependencyGraph):
-        return Declared(_on_graph(records, dependence), own)
+    if dependence is not None:
+        from graphs import DependencyGraph
+
+        if isinstance(dependence, DependencyGraph):
+            return Declared(_on_graph(records, dependence), own)
     return Declared(check_dependence(dependence, records.n), own)
 
 

@@ -14,29 +14,27 @@ from thresholdout.data.record_structure import TimeOrder
 from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.asking import ask_all, compare, compare_all, score, score_all
-from thresholdout.guard.comparison import About, Comparison
 from thresholdout.guard.development import declared_share, development_score, open_records
-from thresholdout.guard.gates import Certify, Gate
 from thresholdout.guard.given_features import check_sampling
 from thresholdout.guard.lazy_records import LazyRecords, declared_parts
 from thresholdout.guard.likely_mistakes import checked_call
 from thresholdout.guard.registered_guard import RegisteredGuard
 from thresholdout.guard.registration import noise_of
-from thresholdout.guard.scorer import GuardScorer, made_by_a_call
-from thresholdout.guard.train_split import TrainSplit
-from thresholdout.guard.training_values import TrainingFolds
+from thresholdout.guard.train_split import TrainSplit, made_by_a_call
 from thresholdout.ledger import Ledger
 from thresholdout.noise.sources import NoiseSource
 from thresholdout.planning.declaration import Declaration, MechanismChoice, Sampling
 from thresholdout.planning.declared_parameters import check_choice, check_final
-from thresholdout.scoring.metrics import Metric
-from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
+    from thresholdout.guard.comparison import About, Comparison
     from thresholdout.guard.exhaustion import Exhausted
-    from thresholdout.guard.training_values import Trained
+    from thresholdout.guard.gates import Certify, Gate
+    from thresholdout.guard.scorer import GuardScorer
+    from thresholdout.guard.training_values import Trained, TrainingFolds
+    from thresholdout.scoring.metrics import Metric
+    from thresholdout.scoring.statistics import Statistic
 
 __all__ = ["Thresholdout"]
 
@@ -265,6 +263,8 @@ class Thresholdout(RegisteredGuard):
         >>> [answer.value for answer in answers]
         [0.25, 0.5]
         """
+        from thresholdout.guard.asking import ask_all
+
         return ask_all(self, queries, bounds, names, keys, binary, reserve)
 
     def score(
@@ -335,6 +335,8 @@ class Thresholdout(RegisteredGuard):
         >>> answer.interval[0] < 0.81 < answer.interval[1]
         True
         """
+        from thresholdout.guard.asking import score
+
         return score(self, "score", estimator, metric, cv, train_values, sample_weight, key, name, precise)
 
     def score_all(
@@ -374,6 +376,8 @@ class Thresholdout(RegisteredGuard):
         list of Answer
             One answer per model, in the order of ``models``, or with ``report="best"`` the best one alone.
         """
+        from thresholdout.guard.asking import score_all
+
         return score_all(self, models, metric, cv, train_values, keys, reserve, report)
 
     def development_score(self, estimator: Any, metric: str | Metric | Statistic = "accuracy") -> float:
@@ -382,6 +386,8 @@ class Thresholdout(RegisteredGuard):
         ``metric`` is as in `score`. Repeated selection overfits the development part in time: `score` gives a
         `DevelopmentOverfitWarning` if the holdout refutes the development score of a model.
         """
+        from thresholdout.scoring.statistics import get_score
+
         return development_score(self._records, estimator, get_score(metric))
 
     def final_check(
@@ -405,6 +411,8 @@ class Thresholdout(RegisteredGuard):
         Answer
             Value and interval of the score. The interval holds together with those of all earlier answers.
         """
+        from thresholdout.guard.asking import score
+
         return score(self, "final check", estimator, metric, cv, train_values, None, key, name)
 
     def compare(
@@ -455,6 +463,8 @@ class Thresholdout(RegisteredGuard):
         >>> guard.compare(bayes, dummy).verdict, guard.compare(bayes, dummy, about="win_rate").verdict
         ('better', 'better')
         """
+        from thresholdout.guard.asking import compare
+
         return compare(self, b, a, metric, about, cv, train_values, key, name, precise)
 
     def compare_all(
@@ -478,6 +488,8 @@ class Thresholdout(RegisteredGuard):
         list of Comparison
             One comparison with ``baseline`` per model, in the order of ``models``. All verdicts hold at once.
         """
+        from thresholdout.guard.asking import compare_all
+
         return compare_all(self, models, baseline, metric, about, cv, keys, reserve)
 
     def gate(
@@ -513,6 +525,8 @@ class Thresholdout(RegisteredGuard):
         Gate
             ``gate.propose(model)`` decides. With the guard's confidence, no certified candidate is worse.
         """
+        from thresholdout.guard.gates import Gate
+
         return Gate(self, champion, metric, certify, delta, tolerance, train_values)
 
     @made_by_a_call
@@ -530,6 +544,8 @@ class Thresholdout(RegisteredGuard):
         Every candidate is one query per metric. `GuardedSearchCV` asks about all as one list, with narrower intervals.
         """
         self._records.labelled()
+        from thresholdout.guard.scorer import GuardScorer
+
         return GuardScorer(self, metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted, intervals=intervals)
 
     def split(self) -> TrainSplit:

@@ -193,6 +193,10 @@ class Records:
             warn_of_columns(part[0])
         if len(part) == 2:
             warn_of_classes(part[1], self.holdout[1])
+        from graphs import Independent
+
+        if declared is None and isinstance(model, Independent):
+            return  # nothing was declared, and the modules of other models are not loaded
         if self._train is not None and len(self._train) == 2:
             known = self.training_folds.groups, self._train_nodes(declared), self._train_series(declared, model)
             warn_of_labels(beyond_declared(self._train[1], declared, model, *known))

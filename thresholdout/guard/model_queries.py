@@ -31,7 +31,6 @@ from thresholdout.guard.training_values import Predictions, Trained, fixed, trai
 from thresholdout.mechanisms import UNKNOWN, Known
 from thresholdout.mechanisms.base import Grouped, PairedCounts
 from thresholdout.scoring.metrics import Metric
-from thresholdout.scoring.statistics import Estimate, Statistic, get_score
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.holdout import Records
     from thresholdout.mechanisms import Mechanism
     from thresholdout.planning.declaration import Declaration
+    from thresholdout.scoring.statistics import Estimate, Statistic
 
 __all__ = [
     "Expected",
@@ -218,10 +218,12 @@ class ModelQueries:
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
     ) -> tuple[Metric | Statistic, Weights | None]:
         """Return a score and weights; refuse a score that this guard cannot answer."""
+        from thresholdout.scoring.statistics import get_score
+
         chosen = get_score(metric)
         self.parameters.check_direction(chosen.name, chosen.greater_is_better)
         self.records.labelled()
-        if isinstance(chosen, Statistic):
+        if not isinstance(chosen, Metric):
             check_statistic(self.mechanism, chosen, self.declared)
             if sample_weight is not None:
                 advice = "Weights need a metric that is a mean over records."
@@ -242,7 +244,9 @@ class ModelQueries:
         train, holdout = self.records.labelled()
         found = self.trained(chosen, estimator, cv, given)
         values = found.values
-        if isinstance(chosen, Statistic):
+        if not isinstance(chosen, Metric):
+            from thresholdout.scoring.statistics import Estimate
+
             if not isinstance(values, Estimate):  # a given number, such as a search's cross-validated score
                 values = chosen.estimate_at(_one_number(values, chosen), estimator, *train)
             return self._statistic(chosen, estimator, values, key)
@@ -497,8 +501,10 @@ def checked_comparison(queries: ModelQueries | ColumnQueries, metric: str | Metr
 
 def check_mean(metric: str | Metric | Statistic, otherwise: str = "") -> Metric:
     """Return a metric; refuse a statistic that is no mean over records, with advice."""
+    from thresholdout.scoring.statistics import get_score
+
     chosen = get_score(metric)
-    if isinstance(chosen, Statistic):
+    if not isinstance(chosen, Metric):
         advice = f"Take one of thresholdout.scoring.metrics{otherwise}."
         raise InputError("metric", repr(chosen.name), "a metric that is a mean over records", advice)
     return chosen

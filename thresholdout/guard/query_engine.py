@@ -25,7 +25,6 @@ from thresholdout.guard.query import Query
 from thresholdout.ledger.entry import MADE, Asked, ContentKey, Entry, check_queries, check_repeat, check_short_texts
 from thresholdout.mechanisms import Known, Mechanism, Outcome
 from thresholdout.mechanisms.base import AnswerSource, SharesErrorBudget, refuse_if
-from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict
 from thresholdout.mechanisms.claims.lists import NOTHING
 from thresholdout.suppressed_warnings import suppress_warnings
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.registration import Opened
     from thresholdout.mechanisms.base import PairedCounts
     from thresholdout.mechanisms.claims.evidence import Evidence
+    from thresholdout.mechanisms.claims.gate_states import Verdict
     from thresholdout.noise.sources import NoiseSource
 
 __all__ = [
@@ -508,6 +508,8 @@ class QueryEngine:
         gain: float,
     ) -> tuple[Entry, bool]:
         """Decide about a candidate, and store the decision."""
+        from thresholdout.mechanisms.claims.gate_states import FREE, PROVED
+
         mechanism, asked = self._mechanism, as_asked(query)
         check_texts([query])
         stored = None if asked.key is None else self._ledger.find(self._id, asked.key, asked.client)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from thresholdout.certificates import Certificate
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.column_queries import ColumnQueries
 from thresholdout.guard.holdout import Origin, Records
 from thresholdout.guard.lazy_records import LazyRecords
 from thresholdout.guard.model_queries import ModelQueries
@@ -24,7 +23,6 @@ from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource
 from thresholdout.planning.declaration import Declaration
 from thresholdout.scoring.metrics import Metric
-from thresholdout.scoring.statistics import Statistic
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
+    from thresholdout.guard.column_queries import ColumnQueries
     from thresholdout.report import GuardReport
+    from thresholdout.scoring.statistics import Statistic
 
 __all__ = ["RegisteredGuard"]
 
@@ -65,13 +65,17 @@ class RegisteredGuard:
         self._engine = QueryEngine(found, noise)
         self._releases = Releases(self._engine, model, found)
         parts = self._engine, found.mechanism, model, declared
-        self._queries: ModelQueries | ColumnQueries = (
-            ColumnQueries(records, *parts) if isinstance(records, LazyRecords) else ModelQueries(records, *parts)
-        )
+        self._queries: ModelQueries | ColumnQueries
+        if isinstance(records, LazyRecords):
+            from thresholdout.guard.column_queries import ColumnQueries
+
+            self._queries = ColumnQueries(records, *parts)
+        else:
+            self._queries = ModelQueries(records, *parts)
         self._searched = 0  # holdout scores that scorers of this guard were asked for
 
     def _recalled(self, key: str | None, score: Metric | Statistic) -> Answer | None:
-        return self._engine.recall(key, score.target if isinstance(score, Statistic) else "")
+        return self._engine.recall(key, "" if isinstance(score, Metric) else score.target)
 
     @property
     def _models(self) -> ModelQueries:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import math
 import os
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, cast
 
 import numpy as np
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.training_values import Trained
     from thresholdout.scoring.metrics import Metric
 
-__all__ = ["GuardScorer", "made_by_a_call", "stands_for"]
+__all__ = ["GuardScorer", "stands_for"]
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -56,20 +55,6 @@ _ONE: Final = ""
 """Name of the only metric of a scorer that returns a number."""
 
 
-Made = TypeVar("Made", bound=Callable[..., Any])
-
-
-def made_by_a_call(method: Made) -> Made:
-    """Make a method refuse the call of a search, which was given the method in place of the scorer that it returns."""
-
-    @functools.wraps(method)
-    def checked(guard: Thresholdout, *given: object, **named: Any) -> Any:
-        if len(given) > 1:  # an estimator and records; a search turns an Exception into NaN
-            seen, expected = "guard.scorer, the method", "guard.scorer(), the scorer that the method returns"
-            raise SearchFailed(InputTypeError("scoring", seen, expected, "Pass cv=guard.split() with it."))
-        return method(guard, *given, **named)
-
-    return cast(Made, checked)
 
 
 @dataclass(frozen=True)

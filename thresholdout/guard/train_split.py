@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 
-from thresholdout.errors import InputError
+from thresholdout.errors import InputError, InputTypeError, SearchFailed
 from thresholdout.guard.holdout import origin
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from thresholdout.guard.guard import Thresholdout
 
-__all__ = ["TrainSplit", "check_training", "placeholder_size", "rows_of"]
+__all__ = ["TrainSplit", "check_training", "made_by_a_call", "placeholder_size", "rows_of"]
 
 _MOST: Final = 4096
 """Rows of a placeholder: enough for a halving search to cut it down by a factor of two thousand."""
@@ -111,3 +112,19 @@ def rows_of(X: Any) -> int:
     """Return the number of records."""
     shape = getattr(X, "shape", None)
     return int(shape[0]) if shape is not None else len(X)
+
+
+Made = TypeVar("Made", bound=Callable[..., Any])
+
+
+def made_by_a_call(method: Made) -> Made:
+    """Make a method refuse the call of a search, which was given the method in place of the scorer that it returns."""
+
+    @functools.wraps(method)
+    def checked(guard: Thresholdout, *given: object, **named: Any) -> Any:
+        if len(given) > 1:  # an estimator and records; a search turns an Exception into NaN
+            seen, expected = "guard.scorer, the method", "guard.scorer(), the scorer that the method returns"
+            raise SearchFailed(InputTypeError("scoring", seen, expected, "Pass cv=guard.split() with it."))
+        return method(guard, *given, **named)
+
+    return cast(Made, checked)

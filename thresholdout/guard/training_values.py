@@ -16,7 +16,6 @@ from thresholdout.guard.content_keys import content_key
 from thresholdout.guard.sharing.shared_objects import SHARED
 from thresholdout.scoring.fitted_models import check_applies, check_booster, check_classes, classifies, said_plainly
 from thresholdout.scoring.out_of_fold import OutOfFold, out_of_fold
-from thresholdout.scoring.statistics import Statistic
 from thresholdout.suppressed_warnings import suppress_warnings
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.data.identity import Part
     from thresholdout.scoring.metrics import Metric
+    from thresholdout.scoring.statistics import Statistic
 
 __all__ = [
     "FOLDS",

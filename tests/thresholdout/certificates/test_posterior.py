@@ -14,7 +14,7 @@ from thresholdout.certificates.posterior import mean_total_variation, posterior
 from thresholdout.certificates.problem import LargestError, Setting
 from thresholdout.certificates.published_tolerances import theorem_3_bits
 from thresholdout.mechanisms import SparseVectorParameters
-from thresholdout.planning import algorithm_1
+from thresholdout.planning.algorithm_1 import algorithm_1
 
 
 def symmetric_chain(eigenvalue: float, n: int) -> MarkovChain:

@@ -16,7 +16,7 @@ from thresholdout.certificates.posterior import PosteriorWidths, posterior_width
 from thresholdout.certificates.problem import Setting
 from thresholdout.mechanisms import SparseVectorMechanism, SparseVectorParameters
 from thresholdout.mechanisms.claims.kinds import is_unlimited
-from thresholdout.planning import algorithm_1
+from thresholdout.planning.algorithm_1 import algorithm_1
 from thresholdout.planning.algorithm_1 import quiet_rise
 
 

@@ -29,7 +29,7 @@ from thresholdout.mechanisms import (
     ClaimsParameters,
     SparseVectorParameters,
 )
-from thresholdout.planning import algorithm_1
+from thresholdout.planning.algorithm_1 import algorithm_1
 
 
 def test_parameters_by_hand() -> None:

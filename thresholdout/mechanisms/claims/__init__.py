@@ -1,20 +1,5 @@
 """Thresholdout with one number, the remaining error budget: `ClaimsMechanism`."""
 
-from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters
-from thresholdout.mechanisms.claims.kinds import FinalCheck
-from thresholdout.mechanisms.claims.leaderboard import LeaderboardMechanism
-from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
-from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-from thresholdout.mechanisms.claims.reading import Reading
-from thresholdout.mechanisms.claims.state import ClaimsState
+import lazy_loader
 
-__all__ = [
-    "ClaimsMechanism",
-    "ClaimsParameters",
-    "ClaimsState",
-    "FinalCheck",
-    "FoldClaims",
-    "FoldClaimsParameters",
-    "LeaderboardMechanism",
-    "Reading",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -102,6 +102,10 @@ def bets_win(blocks: float, others: float) -> bool:
 
 def blocked_records(model: DependenceModel) -> BlockedRecords | None:
     """Return the alternating blocks of a series with a window; ``None`` for other records."""
+    from graphs import Independent
+
+    if isinstance(model, Independent):
+        return None  # without the modules of other models
     from graphs import MovingWindow
 
     return BlockedRecords(model) if type(model) is MovingWindow and model.m > 0 else None

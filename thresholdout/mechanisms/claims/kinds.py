@@ -19,7 +19,6 @@ from thresholdout.errors import InputError
 from thresholdout.mechanisms.claims.final import share_of
 from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters
 from thresholdout.mechanisms.claims.interval import TwoEnds
-from thresholdout.mechanisms.claims.leaderboard import LeaderboardMechanism
 from thresholdout.mechanisms.claims.lists import list_level
 from thresholdout.mechanisms.claims.mechanism import ClaimsMechanism
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
@@ -201,7 +200,11 @@ _FOLDED: Final = (
 
 def claims_of(parameters: ClaimsParameters, n: int) -> ClaimsMechanism:
     """Return the mechanism of some parameters: a leaderboard where clients have an allowance."""
-    return ClaimsMechanism(parameters, n) if parameters.allowance is None else LeaderboardMechanism(parameters, n)
+    if parameters.allowance is None:
+        return ClaimsMechanism(parameters, n)
+    from thresholdout.mechanisms.claims.leaderboard import LeaderboardMechanism
+
+    return LeaderboardMechanism(parameters, n)
 
 
 def is_unlimited(model: DependenceModel) -> bool:
@@ -218,6 +221,8 @@ def _claims_certified(parameters: ClaimsParameters, by: Certifier[CertificateT])
     why, n, final, epsilon = _claims_of_others(parameters, by.model), by.model.n, None, None
     likely: Callable[[float], float] = partial(guard_width, parameters, n, parameters.queries or _USUAL)
     if parameters.allowance is not None:
+        from thresholdout.mechanisms.claims.leaderboard import LeaderboardMechanism
+
         likely = LeaderboardMechanism(parameters, n).first_half_width
     if not why:
         final = FinalCheck(parameters, n) if parameters.final_check else None

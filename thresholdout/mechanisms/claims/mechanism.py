@@ -27,7 +27,6 @@ from thresholdout.errors import BudgetExhausted
 from thresholdout.limits.bets import ManyValues
 from thresholdout.limits.group_sums import GroupSums
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, PairedCounts, refuse_if
-from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import CHOSEN, INNER, check_expected, final_interval
 from thresholdout.mechanisms.claims.interval import BetTest, ClaimOutcome, MeanTest, TwoEnds
 from thresholdout.mechanisms.claims.lists import (
@@ -58,7 +57,6 @@ from thresholdout.mechanisms.claims.reading import (
 )
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, MAX_RETRIES, Found, lowered, search, start_error_budget
 from thresholdout.mechanisms.claims.state import ClaimsState
-from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
 from thresholdout.noise.sources import NoiseSource, SeededNoise
 
 __all__ = ["ClaimsMechanism"]
@@ -361,6 +359,8 @@ class ClaimsMechanism(QueryClaims, Mechanism[ClaimsState, Reading]):
 
         It is answered also after the declared numbers of queries, or of answers from the holdout.
         """
+        from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
+
         refuse_if(self.refuses_final(state))
         state = _given(state, holdout.known)
         made, variance = self._predict(state, train, holdout.known)

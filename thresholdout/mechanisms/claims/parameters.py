@@ -246,6 +246,10 @@ def counts_of_groups(model: DependenceModel) -> tuple[tuple[int, int], ...] | No
 
 def _counts_of_blocks(model: DependenceModel) -> tuple[tuple[int, int], ...] | None:
     """Return sizes and numbers of alternating blocks; ``None`` without a series that has a window."""
+    from graphs import Independent
+
+    if isinstance(model, Independent):
+        return None  # without the modules of other models
     from graphs import MovingWindow
 
     if type(model) is not MovingWindow or model.m == 0:

@@ -55,7 +55,6 @@ from thresholdout.mechanisms.claims.predictor import Prediction, PredictorState,
 from thresholdout.mechanisms.claims.reading import FINE, Reading, grid_steps, variance_of
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, Window, first_window, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
-from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
 from thresholdout.mechanisms.claims.trinomial_claims import TrinomialTest
 from thresholdout.noise.sources import NoiseSource
 
@@ -418,6 +417,8 @@ class QueryClaims:
         if known.paired_counts is not None:
             return self._test(made, variance, known, fine, paired_counts=holdout.paired_counts)
         if known.layout is not None:
+            from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
+
             return StatisticTest(grid_steps(made.deviation, fine), known.layout, holdout.evidence)
         if self._bets_on_groups(known) or self._bets_on_blocks(known):
             return self._test(made, variance, known, fine, sums=holdout.group_sums)
@@ -448,6 +449,8 @@ class QueryClaims:
                 steps, paired_counts or PairedCounts(0, 0, self._n), predicted_wins(known.paired_counts, self._n)[2]
             )
         if known.layout is not None:
+            from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
+
             return StatisticTest(steps, known.layout, ())
         records, effective, _ = self._sizes(known)
         if known.groups is not None and self._bets_on_groups(known):

@@ -14,10 +14,10 @@ from thresholdout.errors import InputError
 from thresholdout.limits.bets import ManyValues, Moments, Sums, ThreeValues
 from thresholdout.limits.group_sums import BlockSums, GroupSums
 from thresholdout.mechanisms.base import Blocks, Grouped, Known, PairedCounts
-from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:
+    from thresholdout.mechanisms.claims.evidence import Evidence
     from numpy.typing import NDArray
 
 __all__ = [
