@@ -9,7 +9,6 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.known_records import BoolArray, Network
-from graphs.leakage.influence import largest_influences
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.structure.labelled_values import places_of
 from graphs.structure.revealed_blocks import RevealedBlocks
@@ -186,6 +185,8 @@ class MarkovStructure:
         >>> round(chain.max_influence([1, 3], 2), 6), round(chain.max_influence([0, 4], 2, given=[1]), 6)
         (4.394449, 1.516347)
         """
+        from graphs.leakage.influence import largest_influences
+
         place, quilt, known = (
             self._places("record", [record]),
             self._places("others", others),

@@ -16,8 +16,8 @@ from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.comparison import About, Comparison
+from thresholdout.guard.declared_parts import in_lazy_frames
 from thresholdout.guard.development import warn_of_overfit
-from thresholdout.guard.lazy_records import LazyRecords
 from thresholdout.guard.likely_mistakes import warn_of_gap
 from thresholdout.guard.query import Query
 from thresholdout.guard.query_engine import key_of_list
@@ -153,7 +153,7 @@ def _beside(guard: Thresholdout, answer: Answer, query: Query, cv: object, great
     if guard._records.development is not None:
         warn_of_overfit(answer, query.shown, greater_is_better=greater_is_better)
     elif cv != "training" and answer.about == "query":
-        size = None if isinstance(guard._records, LazyRecords) else guard._records.train_size
+        size = None if in_lazy_frames(guard._records) else guard._records.train_size
         warn_of_gap(answer, query.shown, size, greater_is_better=greater_is_better)
     return answer
 

@@ -14,9 +14,9 @@ from thresholdout.data.record_structure import TimeOrder
 from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
+from thresholdout.guard.declared_parts import declared_parts, in_lazy_frames
 from thresholdout.guard.development import declared_share, development_score, open_records
 from thresholdout.guard.given_features import check_sampling
-from thresholdout.guard.lazy_records import LazyRecords, declared_parts
 from thresholdout.guard.likely_mistakes import checked_call
 from thresholdout.guard.registered_guard import RegisteredGuard
 from thresholdout.guard.registration import noise_of
@@ -567,7 +567,7 @@ class Thresholdout(RegisteredGuard):
         on : str
             Name of the identifier column to join on, which all frames must have.
         """
-        if not isinstance(self._records, LazyRecords):
+        if not in_lazy_frames(self._records):
             raise InputError("predictions", "columns", "values for ask() or a model for score() of parts in memory")
         self._records.join(predictions, on)
 

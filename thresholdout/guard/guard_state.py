@@ -16,7 +16,6 @@ from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.mechanisms import Past
 from thresholdout.mechanisms.base import MechanismState
 from thresholdout.mechanisms.catalogue import parameters_from_json, read_state
-from thresholdout.mechanisms.claims.clients import Client
 from thresholdout.mechanisms.claims.score import start_error_budget
 from thresholdout.planning.declaration import check_mechanism
 
@@ -186,6 +185,8 @@ def _entries(ledger: Ledger, guard: str, start: int, last: int) -> Iterator[Entr
 
 def _numbers(parameters: Any, main: str, key: str, line: str) -> tuple[float, ...]:
     """Return the numbers in a client's row; empty if it is unreadable."""
+    from thresholdout.mechanisms.claims.clients import Client
+
     try:
         state: Any = GuardState.from_text(join_state(main, {key: line}), partial(read_state, parameters)).mechanism
         client = Client(*state.climbs[f"client:{key}"])

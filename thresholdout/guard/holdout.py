@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -98,6 +98,9 @@ class Records:
     their order; ``known`` has both if they are known already. ``labels`` and ``train_labels`` are the indexes of the
     parts.
     """
+
+    in_memory: ClassVar[bool] = True
+    """Whether the records are arrays or data frames, and not lazy frames."""
 
     def __init__(
         self, holdout: object, train: object | None, allow_duplicates: bool, known: tuple[str, str] | None = None

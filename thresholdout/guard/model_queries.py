@@ -22,7 +22,6 @@ from thresholdout.data.identity import handed_out
 from thresholdout.data.record_labels import aligned
 from thresholdout.data.values import clipped, is_boolean, unit_mean
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.guard.comparison import About
 from thresholdout.guard.given_features import Said, described, said_by
 from thresholdout.guard.query import Query
 from thresholdout.guard.query_engine import QueryEngine, Read
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from thresholdout.guard.column_queries import ColumnQueries
+    from thresholdout.guard.comparison import About
     from thresholdout.guard.holdout import Records
     from thresholdout.mechanisms import Mechanism
     from thresholdout.planning.declaration import Declaration

@@ -14,7 +14,7 @@ from thresholdout.certificates.problem import declared_confidence
 from thresholdout.data.arguments import check_count
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.lazy_records import declared_parts
+from thresholdout.guard.declared_parts import declared_parts
 from thresholdout.guard.query import Query
 from thresholdout.guard.query_engine import Read, key_of_list
 from thresholdout.guard.registered_guard import RegisteredGuard

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from thresholdout.certificates import Certificate
 from thresholdout.guard.answer import Answer
+from thresholdout.guard.declared_parts import in_lazy_frames
 from thresholdout.guard.holdout import Origin, Records
-from thresholdout.guard.lazy_records import LazyRecords
 from thresholdout.guard.model_queries import ModelQueries
 from thresholdout.guard.query_engine import QueryEngine
 from thresholdout.guard.registration import check_dependence, opened
@@ -66,7 +66,7 @@ class RegisteredGuard:
         self._releases = Releases(self._engine, model, found)
         parts = self._engine, found.mechanism, model, declared
         self._queries: ModelQueries | ColumnQueries
-        if isinstance(records, LazyRecords):
+        if in_lazy_frames(records):
             from thresholdout.guard.column_queries import ColumnQueries
 
             self._queries = ColumnQueries(records, *parts)

@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from thresholdout.guard.asking import way
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.query_keys import Digest, QueryKeys, estimator_digest
 from thresholdout.guard.releases import RemoteReleases
 from thresholdout.guard.sharing.shared_objects import Proxy, Reference
 from thresholdout.guard.training_values import Trained, checked_cv, fixed, trained
 from thresholdout.ledger.entry import SpareKey, fresh_key
-from thresholdout.scoring.metrics import Metric
-from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
     from thresholdout.data.identity import Part
     from thresholdout.guard.answer import Answer
+    from thresholdout.scoring.metrics import Metric
+    from thresholdout.scoring.statistics import Statistic
 
 __all__ = ["RemoteGuard"]
 
@@ -68,6 +67,9 @@ class RemoteGuard(
             given |= {"key": SpareKey(fresh_key()) if key is None else key, "name": name, "precise": precise}
             column: Answer = self._reference.call("score", estimator, metric, **given)
             return column
+        from thresholdout.guard.asking import way
+        from thresholdout.scoring.statistics import get_score
+
         cv = checked_cv(cv)
         asked, spare = get_score(metric), SpareKey(fresh_key()) if key is None else key
         own = self._score_key(spare, "score", [estimator], asked, cv, train_values, sample_weight, *way(precise))

@@ -55,8 +55,6 @@ _ONE: Final = ""
 """Name of the only metric of a scorer that returns a number."""
 
 
-
-
 @dataclass(frozen=True)
 class Declared:
     """Public parameters of a scorer, as other processes may know them."""

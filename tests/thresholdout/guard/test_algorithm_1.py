@@ -16,8 +16,7 @@ from thresholdout.certificates.posterior import PosteriorWidths, posterior_width
 from thresholdout.certificates.problem import Setting
 from thresholdout.mechanisms import SparseVectorMechanism, SparseVectorParameters
 from thresholdout.mechanisms.claims.kinds import is_unlimited
-from thresholdout.planning.algorithm_1 import algorithm_1
-from thresholdout.planning.algorithm_1 import quiet_rise
+from thresholdout.planning.algorithm_1 import algorithm_1, quiet_rise
 
 
 def widths(parameters: SparseVectorParameters, n: int = 10_000) -> PosteriorWidths:

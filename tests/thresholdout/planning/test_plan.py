@@ -24,9 +24,8 @@ from thresholdout.mechanisms import (
     parameters_to_json,
 )
 from thresholdout.mechanisms.claims.kinds import guard_width
-from thresholdout.planning.plan import Plan
 from thresholdout.planning.algorithm_1 import algorithm_1
-from thresholdout.planning.plan import WayName
+from thresholdout.planning.plan import Plan, WayName
 
 
 class Unlimited(MovingWindow):

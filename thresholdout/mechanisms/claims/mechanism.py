@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from thresholdout.data.arguments import check_unit
 from thresholdout.data.parts.totals import GroupTotals, Joint, Totals
@@ -58,6 +58,9 @@ from thresholdout.mechanisms.claims.reading import (
 from thresholdout.mechanisms.claims.score import FAILURE_SHARE, MAX_RETRIES, Found, lowered, search, start_error_budget
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.noise.sources import NoiseSource, SeededNoise
+
+if TYPE_CHECKING:
+    from thresholdout.mechanisms.claims.evidence import Evidence
 
 __all__ = ["ClaimsMechanism"]
 

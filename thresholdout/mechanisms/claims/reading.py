@@ -17,8 +17,9 @@ from thresholdout.mechanisms.base import Blocks, Grouped, Known, PairedCounts
 from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:
-    from thresholdout.mechanisms.claims.evidence import Evidence
     from numpy.typing import NDArray
+
+    from thresholdout.mechanisms.claims.evidence import Evidence
 
 __all__ = [
     "COARSE",
