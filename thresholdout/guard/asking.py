@@ -15,7 +15,6 @@ from thresholdout.data.arguments import check_word
 from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.comparison import About, Comparison
 from thresholdout.guard.declared_parts import in_lazy_frames
 from thresholdout.guard.development import warn_of_overfit
 from thresholdout.guard.likely_mistakes import warn_of_gap
@@ -24,11 +23,12 @@ from thresholdout.guard.query_engine import key_of_list
 from thresholdout.guard.training_values import checked_cv
 from thresholdout.ledger.entry import ContentKey, check_short_texts
 from thresholdout.mechanisms.claims.lists import PRECISE
-from thresholdout.scoring.metrics import Metric
-from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
+    from thresholdout.guard.comparison import About, Comparison
     from thresholdout.guard.guard import Thresholdout
+    from thresholdout.scoring.metrics import Metric
+    from thresholdout.scoring.statistics import Statistic
 
 __all__ = [
     "ask_all",
@@ -60,6 +60,8 @@ def score(
     precise: bool = False,
 ) -> Answer:
     """Ask for a score; see `Thresholdout.score` and `Thresholdout.final_check`."""
+    from thresholdout.scoring.statistics import get_score
+
     chosen, cv = get_score(metric), checked_cv(cv)
     check_short_texts(name=name)
     weights, final = ((sample_weight,), False) if kind == "score" else ((), True)
@@ -92,6 +94,8 @@ def compare(
     precise: bool,
 ) -> Comparison:
     """Compare two models; see `Thresholdout.compare`."""
+    from thresholdout.guard.comparison import Comparison
+
     chosen, cv = guard._queries.compared(metric, about), checked_cv(cv)
     check_short_texts(name=name)
     key = guard._score_key(key, "compare", [b, a], chosen, about, cv, train_values, *way(precise))
@@ -198,6 +202,8 @@ def score_all(
     report: Literal["all", "best"],
 ) -> list[Answer]:
     """Score models; see `Thresholdout.score_all`."""
+    from thresholdout.scoring.statistics import get_score
+
     candidates = listed(models, keys)
     given = _checked_values(train_values, len(candidates))
     check_word("report", report, ("all", "best"))
@@ -237,6 +243,8 @@ def compare_all(
     reserve: float,
 ) -> list[Comparison]:
     """Compare models with a baseline; see `Thresholdout.compare_all`."""
+    from thresholdout.guard.comparison import Comparison
+
     candidates, chosen = listed(models, keys), guard._queries.compared(metric, about)
     cv, share = checked_cv(cv), checked_reserve(reserve)
     base = guard._queries.digest(baseline, chosen) or baseline

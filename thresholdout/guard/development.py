@@ -219,12 +219,14 @@ def _check_apart(first: Part, second: Part, one: str = "development", other: str
         raise OverlapError("development", seen, error.expected, error.advice) from None
 
 
-def development_score(records: Records, estimator: Any, metric: Metric | Statistic) -> float:
+def development_score(records: Records, estimator: Any, metric: str | Metric | Statistic) -> float:
     """Return a fitted estimator's score on the open records."""
+    from thresholdout.scoring.statistics import get_score
+
     if records.development is None:
         expected = "(X, y) or a share of the holdout, such as 0.5, when the guard is made"
         raise InputError("development", "nothing", expected)
-    return float(np.mean(trained(metric, estimator, records.labelled()[0], None, None).values))
+    return float(np.mean(trained(get_score(metric), estimator, records.labelled()[0], None, None).values))
 
 
 _divided: WeakValueDictionary[str, Records] = WeakValueDictionary()

@@ -14,6 +14,7 @@ from thresholdout.data.record_structure import TimeOrder
 from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
+from thresholdout.guard.asking import ask_all, compare, compare_all, score, score_all
 from thresholdout.guard.declared_parts import declared_parts, in_lazy_frames
 from thresholdout.guard.development import declared_share, development_score, open_records
 from thresholdout.guard.given_features import check_sampling
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.exhaustion import Exhausted
     from thresholdout.guard.gates import Certify, Gate
     from thresholdout.guard.scorer import GuardScorer
-    from thresholdout.guard.training_values import Trained, TrainingFolds
+    from thresholdout.guard.training_values import Trained
     from thresholdout.scoring.metrics import Metric
     from thresholdout.scoring.statistics import Statistic
 
@@ -263,8 +264,6 @@ class Thresholdout(RegisteredGuard):
         >>> [answer.value for answer in answers]
         [0.25, 0.5]
         """
-        from thresholdout.guard.asking import ask_all
-
         return ask_all(self, queries, bounds, names, keys, binary, reserve)
 
     def score(
@@ -335,8 +334,6 @@ class Thresholdout(RegisteredGuard):
         >>> answer.interval[0] < 0.81 < answer.interval[1]
         True
         """
-        from thresholdout.guard.asking import score
-
         return score(self, "score", estimator, metric, cv, train_values, sample_weight, key, name, precise)
 
     def score_all(
@@ -376,8 +373,6 @@ class Thresholdout(RegisteredGuard):
         list of Answer
             One answer per model, in the order of ``models``, or with ``report="best"`` the best one alone.
         """
-        from thresholdout.guard.asking import score_all
-
         return score_all(self, models, metric, cv, train_values, keys, reserve, report)
 
     def development_score(self, estimator: Any, metric: str | Metric | Statistic = "accuracy") -> float:
@@ -386,9 +381,7 @@ class Thresholdout(RegisteredGuard):
         ``metric`` is as in `score`. Repeated selection overfits the development part in time: `score` gives a
         `DevelopmentOverfitWarning` if the holdout refutes the development score of a model.
         """
-        from thresholdout.scoring.statistics import get_score
-
-        return development_score(self._records, estimator, get_score(metric))
+        return development_score(self._records, estimator, metric)
 
     def final_check(
         self,
@@ -411,8 +404,6 @@ class Thresholdout(RegisteredGuard):
         Answer
             Value and interval of the score. The interval holds together with those of all earlier answers.
         """
-        from thresholdout.guard.asking import score
-
         return score(self, "final check", estimator, metric, cv, train_values, None, key, name)
 
     def compare(
@@ -463,8 +454,6 @@ class Thresholdout(RegisteredGuard):
         >>> guard.compare(bayes, dummy).verdict, guard.compare(bayes, dummy, about="win_rate").verdict
         ('better', 'better')
         """
-        from thresholdout.guard.asking import compare
-
         return compare(self, b, a, metric, about, cv, train_values, key, name, precise)
 
     def compare_all(
@@ -488,8 +477,6 @@ class Thresholdout(RegisteredGuard):
         list of Comparison
             One comparison with ``baseline`` per model, in the order of ``models``. All verdicts hold at once.
         """
-        from thresholdout.guard.asking import compare_all
-
         return compare_all(self, models, baseline, metric, about, cv, keys, reserve)
 
     def gate(
@@ -580,14 +567,6 @@ class Thresholdout(RegisteredGuard):
     def _score_key(self, key: str | None, kind: str, models: Sequence[Any], score: Any, *rest: object) -> str | None:
         self._queries.forget_applied()
         return self._queries.keys.of_score(self._queries.digest, key, kind, models, score, *rest)
-
-    @property
-    def _training_folds(self) -> TrainingFolds:
-        return self._records.training_folds
-
-    @property
-    def _open_folds(self) -> TrainingFolds | None:
-        return self._records.open_folds
 
     @property
     def _open(self) -> Part:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from thresholdout.guard.column_queries import ColumnQueries
+    from thresholdout.guard.training_values import TrainingFolds
     from thresholdout.report import GuardReport
     from thresholdout.scoring.statistics import Statistic
 
@@ -76,6 +77,14 @@ class RegisteredGuard:
 
     def _recalled(self, key: str | None, score: Metric | Statistic) -> Answer | None:
         return self._engine.recall(key, "" if isinstance(score, Metric) else score.target)
+
+    @property
+    def _training_folds(self) -> TrainingFolds:
+        return self._records.training_folds
+
+    @property
+    def _open_folds(self) -> TrainingFolds | None:
+        return self._records.open_folds
 
     @property
     def _models(self) -> ModelQueries:
