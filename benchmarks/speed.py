@@ -1,6 +1,6 @@
 """What is waited for, in one run: each row beside a peer, in turn, as a ratio; or in seconds, where there is no peer.
 
-Run with ``python -m benchmarks.speed``, about three minutes. Times are the processor's, and the least of some runs.
+Run with ``python -m benchmarks.speed``, about four minutes. Times are the processor's, and the least of some runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.guard import ask_in_file, import_seconds, losses, numbers, right_or_wrong
+from benchmarks.guard import ask_in_file, import_seconds, losses, losses_of_pairs, numbers, right_or_wrong
 
 __all__ = ["main"]
 
@@ -62,6 +62,11 @@ def queries() -> Iterator[tuple[str, float, float, str, str]]:
     both()
     here, peer = least(15, number, both)
     yield "`ask(number, booleans)`, 1,000,000 records", here, peer, "ask(booleans, booleans)", peak(number)
+    guard, train, holdout = losses_of_pairs(1_000_000)
+    ask, pairs = partial(guard.ask, train, holdout), np.arange(1_000_000) // 2
+    ask()
+    here, peer = least(5, ask, lambda: [np.bincount(pairs, part) for part in (train, holdout)])
+    yield "`ask` with groups of 2, fractions, 1,000,000 records", here, peer, "bincount of both parts", peak(ask)
 
 
 def forest() -> Iterator[tuple[str, float, float, str, str]]:
@@ -165,10 +170,38 @@ def starts() -> Iterator[tuple[str, float, float, str, str]]:
     yield "first answer from a cold start", here, peer, "import of scikit-learn's linear models", ""
 
 
+def submissions(rounds: int = 3, each: int = 40) -> Iterator[tuple[str, float, float, str, str]]:
+    """Yield the row of submissions over HTTP: the processor time of a service, beside that of a bare handler."""
+    import httpx
+
+    from benchmarks.service_load.bare import bare
+    from benchmarks.service_load.served import Served, prepared, submitted
+    from benchmarks.service_load.tables import SHARE, TYPES, files, labelled
+
+    parts = labelled(4000)
+    with tempfile.TemporaryDirectory() as name:
+        database = str(Path(name) / "service.db")
+        keys = prepared(database, parts, 1)
+        spent = [0.0, 0.0]
+        with Served(database) as served, bare(Path(name), parts[1]) as peer, httpx.Client(base_url=peer.url) as client:
+            for turn in range(rounds + 1):  # the first one loads modules, and does not count
+                sent = files(parts[1], "csv", each, turn)
+                begun = served.seconds(), peer.seconds()
+                submitted(served.url, keys, [sent], TYPES["csv"])
+                for body in sent:
+                    client.post("/submissions", params={"expected": SHARE}, content=body).raise_for_status()
+                ended = served.seconds(), peer.seconds()
+                if turn:
+                    spent = [total + end - start for total, end, start in zip(spent, ended, begun, strict=True)]
+            memory = f"{served.memory():,.0f} MB"
+    here, beside = (total / (rounds * each) for total in spent)
+    yield "submission of 4,000 rows over HTTP", here, beside, "a bare handler with one commit", memory
+
+
 def main() -> None:
     """Print the table."""
     print("| | here | peer | ratio, or seconds | beside | memory |\n|---|---|---|---|---|---|")
-    for rows in (queries, forest, starts, lists, models_of_dependence):
+    for rows in (queries, forest, starts, submissions, lists, models_of_dependence):
         for name, here, peer, beside, memory in rows():
             shown = f"{peer * 1e3:,.2f} ms" if beside else ""
             print(f"| {name} | {here * 1e3:,.2f} ms | {shown} | {here / peer:.2f} | {beside} | {memory} |", flush=True)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from thresholdout.client.client import Client
 from thresholdout.client.tables import Table
 from thresholdout.service.evaluation import EvaluationService
 
-__all__ = ["Load", "Served", "health_times", "prepared", "submitted"]
+__all__ = ["Load", "Served", "health_times", "prepared", "processor_seconds", "submitted"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _STARTS = 60.0
@@ -140,12 +140,17 @@ class Served:
 
     def seconds(self) -> float:
         """Return the processor time of its processes."""
-        total = 0.0
-        for process in self.processes():
-            with suppress(OSError):
-                fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-                total += (int(fields[11]) + int(fields[12])) / _TICKS
-        return total
+        return processor_seconds(self.processes())
+
+
+def processor_seconds(processes: Iterable[int]) -> float:
+    """Return the processor time of some processes."""
+    total = 0.0
+    for process in processes:
+        with suppress(OSError):
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            total += (int(fields[11]) + int(fields[12])) / _TICKS
+    return total
 
 
 @dataclass(frozen=True)
