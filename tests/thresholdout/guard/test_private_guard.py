@@ -317,6 +317,19 @@ def test_too_few_records_are_refused_with_the_epsilon_that_works() -> None:
     assert private(mechanism=Claims(epsilon=least, holdout_answers=3)).status.epsilon == pytest.approx(least, rel=1e-3)
 
 
+@for_each("n", [50, 100, 150, 1000, 7777])
+def test_the_epsilon_that_a_refusal_names_is_accepted_and_nearly_the_smallest(n: int) -> None:
+    """The scale is at most an eighth of the range."""
+    with pytest.raises(InputError) as refused:
+        private_noise(ClaimsParameters(epsilon=1e-9), n)
+    least = float(str(refused.value).split("at least ")[1].split(";")[0])
+    found = private_noise(ClaimsParameters(epsilon=least), n)
+    assert found is not None
+    assert 0.99 * UNITS <= 8 * found.scale <= UNITS
+    with pytest.raises(InputError, match="at least"):
+        private_noise(ClaimsParameters(epsilon=0.985 * least), n)
+
+
 def test_groups_and_losses_are_answered() -> None:
     guard = private(dependence=Groups(np.arange(N) // 2), mechanism=Claims(epsilon=4.0))
     low, high = guard.score(Constant(1), cv="training").interval

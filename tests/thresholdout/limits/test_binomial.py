@@ -16,7 +16,7 @@ from scipy.special import betaincinv
 from tests.cases import for_each
 from tests.oracles.counts import binomial_tail, count_law, tail
 from tests.sizes import corners
-from thresholdout.limits.binomial import binomial_lower, binomial_upper, log_binomial_tail
+from thresholdout.limits.binomial import binomial_lower, binomial_upper, log_binomial_tail, log_one_law_tail
 from thresholdout.limits.entropy import entropy_lower
 
 _LEVELS = (-1e-3, math.log(0.9), math.log(0.5), math.log(0.3), math.log(0.25), math.log(0.05), math.log(1e-6))
@@ -206,3 +206,12 @@ def test_tails_are_raised_by_what_the_library_may_be_off(k: int, n: int, p: floa
     with mp.workdps(60):
         raised = log_binomial_tail(k, n, p) - mp.log(binomial_tail(k, n, p))
     assert 0.8 * slack < raised < 1.2 * slack
+
+
+@for_each("n", [4, 100, 10_000])
+def test_tails_just_beyond_the_mean_and_one_are_those_of_fair_coins(n: int) -> None:
+    """Half of what the middle leaves, less the next: up to nearly a half."""
+    half = n // 2
+    exact = (1 - Fraction(math.comb(n, half), 2**n)) / 2 - Fraction(math.comb(n, half + 1), 2**n)
+    for bound in (log_binomial_tail(half + 2, n, 0.5), log_one_law_tail(half + 2, n, 0.5)):
+        assert math.log(exact) <= bound <= math.log(exact) + 2e-10

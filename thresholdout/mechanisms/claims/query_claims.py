@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from graphs.numerics.rounding import shown_above
 from thresholdout.data.arguments import check_count
 from thresholdout.errors import InputError
 from thresholdout.limits.bets import Sums, ThreeValues
@@ -124,7 +125,7 @@ def private_noise(parameters: ClaimsParameters, n: int) -> Private | None:
         least = 16.0 * moved * outcomes / UNITS  # at which the scale is an eighth of the range
         seen = f"{parameters.epsilon:g} for {n} records and {outcomes} outcomes, whose noise would hide everything"
         advice = "Or pass fewer holdout_answers=, or take more records."
-        raise InputError("epsilon", seen, f"at least {least * 1.001:.3g}", advice)
+        raise InputError("epsilon", seen, f"at least {shown_above(least)}", advice)
     return Private(scale, outcomes, moved)
 
 
