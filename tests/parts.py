@@ -16,6 +16,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -57,15 +58,24 @@ class Part:
     def __init__(self, config: pytest.Config) -> None:
         part, count = (int(number) for number in config.getoption("--part").split("/"))
         self.root, self.written = config.rootpath, config.getoption("--seconds-to")
-        self.part, self.parts = part - 1, parts_of(kept_times(TIMES), count)
+        left_out = config.getoption("ignore_glob") or ()
+        times = kept_times(TIMES)
+        times = {name: times[name] for name in times if not any(fnmatch(f"tests/{name}/", glob) for glob in left_out)}
+        self.part, self.parts = part - 1, parts_of(times, count)
         self.seconds: dict[str, float] = defaultdict(float)
 
+    def is_of_another(self, path: Path) -> bool:
+        """Return whether a file is of another part; packages without kept seconds are in the first."""
+        inside = path.is_relative_to(self.root)
+        return inside and self.parts.get(package_of(path.relative_to(self.root)), 0) != self.part
+
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        if collection_path.is_dir() or not collection_path.is_relative_to(self.root):
-            return None
-        package = package_of(collection_path.relative_to(self.root))
-        # a package without kept seconds is in the first part
-        return True if self.parts.get(package, 0) != self.part else None
+        return True if collection_path.is_file() and self.is_of_another(collection_path) else None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out files that are arguments of their own, which pytest always collects."""
+        items[:] = [item for item in items if not self.is_of_another(item.path)]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.seconds[package_of(Path(report.nodeid.partition("::")[0]))] += report.duration
@@ -98,7 +108,7 @@ def run_part(arguments: Sequence[str], printing: threading.Lock) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the tests, print the output of all processes, and return the exit status."""
-    parser = argparse.ArgumentParser(description="Run the default tests in several processes.")
+    parser = argparse.ArgumentParser(description="Run the default tests in several processes.", allow_abbrev=False)
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--keep", action="store_true", help="write the seconds of each package")
     options, others = parser.parse_known_args(arguments)

@@ -49,7 +49,8 @@ def test_each_test_runs_once_and_a_failure_is_shown(
     for package, text in (("docs", "assert True"), ("graphs", "assert 1 == 2"), ("new", "assert True")):
         (tmp_path / "tests" / package).mkdir(parents=True)
         (tmp_path / "tests" / package / "test_one.py").write_text(f"def test_one():\n    {text}\n")
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_alone.py").write_text("def test_one():\n    pass\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests test_alone.py\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
@@ -57,6 +58,6 @@ def test_each_test_runs_once_and_a_failure_is_shown(
     assert main(["--workers", "2", "--keep", "--import-mode=importlib"]) == 1
     shown = capfd.readouterr().out
     assert "assert 1 == 2" in shown
-    assert sum(int(line.split(" passed")[0].split()[-1]) for line in shown.splitlines() if " passed" in line) == 2
-    assert set(kept_times(parts.TIMES)) == {"docs", "graphs", "new"}
+    assert sum(int(line.split(" passed")[0].split()[-1]) for line in shown.splitlines() if " passed" in line) == 3
+    assert set(kept_times(parts.TIMES)) == {".", "docs", "graphs", "new"}
     assert main(["--workers", "2", "--import-mode=importlib", "-k", "one and two"]) == NO_TESTS

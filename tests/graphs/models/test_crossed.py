@@ -196,7 +196,7 @@ def excess(means: FloatArray, weights: FloatArray, effective: float) -> float:
     )
 
 
-@sizes("seeds", 10, 30)
+@sizes("seeds", 5, 30)
 def test_no_functions_fluctuate_more_given_known_records(seeds: int) -> None:
     for seed in range(seeds):
         rng = np.random.default_rng(seed)

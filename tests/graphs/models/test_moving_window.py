@@ -117,7 +117,7 @@ def coins(k: int) -> IntArray:
     return np.array(list(itertools.product((0, 1), repeat=k)), dtype=np.int64)
 
 
-@sizes("seeds", 6, 40)
+@sizes("seeds", 3, 40)
 def test_no_functions_fluctuate_more(seeds: int) -> None:
     """Moving averages of coins with uneven reach: the worst functions of all that a record sees."""
     for seed in range(seeds):
