@@ -158,8 +158,7 @@ def proved_epsilon(
     from thresholdout.privacy.accounting.accountants.calibration import best_epsilon
 
     best = best_epsilon(event, delta, adjacency=adjacency, accountants=makers)
-    how = best.table.loc[best.table["epsilon"] == best.epsilon, "how"]
-    return ProvedEpsilon(best.epsilon, best.accountant, str(how.iloc[0]) if len(how) else "nothing is known")
+    return ProvedEpsilon(best.epsilon, best.accountant, best.how)
 
 
 def account_for(

@@ -226,7 +226,23 @@ class Accountant(ABC):
         float
             Epsilon in nats, or ``inf`` if none is known at this delta.
         """
-        return self._guarantee(self.epsilon_statements(delta))
+        return self.epsilon_guarantee(delta).value
+
+    def epsilon_guarantee(self, delta: float) -> Stated:
+        """Return the smallest guaranteed epsilon of all composed events, and how it was computed.
+
+        Parameters
+        ----------
+        delta : float
+            Delta at which epsilon holds, in [0, 1).
+
+        Returns
+        -------
+        Stated
+            The first of the smallest values of `epsilon_statements` that are guarantees.
+        """
+        found = [each for each in self.epsilon_statements(delta) if each.guarantees]
+        return min(found, key=lambda each: each.value, default=Stated(math.inf, "upper", "nothing is known"))
 
     def delta(self, epsilon: float) -> float:
         """Return a guaranteed delta of all composed events.

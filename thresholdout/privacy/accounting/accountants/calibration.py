@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
 from graphs.numerics.rounding import shown_above
 from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.accountants.accountant import Accountant, PureAccountant
+from thresholdout.privacy.accounting.accountants.accountant import Accountant, PureAccountant, Stated
 from thresholdout.privacy.accounting.accountants.distribution_accountant import DistributionAccountant
 from thresholdout.privacy.accounting.accountants.renyi_accountant import RenyiAccountant
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
@@ -66,18 +66,29 @@ _TINY, _ROUGH, _USUAL = 1e-3, 1e-2, 1e-5
 class BestEpsilon:
     """The smallest epsilon of several accountants, in nats, and the accountant that found it.
 
-    ``epsilon`` is infinite and ``accountant`` is "none" if no accountant knows all events. ``refused`` maps each
-    accountant that does not know some event to the reason. ``table`` has all numbers, as in `Accountant.table`.
+    ``epsilon`` is infinite and ``accountant`` is "none" if no accountant knows all events; ``how`` says how it was
+    computed. ``refused`` maps each accountant that does not know some event to the reason.
     """
 
     epsilon: float
     delta: float
     accountant: str
+    how: str
     refused: dict[str, str]
-    table: pd.DataFrame
+    _composed: tuple[Accountant, ...] = field(compare=False)
 
     def __float__(self) -> float:
         return self.epsilon
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """All numbers, as in `Accountant.table`; the bounds from below are computed when it is first used."""
+        import pandas as pd
+
+        with suppress_warnings(EdgeOrderWarning, NoFiniteOrderWarning):
+            tables = [accountant.table(self.delta) for accountant in self._composed]
+        columns = ["accountant", "adjacency", "delta", "epsilon", "bound", "how"]
+        return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 
     def __repr__(self) -> str:
         return f"<epsilon {shown_above(self.epsilon, 6)} at delta {self.delta:g}, by the {self.accountant} accountant>"
@@ -133,8 +144,8 @@ def best_epsilon(
     BestEpsilon
         Object with ``epsilon``, in nats, and the name of the ``accountant`` that found it. ``epsilon`` is a guarantee,
         because the epsilon of each accountant is one for the same mechanism. It is infinite if no accountant knows all
-        events. ``table`` has the numbers of all accountants. ``refused`` maps each accountant that does not know some
-        event to the reason.
+        events. ``how`` says how it was computed, ``table`` has the numbers of all accountants, and ``refused`` maps
+        each accountant that does not know some event to the reason.
 
     Raises
     ------
@@ -147,18 +158,14 @@ def best_epsilon(
     >>> best_epsilon(SelfComposed(BlackBox(0.1), 3), 1e-9)
     <epsilon 0.3 at delta 1e-09, by the distribution accountant>
     """
-    import pandas as pd
-
     delta, adjacency = probability(delta, "delta"), check_adjacency(adjacency)
     taken, refused = composed_accountants(events, adjacency, all_accountants() if accountants is None else accountants)
     with suppress_warnings(EdgeOrderWarning, NoFiniteOrderWarning):
-        tables = [accountant.table(delta) for accountant in taken]
-    columns = ["accountant", "adjacency", "delta", "epsilon", "bound", "how"]
-    table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
-    sound = table[table["bound"].isin(["exact", "upper"])].sort_values("epsilon", kind="stable")
-    if not len(sound) or not math.isfinite(sound["epsilon"].iloc[0]):
-        return BestEpsilon(math.inf, delta, "none", refused, table)
-    return BestEpsilon(float(sound["epsilon"].iloc[0]), delta, str(sound["accountant"].iloc[0]), refused, table)
+        found = [(accountant.epsilon_guarantee(delta), accountant.name) for accountant in taken]
+    nothing = Stated(math.inf, "upper", "nothing is known"), ""
+    best, name = min(found, key=lambda one: one[0].value, default=nothing)
+    accountant = name if best.value < math.inf else "none"
+    return BestEpsilon(best.value, delta, accountant, best.how, refused, tuple(taken))
 
 
 def best_delta(
