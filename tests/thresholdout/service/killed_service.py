@@ -20,7 +20,9 @@ import traceback
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -327,9 +329,12 @@ def check(database: str, journal: Journal, *, settled: bool) -> int:
 def main(database: str, kills: str) -> None:
     """Kill so many times, and print kills, entries, answers that were given again, and refusals."""
     random.seed(0)
-    process, reader = forked(lambda: os.write(1, f"{json.dumps(prepare(database))}\n".encode()))
-    keys = json.loads(lines_of(reader)[0])
+    process, reader = forked(lambda: os.write(1, f"{json.dumps((prepare(database), list(sys.modules)))}\n".encode()))
+    keys, modules = json.loads(lines_of(reader)[0])
     assert os.waitpid(process, 0)[1] == 0
+    for module in modules:  # so that no process has to
+        with suppress(ImportError):
+            import_module(module)
     journal = Journal()
     for number in range(int(kills)):
         kill_one(database, keys, journal)
