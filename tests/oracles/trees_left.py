@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 __all__ = ["Channel", "ListRule", "Lists", "Releases", "ReleasesRule", "Statistics", "StatisticsRule"]
 
@@ -40,6 +40,7 @@ class Lists:
     rule: ListRule = ListRule()
     signed: bool = True
     _memo: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    _gained: dict[tuple[int, int, int, int], tuple[int, ...]] = field(default_factory=dict)
 
     @cached_property
     def outcomes(self) -> int:
@@ -106,16 +107,18 @@ class Lists:
 
     def _shared(self, outcomes: Sequence[int], seen: int, risk: int, depth: int) -> int:
         """Every outcome is false, for as many outcomes as it has, or true, and leaves any share."""
-        most = [0] * (risk + 1)
-        for outcome in outcomes:
-            part, size = seen & outcome, outcome.bit_count()
-            if not part:
-                continue
+        parts = ((seen & outcome, outcome.bit_count()) for outcome in outcomes)
+        return _split(tuple(sorted(self._gains(part, size, risk, depth) for part, size in parts if part)), risk)
+
+    def _gains(self, part: int, size: int, risk: int, depth: int) -> tuple[int, ...]:
+        """Return what an outcome gains with each risk: it is true, or false if there is enough for its size."""
+        key = (part, size, risk, depth)
+        if key not in self._gained:
             gains = [self._value(part, left, depth - 1) for left in range(risk + 1)]
             if size <= risk:
                 gains[size] = max(gains[size], part.bit_count())
-            most = [max(most[r - left] + gains[left] for left in range(r + 1)) for r in range(risk + 1)]
-        return most[risk]
+            self._gained[key] = tuple(gains)
+        return self._gained[key]
 
     def _more_left(self, outcomes: Sequence[int], seen: int, risk: int, depth: int) -> int:
         """What was spent on the list is left all the same, or every outcome has all that was kept."""
@@ -146,6 +149,15 @@ class Lists:
             if self.rule.best == "one level":
                 best = max(best, (seen & (a & wins | b & ~wins)).bit_count())
         return best
+
+
+@cache
+def _split(gains: tuple[tuple[int, ...], ...], risk: int) -> int:
+    """Return the largest sum of gains, one of each, whose risks are at most the given one together."""
+    most = [0] * (risk + 1)
+    for each in gains:
+        most = [max(most[r - left] + each[left] for left in range(r + 1)) for r in range(risk + 1)]
+    return most[risk]
 
 
 def _grouped(pairs: Iterable[tuple[int, object]]) -> tuple[int, ...]:
@@ -274,6 +286,7 @@ class Statistics:
     counts: tuple[int, ...]
     rule: StatisticsRule = StatisticsRule()
     _memo: dict[tuple[int, int, int, bool], int] = field(default_factory=dict)
+    _claimed_memo: dict[tuple[int, int, int, bool, bool], int] = field(default_factory=dict)
 
     def worst(self, risk: int, depth: int) -> int:
         """Return how many outcomes have a false claim within so many nodes."""
@@ -288,10 +301,21 @@ class Statistics:
         return range(1 << self.labels * self.others)
 
     @cached_property
-    def _false(self) -> list[int]:
-        """Sets of outcomes on which a statistic's claim is false: unions of rows."""
+    def _claims(self) -> dict[bool, set[tuple[int, int, int, int]]]:
+        """Claims about a mean, and about a statistic, which is false on a union of rows.
+
+        Each is the level, where it is false, where it is confirmed and true, and where it is not confirmed.
+        """
         subsets = itertools.product((False, True), repeat=self.labels)
-        return [sum(row for row, chosen in zip(self._rows, each, strict=True) if chosen) for each in subsets]
+        unions = [sum(row for row, chosen in zip(self._rows, each, strict=True) if chosen) for each in subsets]
+        every = self._events[-1]
+        found: dict[bool, set[tuple[int, int, int, int]]] = {False: set(), True: set()}
+        for event, wrong in itertools.product(self._events, [every, 0]):
+            found[False].add(((event & wrong).bit_count(), event & wrong, event & ~wrong, every & ~event))
+        for event, wrong in itertools.product(self._events, unions):
+            level = self.labels * max((event & wrong & row).bit_count() for row in self._rows)
+            found[True].add((level, event & wrong, event & ~wrong, every & ~event))
+        return found
 
     def _value(self, seen: int, risk: int, depth: int, given: bool) -> int:
         if depth == 0 or not seen or risk <= 0:
@@ -299,9 +323,9 @@ class Statistics:
         key = (seen, risk, depth, given)
         if key not in self._memo:
             first = 0 if given else self._first(seen, risk, depth)
-            self._memo[key] = max(first, self._claimed(seen, risk, depth, given, [(1 << len(self._events)) - 1, 0]))
+            self._memo[key] = max(first, self._claimed(seen, risk, depth, given, False))
             if given:
-                self._memo[key] = max(self._memo[key], self._claimed(seen, risk, depth, given, self._false, True))
+                self._memo[key] = max(self._memo[key], self._claimed(seen, risk, depth, given, True))
         return self._memo[key]
 
     def _first(self, seen: int, risk: int, depth: int) -> int:
@@ -320,28 +344,26 @@ class Statistics:
         return most[left]
 
     def _asked(self, seen: int, risk: int, depth: int) -> int:
-        return self._claimed(seen, risk, depth, True, self._false, True) if risk > 0 and seen else 0
+        return self._claimed(seen, risk, depth, True, True) if risk > 0 and seen else 0
 
-    def _claimed(
-        self, seen: int, risk: int, depth: int, given: bool, false: Sequence[int], statistic: bool = False
-    ) -> int:
+    def _claimed(self, seen: int, risk: int, depth: int, given: bool, statistic: bool) -> int:
         """One claim: confirmed on an event, with what was set aside left in one direction elsewhere."""
+        key = (seen, risk, depth, given, statistic)
+        if key not in self._claimed_memo:
+            self._claimed_memo[key] = self._best(*key)
+        return self._claimed_memo[key]
+
+    def _best(self, seen: int, risk: int, depth: int, given: bool, statistic: bool) -> int:
         best = 0
-        for event in self._events:
-            for wrong in false:
-                bad = event & wrong
-                if statistic:
-                    level = self.labels * max((bad & row).bit_count() for row in self._rows)
-                else:
-                    level = bad.bit_count()
-                if level > risk:
-                    continue
-                for aside in range(0 if depth == 1 else (risk - level) // 2 + 1):
-                    if risk - 2 * aside < level:
-                        break
-                    right = self._value(seen & event & ~wrong, risk - 2 * aside, depth - 1, given)
-                    off = self._value(seen & ~event, aside, depth - 1, given)
-                    best = max(best, (seen & bad).bit_count() + right + off)
-                if depth == 1:
-                    best = max(best, (seen & bad).bit_count())
+        for level, bad, true, elsewhere in self._claims[statistic]:
+            if level > risk:
+                continue
+            false = (seen & bad).bit_count()
+            if depth == 1:
+                best = max(best, false)
+                continue
+            for aside in range((risk - level) // 2 + 1):
+                right = self._value(seen & true, risk - 2 * aside, depth - 1, given)
+                off = self._value(seen & elsewhere, aside, depth - 1, given)
+                best = max(best, false + right + off)
         return best
