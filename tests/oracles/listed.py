@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tests.oracles.risk_left import Program
 from thresholdout.mechanisms import Known, Outcome
-from thresholdout.mechanisms.claims import ClaimsState
 from thresholdout.mechanisms.claims.reading import Reading
 
 __all__ = ["ListProgram"]
@@ -29,11 +28,11 @@ class ListProgram(Program):
 
     keeps: tuple[float, ...] = (0.0, 0.5)
     pairs: tuple[tuple[float, float], ...] = ((0.5, 0.5), (0.0, 1.0))
-    _lists: dict[tuple[object, ...], tuple[ClaimsState, Shown]] = field(default_factory=dict)
-    _finals: dict[tuple[ClaimsState, float, int], Interval] = field(default_factory=dict)
+    _lists: dict[tuple[object, ...], tuple[int, Shown]] = field(default_factory=dict)
+    _finals: dict[tuple[int, float, int], Interval] = field(default_factory=dict)
 
-    def _value(self, seen: int, state: ClaimsState, depth: int) -> float:
-        if depth == 0 or not seen or self.mechanism.refusal(state) is not None:
+    def _value(self, seen: int, state: int, depth: int) -> float:
+        if depth == 0 or not seen or self.mechanism.refusal(self._states[state]) is not None:
             return 0.0
         key = (seen, state, depth)
         if key not in self._memo:
@@ -47,31 +46,31 @@ class ListProgram(Program):
             self._memo[key] = best
         return self._memo[key]
 
-    def _checked(self, seen: int, state: ClaimsState, parts: tuple[int, ...], truth: float, train: float) -> float:
+    def _checked(self, seen: int, state: int, parts: tuple[int, ...], truth: float, train: float) -> float:
         """A final check, after which nothing is answered."""
         total = 0.0
         for count, part in enumerate(parts):
             key = (state, train, count)
             if seen & part and key not in self._finals:
-                _, outcome = self.mechanism.final(state, train, self._reading(count), self._noise)
+                _, outcome = self.mechanism.final(self._states[state], train, self._reading(count), self._noise)
                 self._finals[key] = _stated([outcome])[0]
             if seen & part and not self._finals[key][0] <= truth <= self._finals[key][1]:
                 total += self._mass_of(seen & part)
         return total
 
     def _told(
-        self, state: ClaimsState, counts: tuple[int, int], trains: tuple[float, float], reserve: float, best_only: bool
-    ) -> tuple[ClaimsState, Shown]:
+        self, state: int, counts: tuple[int, int], trains: tuple[float, float], reserve: float, best_only: bool
+    ) -> tuple[int, Shown]:
         """Return the state after a list, and what is shown: intervals, or the best one and its place."""
         key = (state, counts, trains, reserve, best_only)
         if key not in self._lists:
             asked = [(train, self._reading(count)) for train, count in zip(trains, counts, strict=True)]
             if best_only:
-                after, outcome, place = self.mechanism.step_best(state, asked, self._noise, reserve, True)
-                self._lists[key] = after, (place, _stated([outcome]))
+                after, outcome, place = self.mechanism.step_best(self._states[state], asked, self._noise, reserve, True)
+                self._lists[key] = self._number(after), (place, _stated([outcome]))
             else:
-                after, outcomes = self.mechanism.step_all(state, asked, self._noise, reserve)
-                self._lists[key] = after, (-1, _stated(outcomes))
+                after, outcomes = self.mechanism.step_all(self._states[state], asked, self._noise, reserve)
+                self._lists[key] = self._number(after), (-1, _stated(outcomes))
         return self._lists[key]
 
     def _reading(self, count: int) -> Reading:
@@ -82,7 +81,7 @@ class ListProgram(Program):
     def _listed(
         self,
         seen: int,
-        state: ClaimsState,
+        state: int,
         depth: int,
         queries: _Queries,
         trains: tuple[float, float],
@@ -90,7 +89,7 @@ class ListProgram(Program):
         *,
         best_only: bool,
     ) -> float:
-        children: dict[tuple[ClaimsState, Shown], int] = {}
+        children: dict[tuple[int, Shown], int] = {}
         (first, _), (second, _) = queries
         for (i, a), (j, b) in itertools.product(enumerate(first), enumerate(second)):
             if seen & a & b:

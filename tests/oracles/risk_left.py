@@ -173,8 +173,10 @@ class Program:
     model: Model
     mechanism: ClaimsMechanism
     trains: tuple[float, ...] = (0.0, 0.5, 1.0)
-    _memo: dict[tuple[int, ClaimsState, int], float] = field(default_factory=dict)
-    _steps: dict[tuple[ClaimsState, float, int], tuple[ClaimsState, tuple[float, float]]] = field(default_factory=dict)
+    _memo: dict[tuple[int, int, int], float] = field(default_factory=dict)
+    _steps: dict[tuple[int, float, int], tuple[int, tuple[float, float]]] = field(default_factory=dict)
+    _states: list[ClaimsState] = field(default_factory=list)
+    _numbers: dict[ClaimsState, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = len(self.model.expectations)
@@ -187,26 +189,39 @@ class Program:
 
     def worst(self, depth: int) -> float:
         """Return the largest probability of a false interval within so many queries."""
-        return self._value((1 << len(self._law)) - 1, self.mechanism.start(self._noise), depth)
+        return self._value((1 << len(self._law)) - 1, self._number(self.mechanism.start(self._noise)), depth)
 
-    def _step(self, state: ClaimsState, train: float, count: int) -> tuple[ClaimsState, tuple[float, float]]:
+    def ends(self, train: float, count: int) -> tuple[float, float]:
+        """Return the interval of a first query."""
+        return self._step(self._number(self.mechanism.start(self._noise)), train, count)[1]
+
+    def _number(self, state: ClaimsState) -> int:
+        """Return a state's place: states are keys very often, and slow ones."""
+        if state not in self._numbers:
+            self._numbers[state] = len(self._states)
+            self._states.append(state)
+        return self._numbers[state]
+
+    def _step(self, state: int, train: float, count: int) -> tuple[int, tuple[float, float]]:
         key = (state, train, count)
         if key not in self._steps:
             n = len(self.model.expectations)
             values: NDArray[np.bool_] = np.arange(n) < count
             reading = self.mechanism.read(values, n, (0, 1), "values", Known(binary=True))
-            after, outcome = self.mechanism.step(state, train, reading, self._noise)
+            after, outcome = self.mechanism.step(self._states[state], train, reading, self._noise)
             assert outcome.interval is not None
-            self._steps[key] = after, outcome.interval
+            self._steps[key] = self._number(after), outcome.interval
         return self._steps[key]
 
-    def _value(self, seen: int, state: ClaimsState, depth: int) -> float:
+    def _value(self, seen: int, state: int, depth: int) -> float:
         if depth == 0 or not seen:
             return 0.0
         key = (seen, state, depth)
         if key not in self._memo:
             best = 0.0
-            failed = self.mechanism.fail(state, 0.5, self._noise)[0] if depth > 1 else None
+            failed = None
+            if depth > 1:
+                failed = self._number(self.mechanism.fail(self._states[state], 0.5, self._noise)[0])
             for parts, truth in self._parts:
                 for train in self.trains:
                     best = max(best, self._asked(seen, state, depth, parts, truth, train))
@@ -219,9 +234,9 @@ class Program:
         return self._memo[key]
 
     def _asked(
-        self, seen: int, state: ClaimsState, depth: int, parts: tuple[int, ...], truth: float, train: float
+        self, seen: int, state: int, depth: int, parts: tuple[int, ...], truth: float, train: float
     ) -> float:
-        children: dict[tuple[ClaimsState, tuple[float, float]], int] = {}
+        children: dict[tuple[int, tuple[float, float]], int] = {}
         for count, part in enumerate(parts):
             if seen & part:
                 shown = self._step(state, train, count)

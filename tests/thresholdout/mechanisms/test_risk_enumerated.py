@@ -104,12 +104,11 @@ def _claims(confidence: float, n: int, queries: int | None = None) -> ClaimsMech
 def _worst_laws(claims: ClaimsMechanism, n: int) -> list[float]:
     """Expectations just outside of intervals that a first query can be answered with."""
     probe = Program(Model((0.5,) * n, signed=False), claims)
-    state = claims.start(probe._noise)
     ends = {
         round(end + shift, 12)
         for train in (0.0, 0.5, 1.0)
         for count in range(n + 1)
-        for end, shift in zip(probe._step(state, train, count)[1], (-1e-9, 1e-9), strict=True)
+        for end, shift in zip(probe.ends(train, count), (-1e-9, 1e-9), strict=True)
     }
     return sorted(end for end in ends if 0.0 < end < 1.0)
 
