@@ -130,10 +130,10 @@ class FoldProgram:
     p: float
     mechanism: FoldClaims
     expected: tuple[float | None, ...] = (None, 0.0, 0.5, 1.0)
-    _memo: dict[tuple[int, ClaimsState, int], float] = field(default_factory=dict)
-    _steps: dict[tuple[ClaimsState, float | None, int], tuple[ClaimsState, tuple[float, float]]] = field(
-        default_factory=dict
-    )
+    _memo: dict[tuple[int, int, int], float] = field(default_factory=dict)
+    _steps: dict[tuple[int, float | None, int], tuple[int, tuple[float, float]]] = field(default_factory=dict)
+    _states: list[ClaimsState] = field(default_factory=list)
+    _numbers: dict[ClaimsState, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._law = coins([self.p] * len(self.folds))
@@ -142,16 +142,23 @@ class FoldProgram:
 
     def worst(self, depth: int) -> float:
         """Return the largest probability of a false interval within so many queries."""
-        return self._value((1 << len(self._law)) - 1, self.mechanism.start(self._noise), depth)
+        return self._value((1 << len(self._law)) - 1, self._number(self.mechanism.start(self._noise)), depth)
+
+    def _number(self, state: ClaimsState) -> int:
+        """Return a state's place: states are keys very often, and slow ones."""
+        if state not in self._numbers:
+            self._numbers[state] = len(self._states)
+            self._states.append(state)
+        return self._numbers[state]
 
     def worst_list(self, depth: int, reserve: float = 0.5) -> float:
         """Return the largest probability of a false interval in a list of two, and so many queries after it."""
         start, whole = self.mechanism.start(self._noise), range(len(self._law))
-        told: dict[tuple[object, ...], tuple[ClaimsState, tuple[tuple[float, float], ...]]] = {}
+        told: dict[tuple[object, ...], tuple[int, tuple[tuple[float, float], ...]]] = {}
         best = 0.0
         for given in itertools.product(self.expected, repeat=2):
             for pair in itertools.combinations_with_replacement(self._queries, 2):
-                total, children = 0.0, dict[tuple[ClaimsState, object], int]()
+                total, children = 0.0, dict[tuple[int, object], int]()
                 for x in whole:
                     asked = tuple(counts[x] for counts, _ in pair)
                     key = given, asked
@@ -169,7 +176,7 @@ class FoldProgram:
 
     def _list(
         self, state: ClaimsState, given: Sequence[float | None], counts: Sequence[int], reserve: float
-    ) -> tuple[ClaimsState, tuple[tuple[float, float], ...]]:
+    ) -> tuple[int, tuple[tuple[float, float], ...]]:
         n, asked = len(self.folds), []
         for expected, count in zip(given, counts, strict=True):
             known = Known(vague=expected is None)
@@ -178,21 +185,22 @@ class FoldProgram:
         after, outcomes = self.mechanism.step_all(state, asked, self._noise, reserve)
         intervals = [one.interval for one in outcomes if one.interval is not None]
         assert len(intervals) == len(asked)
-        return after, tuple(intervals)
+        return self._number(after), tuple(intervals)
 
-    def _step(self, state: ClaimsState, expected: float | None, count: int) -> tuple[ClaimsState, tuple[float, float]]:
+    def _step(self, state: int, expected: float | None, count: int) -> tuple[int, tuple[float, float]]:
         key = (state, expected, count)
         if key not in self._steps:
             n = len(self.folds)
             known = Known(vague=expected is None)
             reading = self.mechanism.read(np.arange(n) < count, n, (0, 1), "values", known)
-            after, outcome = self.mechanism.step(state, 0.5 if expected is None else expected, reading, self._noise)
+            train = 0.5 if expected is None else expected
+            after, outcome = self.mechanism.step(self._states[state], train, reading, self._noise)
             assert outcome.interval is not None
-            self._steps[key] = after, outcome.interval
+            self._steps[key] = self._number(after), outcome.interval
         return self._steps[key]
 
-    def _value(self, seen: int, state: ClaimsState, depth: int) -> float:
-        if depth == 0 or not seen or self.mechanism.refusal(state) is not None:
+    def _value(self, seen: int, state: int, depth: int) -> float:
+        if depth == 0 or not seen or self.mechanism.refusal(self._states[state]) is not None:
             return 0.0
         key = (seen, state, depth)
         if key not in self._memo:
@@ -203,13 +211,13 @@ class FoldProgram:
     def _asked(
         self,
         seen: int,
-        state: ClaimsState,
+        state: int,
         depth: int,
         counts: tuple[int, ...],
         truth: tuple[float, ...],
         expected: float | None,
     ) -> float:
-        children: dict[tuple[ClaimsState, tuple[float, float]], int] = {}
+        children: dict[tuple[int, tuple[float, float]], int] = {}
         total = 0.0
         for x, mass in enumerate(self._law):
             if not seen >> x & 1:

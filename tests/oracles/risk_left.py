@@ -233,9 +233,7 @@ class Program:
             self._memo[key] = best
         return self._memo[key]
 
-    def _asked(
-        self, seen: int, state: int, depth: int, parts: tuple[int, ...], truth: float, train: float
-    ) -> float:
+    def _asked(self, seen: int, state: int, depth: int, parts: tuple[int, ...], truth: float, train: float) -> float:
         children: dict[tuple[int, tuple[float, float]], int] = {}
         for count, part in enumerate(parts):
             if seen & part:

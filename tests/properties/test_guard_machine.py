@@ -143,5 +143,5 @@ class LongGuardMachine(GuardMachine):
 
 GuardMachine.TestCase.settings = settings(max_examples=2, stateful_step_count=10, deadline=None)
 TestGuard = GuardMachine.TestCase
-LongGuardMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+LongGuardMachine.TestCase.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
 TestGuardForLong = pytest.mark.slow(LongGuardMachine.TestCase)

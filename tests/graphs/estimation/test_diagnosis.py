@@ -337,7 +337,7 @@ def test_interval_covers_the_true_budget() -> None:
     covered = wrong = 0
     for seed in range(20):
         fitted = MarkovChain.fit(truth.sample(np.random.default_rng(seed)))
-        found = budget_interval(fitted, MarkovChain.fit, 0.5, confidence=0.9, draws=25)
+        found = budget_interval(fitted, MarkovChain.fit, 0.5, confidence=0.9, draws=20)
         covered += found.low <= budget <= found.high
         wrong += found.low <= 4 * budget <= found.high
     assert covered >= stats.binom.ppf(1e-9, 20, 0.9)

@@ -41,7 +41,8 @@ def client(service: ServiceDouble, clock: Clock, seconds: float = 1000.0) -> Cli
 @pytest.mark.slow
 @pytest.mark.parametrize("length", corners([1, 2, 3, 4], 0, 1, 2))
 def test_every_sequence_of_failures_is_charged_once_and_answered(length: int) -> None:
-    for events in itertools.product(EVENTS, repeat=length):
+    """All of up to three, and every seventh of four, with each three that follow each other."""
+    for events in itertools.islice(itertools.product(EVENTS, repeat=length), 0, None, 1 if length < 4 else 7):
         service = ServiceDouble(events)
         answer = client(service, Clock()).submit("digits", PREDICTIONS)
         assert (answer.state, answer.low, answer.high) == ("answered", 0.86, 0.91), events

@@ -13,10 +13,11 @@ import select
 import signal
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
 
@@ -68,14 +69,29 @@ def history(guard: Thresholdout) -> dict[str, str]:
     return {key: f"{key} {q} {v!r} {h!r} {s} {r}" for key, q, v, h, s, r in zip(*map(list, columns), strict=True)}
 
 
-def asks_to_the_end(ledger: str) -> None:
-    """Ask for surprises until the budget is gone."""
-    guard = forgetful(ledger)
-    for number in itertools.count():
-        try:
+def ask_to_the_end(ledger: str) -> None:
+    """Fork four processes, each with a guard of its own, that ask for surprises until the budget is gone."""
+    forgetful(ledger)  # all that a guard imports
+    processes = []
+    for _ in range(4):
+        processes.append(os.fork())
+        if processes[-1] == 0:
+            _ask_to_the_end(ledger)
+    for process in processes:
+        _, status = os.waitpid(process, 0)
+        assert status == 0, status
+
+
+def _ask_to_the_end(ledger: str) -> NoReturn:
+    try:
+        guard = forgetful(ledger)
+        for number in itertools.count():
             show(ask(guard, f"{os.getpid()}-{number}", 0.1))
-        except BudgetExhausted:
-            return
+    except BudgetExhausted:
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
 
 
 def killed_at_every_line(ledger: str, step: str) -> None:
@@ -159,7 +175,7 @@ def killed_at_random(ledger: str, kills: str) -> None:
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    command.__name__: command for command in (asks_to_the_end, killed_at_every_line, killed_at_random)
+    command.__name__: command for command in (ask_to_the_end, killed_at_every_line, killed_at_random)
 }
 
 if __name__ == "__main__":

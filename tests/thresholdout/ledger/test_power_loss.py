@@ -22,7 +22,7 @@ from thresholdout.ledger import SQLLedger
 
 ROOT = Path(__file__).parents[3]
 LEDGER = "guard.db"
-QUERIES = 12
+QUERIES = 8
 PROCESSES = 2
 
 

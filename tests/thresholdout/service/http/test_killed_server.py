@@ -108,9 +108,9 @@ def check_stored(database: str, clients: Clients) -> None:
 
 @pytest.mark.slow
 def test_clients_of_a_server_that_is_killed_are_charged_once(tmp_path: Path) -> None:
-    killed(str(tmp_path / "leaderboard.db"), 8)
+    killed(str(tmp_path / "leaderboard.db"), 4)
 
 
 @pytest.mark.slow
 def test_clients_of_two_workers_that_are_killed_are_charged_once(server: Server) -> None:
-    killed(server.new_database(), 4, workers=2)
+    killed(server.new_database(), 2, workers=2)

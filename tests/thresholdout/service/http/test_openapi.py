@@ -131,7 +131,7 @@ def try_operation(session: Any, operation: Any, mode: GenerationMode, key: str) 
     tried = 0
 
     @settings(
-        max_examples=15,
+        max_examples=8,
         deadline=None,
         database=None,
         derandomize=True,

@@ -212,10 +212,10 @@ def test_wherever_an_interrupt_falls_a_report_is_that_of_what_is_beside_it(name:
     What is kept of the second is resumed to the same bits.
     """
     estimator, targets = EVERYWHERE[name]
-    rows = X[:12]
-    targets = None if targets is None else targets[:12]
+    rows = X[:8]
+    targets = None if targets is None else targets[:8]
     noise = "noise_multiplier" if name == "DPVIRegressor" else "sigma"
-    estimator = clone(estimator).set_params(**{"batch_size": 6} if name == "DPVIRegressor" else {})
+    estimator = clone(estimator).set_params(**{"batch_size": 4} if name == "DPVIRegressor" else {})
     first = clone(estimator).set_params(**{noise: 0.5}).fit(rows, targets)
     second = clone(estimator).set_params(**{noise: 5.0}).fit(rows, targets)
     shown = "q_" if name == "DPVIRegressor" else "posterior_"

@@ -63,17 +63,14 @@ def test_divergence_at_another_rate() -> None:
 PASSES = 100_000
 ROWS = [
     (1.0, 1e-5, PASSES, 3.252324017, 1.702681383, 1.454855358),
-    (1.0, 1e-5, 2 * PASSES, 4.628617466, 2.305051508, 1.941283169),
-    (0.8, 0.8e-5, PASSES, 4.133294922, 2.074575017, 1.739186991),
     (0.2, 0.2e-5, PASSES, 8136.44, 8.174778596, 6.303775591),
-    (5.0, 1e-5, PASSES, 0.823074026, 0.683423772, 0.661807971),
     (5.0, 1e-5, 2 * PASSES, 1.115718320, 0.775019897, 0.739290227),
     (50.0, 1e-5, PASSES, 0.436022676, 0.409763997, 0.408554909),
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", ROWS[:1] + [pytest.param(row, marks=pytest.mark.slow) for row in ROWS[1:]])
+@pytest.mark.parametrize("row", ROWS)
 def test_published_calibrations(row: tuple[float, float, int, float, float, float]) -> None:
     epsilon, delta, steps, *expected = row
     for sigma, (bound, conversion) in zip(
@@ -89,8 +86,6 @@ def test_published_calibrations(row: tuple[float, float, int, float, float, floa
     ("N", "wbk", "tight"),
     [
         (10740, 1.03878173, 0.79508156),
-        (7372, 1.22129721, 0.84158433),
-        (8611, 1.12770114, 0.81511857),
         (1439, 2.43982048, 1.16819089),
         (41157, 0.83924523, 0.70891468),
         (463715, 0.72040978, 0.63214419),
