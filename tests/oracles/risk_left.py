@@ -117,6 +117,9 @@ class Outcomes:
             tuple(plain if self.rule.level != "exact" and i == 0 else self._mass(m) for i, m in enumerate(key))
             for key, plain in actions.items()
         ]
+        places = np.arange(len(self.model.law), dtype=object)
+        self._sets = np.array([[(mask >> places & 1).astype(float) for mask in key] for key in actions])
+        self._needed = np.array(self._levels)
 
     def _mass(self, mask: int) -> float:
         return _mass(mask, tuple(self.model.law))
@@ -133,13 +136,22 @@ class Outcomes:
             self._memo[key] = self._best(seen, risk, depth)
         return self._memo[key]
 
+    def _last(self, seen: int, risk: float) -> float:
+        """Return the largest probability of a false claim at one node, where nothing is set aside."""
+        w, _, side, _ = self.rule.shares(risk, 0.0)
+        law = np.array([p if seen >> x & 1 else 0.0 for x, p in enumerate(self.model.law)])
+        claims = self._needed <= np.array([w, side, side]) + 1e-12
+        return float((self._sets @ law * claims).sum(axis=1).max())
+
     def _best(self, seen: int, risk: float, depth: int) -> float:
+        if depth == 1:
+            return self._last(seen, risk)
         best = 0.0
         for parts in self._free:
             best = max(best, sum(self._value(seen & part, risk, depth - 1) for part in parts))
         for masks, levels in zip(self._actions, self._levels, strict=True):
             tight = risk - levels[0]
-            options = {0.0, risk / 2, risk} | ({tight} if 0.0 < tight < risk else set()) if depth > 1 else {0.0}
+            options = {0.0, risk / 2, risk} | ({tight} if 0.0 < tight < risk else set())
             for aside in options:
                 w, left, side, after = self.rule.shares(risk, aside)
                 total = 0.0

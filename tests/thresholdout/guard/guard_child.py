@@ -17,7 +17,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from types import FrameType
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def ask_to_the_end(ledger: str) -> None:
         assert status == 0, status
 
 
-def _ask_to_the_end(ledger: str) -> NoReturn:
+def _ask_to_the_end(ledger: str) -> None:
     try:
         guard = forgetful(ledger)
         for number in itertools.count():
