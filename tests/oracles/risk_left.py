@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from math import comb
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,6 +202,10 @@ class Program:
     def worst(self, depth: int) -> float:
         """Return the largest probability of a false interval within so many queries."""
         return self._value((1 << len(self._law)) - 1, self._number(self.mechanism.start(self._noise)), depth)
+
+    def against(self, model: Model) -> Self:
+        """Return the best analyst on records with another law; what the mechanism answered is kept."""
+        return replace(self, model=model, _memo={})
 
     def ends(self, train: float, count: int) -> tuple[float, float]:
         """Return the interval of a first query."""

@@ -84,8 +84,9 @@ def _ends(claims: ClaimsMechanism) -> list[float]:
 
 
 def _worst(confidence: float, depth: int, *, signed: bool, laws: list[float]) -> float:
-    claims = _claims(confidence)
-    return max(ListProgram(Model((p,) * 3, signed=signed), claims).worst(depth) for p in laws)
+    models = [Model((p,) * 3, signed=signed) for p in laws]
+    program = ListProgram(models[0], _claims(confidence))
+    return max(program.against(model).worst(depth) for model in models)
 
 
 class TestTheProgram:
@@ -111,16 +112,18 @@ class TestTheProgram:
             assert outcome.interval is not None
             ends |= {round(outcome.interval[0] - 1e-9, 12), round(outcome.interval[1] + 1e-9, 12)}
         laws = sorted(end for end in ends if 0.0 < end < 1.0)[::2]
-        worst = max(ListProgram(Model((p,) * 3, signed=False), claims, keeps=(0.0,)).worst(1) for p in laws)
+        program = ListProgram(Model((0.5,) * 3, signed=False), claims, keeps=(0.0,))
+        worst = max(program.against(Model((p,) * 3, signed=False)).worst(1) for p in laws)
         assert 0.85 * (1 - confidence) < worst <= 1 - confidence
 
     @pytest.mark.slow
     @pytest.mark.parametrize("confidence", [0.5, 0.75, 0.95])
     def test_no_analyst_exceeds_beta_for_any_law(self, confidence: float) -> None:
         claims = _claims(confidence)
-        assert _worst(confidence, 2, signed=False, laws=_ends(claims)) <= 1 - confidence
-        for law in ((0.5, 0.25, 0.75), (0.9, 0.9, 0.1), (0.99, 0.3, 0.3)):
-            assert ListProgram(Model(law, signed=False), claims).worst(2) <= 1 - confidence
+        laws = [(p,) * 3 for p in _ends(claims)] + [(0.5, 0.25, 0.75), (0.9, 0.9, 0.1), (0.99, 0.3, 0.3)]
+        program = ListProgram(Model(laws[0], signed=False), claims)
+        for law in laws:
+            assert program.against(Model(law, signed=False)).worst(2) <= 1 - confidence
 
     def test_a_level_that_is_not_shared_exceeds_beta(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(mechanism, "list_level", lambda risk, k, keep: list_level(risk, 1, keep))
