@@ -84,11 +84,12 @@ class Served:
 
     def _wait(self) -> None:
         until = time.monotonic() + _STARTS
-        while time.monotonic() < until:
-            with suppress(httpx.TransportError):
-                if httpx.get(f"{self.url}/ready").status_code == 200:
-                    return
-            time.sleep(0.02)
+        with httpx.Client() as client:  # making one takes longer than what it is asked for
+            while time.monotonic() < until:
+                with suppress(httpx.TransportError):
+                    if client.get(f"{self.url}/ready").status_code == 200:
+                        return
+                time.sleep(0.02)
         raise RuntimeError("the service does not answer")
 
     def __enter__(self) -> Self:

@@ -154,6 +154,8 @@ class AccountantSuite:
                 assert each.bound in ("exact", "upper", "lower", "estimate")
                 if each.bound == "lower":
                     assert each.value <= upper
+            guarantee = self.make(event).epsilon_guarantee(self.delta)
+            assert guarantee == next(each for each in found if each.guarantees and each.value == upper)
             assert upper == self.make(event).epsilon(self.delta)
 
     def test_table(self) -> None:
