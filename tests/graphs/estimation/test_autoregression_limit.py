@@ -38,7 +38,7 @@ def plugged(values: Array) -> float:
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("phi", "n", "units", "runs"),
-    sized([(0.99, 300, 1), (0.9, 200, 1), (0.999, 3000, 1), (-0.9, 80, 1), (0.5, 6, 40)], 30, 120, 0, 4),
+    sized([(0.99, 300, 1), (0.9, 200, 1), (0.999, 3000, 1), (-0.9, 80, 1), (0.5, 6, 40)], 30, 180, 0, 4),
 )
 def test_limits_fail_as_seldom_as_stated(phi: float, n: int, units: int, runs: int) -> None:
     """Error rate 1e-9 by the binomial law, at a stated failure of 0.1."""
@@ -51,7 +51,7 @@ def test_limits_fail_as_seldom_as_stated(phi: float, n: int, units: int, runs: i
 @pytest.mark.statistical
 def test_the_usual_limit_fails_near_a_unit_root() -> None:
     """The side that must fail: at the same error rate the plug-in limit is rejected."""
-    rng, runs = np.random.default_rng(8), 120
+    rng, runs = np.random.default_rng(8), 180
     missed = sum(plugged(drawn(0.99, 300, 1, rng)[0]) < 0.99 for _ in range(runs))
     assert missed > binom.isf(1e-9, runs, 0.1)
 
