@@ -58,6 +58,7 @@ def test_no_functions_fluctuate_more(factors: int, seeds: int) -> None:
         assert worst <= model.variance_inflation(bounded_differences=True) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_a_full_table_attains_it_and_five_per_cent_less_is_refuted() -> None:
     rng = np.random.default_rng(0)
     levels = [[0, 0, 1, 1], [0, 1, 0, 1]]

@@ -14,6 +14,7 @@ from scipy.stats import binom
 from graphs import DependencyGraph, Groups, Independent
 from graphs.models.out_of_fold import OutOfFold
 from tests.cases import for_each
+from tests.sizes import corners
 from thresholdout import SparseVector, Thresholdout
 from thresholdout.certificates.after_releases import with_releases
 from thresholdout.certificates.certify_parameters import certify_parameters
@@ -98,7 +99,7 @@ def laws() -> list[Floats]:
     return [np.full((2,) * 4, 1 / 16), chain, pairs]
 
 
-@for_each("law", laws(), ids=["coins", "chain", "pairs"])
+@pytest.mark.parametrize("law", corners(map(pytest.param, laws()), 1))
 def test_no_analyst_exceeds_the_union(law: Floats) -> None:
     records = SmallRecords(law)
     for radius in (0.25, 0.4, 0.5):

@@ -94,6 +94,7 @@ def test_sizes_of_groups_and_labels_of_text(table: pd.DataFrame) -> None:
     assert found.half_width <= by_group.half_width <= 1.2 * found.half_width
 
 
+@pytest.mark.slow
 def test_records_without_a_score_are_on_the_wrong_side_of_all(table: pd.DataFrame) -> None:
     """Of the holdout; in the training part they are refused, with their number."""
     gone = table.astype({"rated": float})

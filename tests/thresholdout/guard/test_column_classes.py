@@ -145,7 +145,7 @@ def test_balanced_accuracy_is_bet_on_by_counts(engine: Engine, table: pd.DataFra
     assert lazy.history.empty
 
 
-@pytest.mark.parametrize(("label", "said"), [("y", "said"), ("kind", "told")])
+@pytest.mark.parametrize(("label", "said"), corners([("y", "said"), ("kind", "told")], 0))
 def test_balanced_accuracy_of_groups_is_bet_on_by_their_counts(
     engine: Engine, table: pd.DataFrame, label: str, said: str
 ) -> None:

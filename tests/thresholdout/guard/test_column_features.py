@@ -43,6 +43,7 @@ def test_answers_are_those_of_arrays(engine: Engine, table: pd.DataFrame, declar
         assert answer.interval == eager.score(Column("good"), train_values=values[0]).interval
 
 
+@pytest.mark.slow
 def test_other_values_and_lists(engine: Engine, table: pd.DataFrame) -> None:
     part = table.assign(q=np.where(np.arange(2 * N) % 4 == 0, 0.5 * table.p + 0.5 * table.y, table.p), same=table.p)
     metric, top, rest = squared_error(1.0), part[:N], part[N:]

@@ -102,6 +102,7 @@ def test_groups_are_bet_on(engine: Engine, table: pd.DataFrame) -> None:
         assert found.gain == expected.gain
 
 
+@pytest.mark.slow
 def test_other_values_are_bet_on_by_their_moments(engine: Engine, table: pd.DataFrame) -> None:
     sharp = table.assign(q=0.3 * table.p + 0.7 * table.y, p=0.5 * table.p + 0.25)
     gate = lazy_guard(engine, sharp).gate("p", squared_error(1.0))

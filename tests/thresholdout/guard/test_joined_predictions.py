@@ -73,6 +73,7 @@ def test_a_join_cannot_fail_for_a_value(here: str, there: str) -> None:
     assert messages[0] == messages[1]
 
 
+@pytest.mark.slow
 def test_integers_of_several_sizes_are_joined(table: pd.DataFrame) -> None:
     guard = lazy_guard(of_duckdb, table)
     guard.join(of_duckdb(table[["id"]].astype("int32").assign(more=table.good)), on="id")

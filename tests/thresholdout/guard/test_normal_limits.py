@@ -224,6 +224,7 @@ class TestRefusals:
         assert made(ledger=tmp_path / "one.db").certificate.approximation
 
 
+@pytest.mark.slow
 def test_pictures_are_called_approximate() -> None:
     guard = made()
     for share in (0.9, 0.85, 0.2):

@@ -25,6 +25,7 @@ from thresholdout.ledger.database import Cursor
 from thresholdout.ledger.schema import FORMAT, statements
 
 
+@pytest.mark.slow
 class TestPostgresLedger(LedgerContract):
     @pytest.fixture(autouse=True)
     def _server(self, server: Server) -> None:

@@ -138,6 +138,7 @@ class TestTheProgram:
             for law in ((p,) * n, (min(1.0, 2 * p), *(p,) * (n - 2), max(0.0, 2 * p - 1.0))):
                 assert Program(Model(law, signed=False), claims).worst(2) <= 0.25
 
+    @pytest.mark.slow
     def test_a_risk_that_is_not_reduced_exceeds_beta(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The risk after any outcomes is what it was, and every level is all of it."""
 

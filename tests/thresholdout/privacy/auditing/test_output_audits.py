@@ -79,6 +79,7 @@ class TestBothDirections:
 
 
 class TestAttacks:
+    @pytest.mark.slow
     def test_two_sided_events_need_another_attack(self) -> None:
         def narrow(size: int, rng: np.random.Generator) -> Floats:
             return rng.normal(size=size)

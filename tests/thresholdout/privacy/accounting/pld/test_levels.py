@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from benchmarks.papers.minibatch_epsilons import pld_fswor, pld_poisson
 from tests.cases import for_each
-from tests.sizes import sizes
+from tests.sizes import corners, sizes
 from thresholdout.privacy.accounting.accountants.distribution_accountant import DistributionAccountant
 from thresholdout.privacy.accounting.events.composed_events import Composed
 from thresholdout.privacy.accounting.events.event_types import GaussianAnswer
@@ -44,7 +44,7 @@ def opposite_divergence(pair: DominatingPair, level: mp.mpf) -> mp.mpf:
     return (1 - q) * (1 - level) * mp.ncdf(-t) + q * (mp.ncdf(a - t) - level * mp.ncdf(-a - t))
 
 
-@for_each("q", [1e-4, 0.1, 0.99, 1.0])
+@pytest.mark.parametrize("q", corners([1e-4, 0.1, 0.99, 1.0], 1))
 def test_mixtures_of_opposite_shifts_dominate(q: float) -> None:
     rng = np.random.default_rng(2)
     shifts = np.exp(rng.uniform(math.log(0.01), math.log(6.0), 400)).tolist()
