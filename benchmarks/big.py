@@ -60,7 +60,7 @@ def measure(engine: str, where: Path) -> None:
     """Print the lines of one engine."""
     import narwhals as nw
 
-    from thresholdout.data.parts.lazy_part import LazyPart
+    from thresholdout.data.parts.lazy_part import LazyPart, Wanted
     from thresholdout.data.parts.part_identity import check_parts_disjoint, part_identity
 
     def scan(name: str) -> Any:
@@ -76,17 +76,27 @@ def measure(engine: str, where: Path) -> None:
         if engine == "Polars":
             import polars as pl
 
-            value = pl.col("p") if column == "p" else pl.col("pred") == pl.col("y")
-            return scan("holdout").select(value.mean()).collect(engine="streaming")
-        return scan("holdout").aggregate("avg(p)" if column == "p" else "avg((pred = y)::INT)").fetchall()
+            of = {"p": pl.col("p"), "pred": pl.col("pred") == pl.col("y"), "square": (pl.col("y") - pl.col("p")) ** 2}
+            return scan("holdout").select(of[column].mean()).collect(engine="streaming")
+        of_duckdb = {"p": "avg(p)", "pred": "avg((pred = y)::INT)", "square": "avg((y - p) ** 2)"}
+        return scan("holdout").aggregate(of_duckdb[column]).fetchall()
 
     part = LazyPart(scan("holdout"), "holdout")
-    queries: dict[str, Any] = {"p": "p", "pred": nw.col("pred") == nw.col("y")}
+    square = ((nw.col("y").cast(nw.Float64) - nw.col("p")) ** 2).clip(upper_bound=1.0)
+    queries = {
+        "p": Wanted("p"),
+        "pred": Wanted(nw.col("pred") == nw.col("y")),
+        "square": Wanted(square, squares=True),  # of scores: the variance, too
+    }
     assert part.n > 0
     scanned = 0.0
-    for column, title in (("p", "mean of a column of floats"), ("pred", "share of right predictions")):
-        mean, asked = taken(partial(own, column), partial(part.totals, queries[column]))
-        scanned += mean
+    for column, title in (
+        ("p", "mean of a column of floats"),
+        ("pred", "share of right predictions"),
+        ("square", "mean and variance of squared errors"),
+    ):
+        mean, asked = taken(partial(own, column), partial(part.totals_of, [queries[column]]))
+        scanned += mean if column != "square" else 0.0
         row(f"{engine}: {title}", f"{mean:.2f} s", f"{asked:.2f} s", f"{asked / mean:.2f}", memory())
     start = time.perf_counter()
     part_identity(part)
