@@ -182,7 +182,8 @@ def test_counts_and_groups_are_those_of_plain_loops(weights: Any) -> None:
         sizes = np.bincount(groups, minlength=7).astype(float)
         found = disagreements_of_groups([GroupTotals(one.astype(float), sizes, 1) for one in sums], part, classes)
         for each, of_records in zip(found, (own, crossed), strict=True):
-            assert each == pytest.approx(np.bincount(groups, weights=of_records, minlength=7), rel=1e-14)
+            wanted = np.bincount(groups, weights=np.array(of_records), minlength=7)
+            assert each == pytest.approx(wanted, rel=1e-14)
 
 
 LAW: Any = {(0, 0): 0.25, (1, 1): 0.2, (0, 1): 0.1, (-1, -1): 0.3, (1, -1): 0.15}
@@ -202,14 +203,16 @@ def largest_wealth(weights: Any, one_law: bool, *, alike: bool = False) -> float
         others = list(itertools.permutations(range(n), 2) if fixed is None else itertools.product(range(n), repeat=2))
         d = b = 0.0
         for chance, sample in own:
-            d += chance / total * np.mean([apart(*one, classes, weights) for one in sample])
-            b += chance / total * np.mean([apart(sample[i][0], sample[j][1], classes, weights) for i, j in others])
+            d += chance / total * float(np.mean([apart(one, other, classes, weights) for one, other in sample]))
+            far = [apart(sample[i][0], sample[j][1], classes, weights) for i, j in others]
+            b += chance / total * float(np.mean(far))
         end = 1.0 - 0.5 * d / b if b > 0.0 else 1.0
         if not 0.0 < end < 1.0:
             continue
         wealth = np.zeros(4)
         for chance, sample in own:
-            table = table_of(counted(*zip(*sample, strict=True), classes), part)
+            y, said = zip(*sample, strict=True)
+            table = table_of(counted(y, said, classes), part)
             if alike:
                 table.weights[classes, classes + 1] = 0.0
             try:
