@@ -215,3 +215,27 @@ def test_tails_just_beyond_the_mean_and_one_are_those_of_fair_coins(n: int) -> N
     exact = (1 - Fraction(math.comb(n, half), 2**n)) / 2 - Fraction(math.comb(n, half + 1), 2**n)
     for bound in (log_binomial_tail(half + 2, n, 0.5), log_one_law_tail(half + 2, n, 0.5)):
         assert math.log(exact) <= bound <= math.log(exact) + 2e-10
+
+
+@for_each("n", [2, 10, 1000])
+@for_each("level", [0.2, 0.05, 1e-6])
+def test_limits_of_none_one_and_all_are_closed_forms(n: int, level: float) -> None:
+    """One record of n is 1 with at most the sum of the probabilities, all are with at most the power of the mean."""
+    log_level = math.log(level)
+    assert (binomial_lower(0, n, log_level), binomial_upper(n, n, log_level)) == (0.0, 1.0)
+    assert level / n * (1 - 3e-9) <= binomial_lower(1, n, log_level) <= level / n
+    whole = min(level ** (1 / n), 1.0 - 1.0 / n)  # Hoeffding's theorem reaches no farther
+    assert whole * (1 - 3e-9) - 1e-5 <= binomial_lower(n, n, log_level) <= level ** (1 / n)
+    assert 1 - binomial_lower(n, n, log_level) <= binomial_upper(0, n, log_level)
+    assert 1 - level / n <= binomial_upper(n - 1, n, log_level) <= 1 - level / n * (1 - 3e-9) + 2.0**-52
+
+
+def test_rounding_of_the_mean_brings_no_tail_into_reach() -> None:
+    """Means above an integer by less than the rounding of their product: the next integer is below the mean and one."""
+    n, seen = 10**11, 0
+    for m in range(3 * 10**10, 3 * 10**10 + 40):
+        p = m / n
+        if Fraction(p) * n > m and n * p == m:
+            assert log_binomial_tail(m + 1, n, p) == 0.0
+            seen += 1
+    assert seen >= 3

@@ -315,7 +315,7 @@ def test_limits_of_claims_mirror_each_other_and_are_rounded_up(low: float) -> No
 
     assert (_lower(limit, 0, -1.0), _lower(limit, 1, -1.0), _upper(limit, 10, 10, -1.0)) == (0.0, low, 1.0)
     high = _upper(limit, 9, 10, -1.0)
-    assert 1 - Fraction(low) <= Fraction(high) <= min(1, 1 - Fraction(low) + Fraction(2.0**-52))
+    assert 1 - Fraction(low) <= Fraction(high) <= min(Fraction(1), 1 - Fraction(low) + Fraction(2.0**-52))
 
 
 def test_only_clear_improvements_are_shown() -> None:
