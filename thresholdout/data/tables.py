@@ -316,8 +316,13 @@ def numbers(column: pd.Series[Any], table: str, title: object) -> NDArray[np.flo
     >>> numbers(pd.Series(["1", "2.50"]), "predictions", "prediction")
     array([1. , 2.5])
     """
+    import pandas as pd
+
     if column.dtype.kind in "biuf":
         found = column.to_numpy(dtype=np.float64)
+    elif isinstance(column.dtype, pd.StringDtype):  # few different texts stand for many numbers
+        codes, different = pd.factorize(column)
+        found = np.append([_number(text) for text in different.tolist()], math.nan)[codes]  # a missing one has code -1
     else:
         found = np.asarray([_number(value) for value in column.tolist()], dtype=np.float64)
     if not np.isfinite(found).all():

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from tests.cases import for_each
-from thresholdout.data.tables import read_table
+from thresholdout.data.tables import numbers, read_table
 from thresholdout.errors import InputError
 from thresholdout.ledger import open_ledger
 from thresholdout.service import PredictionGuard
@@ -54,3 +55,20 @@ def test_predictions_in_json_lines_are_scored(tmp_path: Path) -> None:
     path = tmp_path / "said.jsonl"
     path.write_text("".join(json.dumps({"id": f"r{k}", "prediction": "ab"[k % 2]}) + "\n" for k in range(400, 800)))
     assert service.ask(read_table(path), expected=0.9, client="ann").interval[1] == 1.0
+
+
+def test_numbers_in_a_column_of_text_are_those_of_its_objects() -> None:
+    texts = ["1", "0.1", "1", "-2e-3", " 7 ", "1e308", "0.1", "٣"]
+    for kind in ("str", object):
+        found = numbers(pd.Series(texts, dtype=kind), "predictions", "prediction")
+        np.testing.assert_array_equal(found, [1.0, 0.1, 1.0, -0.002, 7.0, 1e308, 0.1, 3.0])
+    for refused, seen in (
+        ("1_0", "text in"),
+        ("one", "text in"),
+        ("1e999", "text in"),
+        ("-inf", "-inf in"),
+        (None, "text in|nan in"),
+    ):
+        for kind in ("str", object):
+            with pytest.raises(InputError, match=rf"({seen}) column 'prediction', row 2"):
+                numbers(pd.Series(["1", refused, "1"], dtype=kind), "predictions", "prediction")
