@@ -37,9 +37,9 @@ PRIVATE: dict[str, Any] = {"clip": 5.0, "step_size": 1e-4, "batch_size": 1, "ord
 @pytest.mark.slow
 @each_check(
     [
-        SGLDRegressor(n_steps=400, n_chains=10, random_state=0),
+        SGLDRegressor(n_steps=1000, n_chains=10, random_state=0),
         SGLDRegressor(
-            n_steps=800, n_chains=10, random_state=0, batch_size=1, order="cyclic", clip=100.0, step_size=1e-4
+            n_steps=2000, n_chains=10, random_state=0, batch_size=1, order="cyclic", clip=100.0, step_size=1e-4
         ),
     ]
 )
