@@ -392,7 +392,8 @@ def class_and_parameters(model: Any) -> str:
     'Pipeline(StandardScaler, LogisticRegression(class_weight=dict of 2))'
     """
     try:
-        text = model if isinstance(model, str) else _model(model)
+        columns = list(model.values()) if isinstance(model, Mapping) else [model]
+        text = ", ".join(columns) if columns and all(isinstance(one, str) for one in columns) else _model(model)
     except Exception:  # parameters are objects of any class, whose comparison or repr may fail
         text = type(model).__name__
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

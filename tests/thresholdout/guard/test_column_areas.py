@@ -199,6 +199,7 @@ def test_areas_of_several_classes(engine: Engine, several: pd.DataFrame, metric:
             areas.append(sklearn.metrics.roc_auc_score(some.y == one, some[FINE[one]]))
     assert listed[1].interval[0] <= np.mean(areas) <= listed[1].interval[1]
     assert listed[1].half_width < 1.1 * wanted[1].half_width
+    assert lazy.history["candidate"].tolist()[-2:] == ["p_ant, p_bee, p_cow", "q_ant, q_bee, q_cow"]
 
 
 def test_records_without_a_score_or_a_class_are_on_the_wrong_side(several: pd.DataFrame) -> None:
