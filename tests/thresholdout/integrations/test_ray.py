@@ -116,6 +116,22 @@ def test_one_guard_is_asked_by_sixteen_processes(tmp_path: Path) -> None:
     assert max(Counter(query for query, _ in told).values()) >= 2
 
 
+def test_workers_that_open_one_ledger_charge_each_query_once(tmp_path: Path) -> None:
+    path, depths = tmp_path / "guard.db", [1, 2, 3, 4, 5, 6]
+    here = guard(ledger=path)
+
+    def ask(worker: int) -> list[tuple[int, int, float]]:
+        opened = guard(ledger=path)
+        turn = [depths[(worker + k) % len(depths)] for k in range(len(depths))]
+        answers = [(depth, opened.score(tree(depth), cv="training")) for depth in turn]
+        return [(depth, answer.query, answer.value) for depth, answer in answers]
+
+    told = [row for rows in ray.get([ray.remote(ask).remote(worker) for worker in range(4)]) for row in rows]
+    assert len(told) == 4 * len(depths)
+    assert len(set(told)) == len(depths) == len(here.history)
+    assert {query: value for _, query, value in told} == dict(enumerate(here.history["value"], 1))
+
+
 def test_an_experiment_ends_when_the_guard_is_exhausted(tmp_path: Path) -> None:
     shared = guard(queries=2)
 
