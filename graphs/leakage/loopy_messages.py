@@ -196,6 +196,12 @@ ROUNDS = 200
 #: verified.
 NEWTON, MOST_SOLVED, LIFT, LEAST_LIFT = 1e-6, 500, 1e-3, 1e-13
 
+#: Relative change that the first step, from zero, is lifted for: the next steps are smaller.
+FIRST = 0.1
+
+#: Most steps that do not halve the largest relative change; rounds of updates follow.
+MOST_SLOW = 4
+
 
 class Rounds:
     """Synchronous updates of all messages.
@@ -243,38 +249,46 @@ class Rounds:
         amounts, unit = charges(budgets)
         caps = up(self._branches.weights(amounts)[self._answers].astype(np.float64) * unit, 2)
         own = budgets[self._targets]
-        start = kept(self, budgets)
-        if start is None:
-            start = contracted(self._contraction, caps)[self._reverse]
+        before = kept(self, budgets)
+        start = contracted(self._contraction, caps)[self._reverse] if before is None else before
         if len(start) < FEWEST:
             return settled(lambda messages: self._updated(messages, own, caps), start, rounds)
-        found = self._by_newton(start, own, caps, rounds)
+        found = self._by_newton(start, own, caps, rounds, before is not None)
         keep(self, budgets, found)
         return found
 
-    def _by_newton(self, messages: FloatArray, own: FloatArray, caps: FloatArray, rounds: int) -> FloatArray:
+    def _by_newton(
+        self, messages: FloatArray, own: FloatArray, caps: FloatArray, rounds: int, warm: bool
+    ) -> FloatArray:
         """Return messages lowered by Newton steps, each verified by an update, or by the update alone.
 
         The update T is increasing and concave, so a Newton step from T(y) <= y ends at such a y again, up to the error
         of the linear solution. A step is kept only where T(y) <= y in arithmetic that rounds up (`graphs/PROOFS.md`,
         super-solutions of messages). Hence a wrong slope, or a solution that is far off, costs time and no validity.
         """
-        enough, done = settled_at(len(messages)), 0
-        while done < rounds:
+
+        def update(sent: FloatArray) -> FloatArray:
+            return self._updated(sent, own, caps)
+
+        enough, slow, before = settled_at(len(messages)), 0, math.inf
+        if not warm:
+            # from zero a step of a concave map ends above the fixed point, if slopes there are small enough
+            nothing = np.zeros(len(messages))
+            found = _verified(update, self._leap(nothing, *self._linearised(nothing, own, caps), FIRST))
+            if found is not None:
+                messages = np.minimum(found, messages)
+            elif isinstance(self._contraction, Shrinkage):  # with large slopes everywhere steps would be slow
+                return settled(update, messages, rounds)
+        while slow < min(rounds, MOST_SLOW):
             change, slopes = self._linearised(messages, own, caps)
             largest = float(np.divide(change, messages, out=np.zeros(len(change)), where=messages > 0).max())
-            guess = self._leap(messages, change, slopes, largest) if largest > enough else None
-            done += 2
-            if guess is not None:
-                found = self._updated(guess, own, caps)
-                if (found <= guess).all():
-                    messages = np.minimum(found, messages)
-                    continue
-                done += 1
-            messages = np.minimum(self._updated(messages, own, caps), messages)
             if largest <= enough:
-                break
-        return messages
+                return np.minimum(update(messages), messages)
+            found = _verified(update, self._leap(messages, change, slopes, largest))
+            messages = np.minimum(update(messages) if found is None else found, messages)
+            slow += largest > 0.5 * before
+            before = largest
+        return settled(update, messages, rounds)
 
     def _linearised(self, messages: FloatArray, own: FloatArray, caps: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return by how much an update of all messages at once lowers each, and the slopes of its maps."""
@@ -284,7 +298,7 @@ class Rounds:
             behind = np.minimum(leakages, caps[rows])
             change[self._reverse[rows]] = self._contraction.apply(behind, rows)
             slopes[self._reverse[rows]] = np.where(leakages < caps[rows], self._contraction.slopes(behind, rows), 0.0)
-        return np.maximum(messages - change, 0.0), slopes
+        return messages - change, slopes
 
     def _leap(self, messages: FloatArray, change: FloatArray, slopes: FloatArray, largest: float) -> FloatArray | None:
         """Return the end of a Newton step, a little above; None where the linear solver fails.
@@ -328,6 +342,14 @@ class Rounds:
             behind = np.minimum(up(leakages, 1), caps[rows])
             found[self._reverse[rows]] = self._contraction.apply(behind, rows)
         return found
+
+
+def _verified(update: Callable[[FloatArray], FloatArray], guess: FloatArray | None) -> FloatArray | None:
+    """Return the update of a guess that no update raises, so that both are bounds; None for any other guess."""
+    if guess is None:
+        return None
+    found = update(guess)
+    return found if (found <= guess).all() else None
 
 
 def contracted(contraction: Map, leakages: FloatArray) -> FloatArray:
