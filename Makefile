@@ -30,13 +30,13 @@ NEWER_TESTS := graphs thresholdout $(OLDEST_TESTS) tests/graphs/numerics tests/t
 
 # The libraries whose loops the hooks are run in, as the table of docs/model_selection.md has them; and what they leave out.
 HOOKS := .venv-hooks
-HOOKS_LIBRARIES := gepa==0.1.4 dspy==3.4.1 openevolve==0.4.0 'ray[tune]==2.60.0' mlflow-skinny==3.17.2 inspect-ai==0.3.285
+HOOKS_LIBRARIES := gepa==0.1.4 dspy==3.4.1 openevolve==0.4.0 mlflow-skinny==3.17.2 inspect-ai==0.3.285
 HOOKS_NEEDS := alembic matplotlib
-HOOKS_TESTS := $(patsubst %,tests/thresholdout/integrations/test_%.py,gepa dspy openevolve ray mlflow inspect versions)
-# Those that train networks come later, into the same environment: PyTorch alone has a gigabyte.
-TRAINERS_LIBRARIES := torch==2.13.0 transformers==5.23.0 lightning==2.6.6 keras==3.15.1
+HOOKS_TESTS := $(patsubst %,tests/thresholdout/integrations/test_%.py,gepa dspy openevolve mlflow inspect versions)
+# Ray and those that train networks come later, into the same environment: they have two gigabytes.
+TRAINERS_LIBRARIES := 'ray[tune]==2.60.0' torch==2.13.0 transformers==5.23.0 lightning==2.6.6 keras==3.15.1
 TRAINERS_NEEDS := accelerate
-TRAINERS_TESTS := tests/thresholdout/integrations/test_transformers.py tests/thresholdout/integrations/test_versions.py \
+TRAINERS_TESTS := $(patsubst %,tests/thresholdout/integrations/test_%.py,ray transformers versions) \
 	tests/thresholdout/model_selection/test_trainer_loops.py
 # Where PyTorch is without CUDA.
 TRAINERS_INDEX ?= --extra-index-url https://download.pytorch.org/whl/cpu
@@ -70,7 +70,7 @@ help:
 	@echo "make test-pythons a part of the tests with every newer Python that is found ($(NEWER_PYTHONS))"
 	@echo "make test-engines lazy frames and clusters of Dask and Spark, in an environment of its own (Spark needs Java)"
 	@echo "make test-loops   hooks in the loops of other libraries, in an environment of its own"
-	@echo "make test-hooks   the same, and those that train networks, and ShinkaEvolve (a gigabyte more)"
+	@echo "make test-hooks   the same, Ray, those that train networks, and ShinkaEvolve (two gigabytes more)"
 	@echo "make test-evaluations readers on logs that Inspect, lm-eval, promptfoo and MLflow write there and then"
 	@echo "make coverage     the part of the core's lines and branches that its tests run, with a least part"
 	@echo "make dist         wheel and sdist, their files checked, and the wheel tried in a new environment"
