@@ -206,3 +206,14 @@ def test_arrays_of_integers_are_bisected_as_integers_are(entries: list[tuple[int
     found = bisect_each_integer(lambda k: (k <= edges) == (fails_at > holds_at), fails_at, holds_at)
     for value, (failing, holding, edge) in zip(found.tolist(), entries, strict=True):
         assert value == bisect_integers(at_most(edge, rising=failing > holding), failing, holding)
+
+
+def test_ends_below_0_have_arithmetic_middles() -> None:
+    assert bisect(lambda x: x <= -0.3, -0.1, -0.5, geometric=True) == -0.3
+    assert bisect(lambda x: x >= -0.3, -0.5, -0.1, geometric=True) == -0.3
+
+
+def test_ends_that_are_apart_by_the_share_are_close() -> None:
+    close = within(0.5)
+    assert close(1.0, 1.5)
+    assert not close(1.0, math.nextafter(1.5, 2.0))

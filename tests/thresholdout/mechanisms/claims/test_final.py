@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -31,3 +33,12 @@ def test_what_is_left_for_the_final_check(queries: int | None) -> None:
     for asked in range(queries or 1000):
         left *= 1 - Fraction(share_of(asked, queries)) - Fraction(1, 2**19)
     assert float(left) * (1 - 1e-11) <= found < left
+
+
+def test_information_released_before_lowers_the_level_of_the_check() -> None:
+    """Two nats cost as much as an error probability of 0.05 exp(-2)."""
+    released = ClaimsParameters(queries=20, final_check=True, confidence=0.95, information_released=2.0)
+    confident = ClaimsParameters(queries=20, final_check=True, confidence=1.0 - 0.05 * math.exp(-2.0))
+    width = FinalCheck(released, 1000).half_width(0.9)
+    assert width == pytest.approx(FinalCheck(confident, 1000).half_width(0.9), rel=1e-9)
+    assert width > 1.2 * FinalCheck(replace(released, information_released=0.0), 1000).half_width(0.9)
