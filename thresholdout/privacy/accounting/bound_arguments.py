@@ -106,7 +106,8 @@ def chosen(value: object, name: str, among: Iterable[str]) -> str:
 
 
 def _is_scalar(value: Any) -> bool:
-    return isinstance(value, (Real, np.bool_)) or np.ndim(value) == 0
+    # a list is none, and numpy refuses rows of different lengths
+    return isinstance(value, (Real, np.bool_)) or (not isinstance(value, (list, tuple)) and np.ndim(value) == 0)
 
 
 def _per_step(value: Any, name: str, expected: str) -> Floats:
