@@ -95,6 +95,10 @@ def test_a_first_answer_about_arrays_loads_no_tables_and_no_estimators() -> None
     command = [sys.executable, "-W", "ignore", "-c", code]
     loaded = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
     assert not {"pandas", "sklearn", "matplotlib", "sqlalchemy"} & {*loaded.split()}
+    few = ["graphs.leakage.network_messages", "graphs.models.moving_window", "thresholdout.guard.gates"]
+    few += ["thresholdout.guard.lazy_records", "thresholdout.guard.scorer", "thresholdout.mechanisms.claims.evidence"]
+    few += ["thresholdout.mechanisms.claims.leaderboard", "thresholdout.planning.planner", "thresholdout.planning.plan"]
+    assert not {*few, "thresholdout.scoring.statistics"} & {*loaded.split()}  # their data classes take long to make
 
 
 def test_only_packages_import_by_string_and_only_what_is_in_them() -> None:
