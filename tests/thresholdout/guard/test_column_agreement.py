@@ -226,7 +226,7 @@ def largest_wealth(weights: Any, one_law: bool, *, alike: bool = False) -> float
     return found
 
 
-@pytest.mark.parametrize("weights", WEIGHTS[:2])
+@pytest.mark.parametrize("weights", corners(WEIGHTS[:2], 1))
 @pytest.mark.parametrize("one_law", [False, True])
 def test_true_hypotheses_win_nothing_on_average(weights: Any, one_law: bool) -> None:
     """Enumeration of all samples, through the counts; the twin, in which missing values agree, wins."""

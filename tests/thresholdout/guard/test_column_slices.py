@@ -165,7 +165,7 @@ def test_functions_and_expressions_are_slices(engine: Engine, table: pd.DataFram
     assert not lazy.score("said", sliced("accuracy", expression | nw.col("in"), "late")).repeated
 
 
-@pytest.mark.parametrize("declared", [{}, {"dependence": GroupSizes({3: N // 3})}])
+@pytest.mark.parametrize("declared", corners([{}, {"dependence": GroupSizes({3: N // 3})}], 1))
 def test_slices_of_the_logarithmic_loss(engine: Engine, table: pd.DataFrame, declared: dict[str, Any]) -> None:
     lazy, eager = guards(engine, table, mechanism=Claims(noise=0.0), **declared)
     statistic = sliced(log_loss(clip=3.0), WHERE)
