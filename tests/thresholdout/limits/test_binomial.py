@@ -16,7 +16,14 @@ from scipy.special import betaincinv
 from tests.cases import for_each
 from tests.oracles.counts import binomial_tail, count_law, tail
 from tests.sizes import corners
-from thresholdout.limits.binomial import binomial_lower, binomial_upper, log_binomial_tail, log_one_law_tail
+from thresholdout.limits.binomial import (
+    binomial_lower,
+    binomial_upper,
+    log_binomial_tail,
+    log_laplace_moment,
+    log_one_law_tail,
+    noisy_binomial_lower,
+)
 from thresholdout.limits.entropy import entropy_lower
 
 _LEVELS = (-1e-3, math.log(0.9), math.log(0.5), math.log(0.3), math.log(0.25), math.log(0.05), math.log(1e-6))
@@ -239,3 +246,18 @@ def test_rounding_of_the_mean_brings_no_tail_into_reach() -> None:
             assert log_binomial_tail(m + 1, n, p) == 0.0
             seen += 1
     assert seen >= 3
+
+
+@for_each("scale", [1e-3, 1.0, 40.0])
+@for_each("share", [1e-4, 0.3, 0.99, 0.9999])
+def test_the_moment_of_laplace_noise_is_a_little_above_the_exact_one(scale: float, share: float) -> None:
+    theta = share / scale
+    with mp.workdps(40):
+        exact = -mp.log(1 - (mp.mpf(theta) * mp.mpf(scale)) ** 2)
+        assert exact <= log_laplace_moment(theta, scale) <= exact * (1 + mp.mpf("1.1e-9"))
+    assert log_laplace_moment((1 - 1e-7) / scale, scale) == log_laplace_moment(1.1 / scale, scale) == math.inf
+
+
+def test_no_ones_behind_noise_give_no_limit_and_one_gives_some() -> None:
+    assert noisy_binomial_lower(0, 100, -3.0, (1.0,)) == 0.0
+    assert 0.0 < noisy_binomial_lower(1, 100, -3.0, (0.01,)) <= binomial_lower(1, 100, -3.0)

@@ -127,6 +127,7 @@ def test_steps_are_grouped() -> None:
     assert (found.eps.tolist(), found.delta.tolist()) == ([0.1, 0.1, 0.2], [1e-6, 1e-5, 0.0])
     assert (found.counts.tolist(), found.total, found.equal) == ([1, 1, 2], 4, False)
     assert steps(found, None) is found
+    assert steps([0.0, 0.5], 0.0).eps.tolist() == [0.0, 0.5]
     alike, one, listed = steps(0.0, 0.0, 5), steps(0.5, 0.25), steps([0.5, 0.5], 0.25, 2)
     assert (alike.total, one.total, listed.total) == (5, 1, 2)
     assert alike.equal
