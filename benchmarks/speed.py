@@ -150,7 +150,7 @@ def models_of_dependence() -> Iterator[tuple[str, float, float, str, str]]:
 
     yield "chain of 1,000,000: inflation, s", least(2, lambda: chain().variance_inflation())[0], 1.0, "", ""
     yield "chain of 1,000,000: effective records, s", least(2, lambda: chain().effective_records())[0], 1.0, "", ""
-    for name, graph in grids():  # the cost as the work grows, and with no order of the nodes
+    for name, graph in spatial_graphs():  # the cost as the work grows, and with no order of the nodes
         for bound in ("variance_inflation", "leakage"):
             given = (0.01,) if bound == "leakage" else ()
 
@@ -162,14 +162,20 @@ def models_of_dependence() -> Iterator[tuple[str, float, float, str, str]]:
             yield f"{name}: {title}, s", least(1, run)[0], 1.0, "", peak(run) if small else ""
 
 
-def grids() -> Iterator[tuple[str, Graph]]:
-    """Yield grids, the last with shuffled labels, as edges and the number of nodes."""
+def spatial_graphs() -> Iterator[tuple[str, Graph]]:
+    """Yield grids, the last with shuffled labels, and a graph of close points: edges and the number of nodes."""
+    from scipy.spatial import cKDTree
+
+    rng = np.random.default_rng(0)
     for side in (100, 200, 316):
         place = np.arange(side**2).reshape(side, side)
         steps = [(place[:, :-1], place[:, 1:]), (place[:-1], place[1:])]
         edges = np.concatenate([np.stack([first.ravel(), second.ravel()], axis=1) for first, second in steps])
         yield f"grid of {side} by {side}", (edges, side**2)
-    yield "the same, shuffled labels", (np.random.default_rng(0).permutation(side**2)[edges], side**2)
+    yield "the same, shuffled labels", (rng.permutation(side**2)[edges], side**2)
+    n, degree = 100_000, 3.8
+    close = cKDTree(rng.random((n, 2))).query_pairs((degree / np.pi / n) ** 0.5, output_type="ndarray")
+    yield f"random geometric graph, mean degree {degree:g}", (close, n)
 
 
 def starts() -> Iterator[tuple[str, float, float, str, str]]:
