@@ -40,12 +40,13 @@ class Box:
 _TRIAL = """
 from tests.mutation import trial
 from tests.mutation.mutants import mutants
-module = "thresholdout/mechanisms/rounding_costs.py"
-chosen = mutants(module, ("mean_error", "round_up"))
-quick = dict(trial.run(chosen, [module, "tests/thresholdout/mechanisms/test_rounding_costs.py"]))
+tests = ["tests/graphs/numerics/test_bisection.py"]
+found = mutants("graphs/numerics/bisection.py", ("bisect_integers",))
+chosen = [each for each in found if each.before in ("*,", "while abs(fails_at - holds_at) > 1:")]
+quick = dict(trial.run(chosen, tests))
 print(sorted({verdict.outcome for verdict in quick.values()}))
 trial.swaps_of = lambda old, new: None
-anew = dict(trial.run(chosen, [module, "tests/thresholdout/mechanisms/test_rounding_costs.py"]))
+anew = dict(trial.run(chosen, tests))
 print({mutant: (quick[mutant], anew[mutant]) for mutant in chosen if quick[mutant].outcome != anew[mutant].outcome})
 """
 
