@@ -121,6 +121,8 @@ def shown_around(
     """
     exact, least, most = (Decimal(repr(float(number))) for number in (value, low, high))
     shown = _shown(exact, digits, form, ROUND_HALF_EVEN)
+    if any(map(math.isnan, (value, low, high))):
+        return f"{shown} ± nan"
     side = max(_EXACT.subtract(exact, least), _EXACT.subtract(most, exact))
     moved = _EXACT.abs(_EXACT.subtract(Decimal(shown), exact))
     unsigned: Form = "f" if form in {"f", "+f"} else "g"
@@ -140,7 +142,7 @@ MOST_DIGITS: Final = 1e7
 
 def shown_answer(value: float, low: float, high: float, *, signed: bool = False) -> str:
     """Return a value with a half-width that contains an interval, in as many decimals as the half-width deserves."""
-    if not max(map(abs, (value, low, high))) < MOST_DIGITS:
+    if not _has_decimals(value, low, high):
         return shown_around(value, low, high, form="+g" if signed else "g")
     decimals = fitting_decimals(value, low, high)
     return shown_around(value, low, high, decimals, decimals, "+f" if signed else "f")
@@ -153,15 +155,20 @@ def shown_interval(
 
     There are more decimals where a rounded end would reach `apart`, a number outside of the interval.
     """
-    if not max(map(abs, (value, low, high))) < MOST_DIGITS:
+    if not _has_decimals(value, low, high):
         form: Form = "+g" if signed else "g"
         return f"{value:{form[:-1]}.4g}", shown_below(low, 4, form), shown_above(high, 4, form)
     form, decimals = "+f" if signed else "f", fitting_decimals(value, low, high)
     while True:
         least, most = shown_below(low, decimals, form), shown_above(high, decimals, form)
         if apart is None or low <= apart <= high or not float(least) <= apart <= float(most) or decimals >= 20:
-            return f"{value:{form[:-1]}.{decimals}f}", least, most
+            return _shown(Decimal(repr(float(value))), decimals, form, ROUND_HALF_EVEN), least, most
         decimals += 1
+
+
+def _has_decimals(*numbers: float) -> bool:
+    """Return whether numbers are shown without an exponent."""
+    return all(abs(number) < MOST_DIGITS for number in numbers)  # no number is nan
 
 
 def _shown(number: Decimal, digits: int, form: Form, rounding: str) -> str:

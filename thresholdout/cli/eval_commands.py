@@ -369,7 +369,7 @@ def report_command(database: str, output: Path) -> None:
     from thresholdout.evaluations import EvaluationGuard
     from thresholdout.evaluations.year_page import year_page
 
-    output.write_text(year_page(EvaluationGuard(database).status()), encoding="utf-8")
+    output.write_text(year_page(EvaluationGuard(database).status()), encoding="utf-8", errors="replace")
     show({"file": output}, f"{output}: the page")
 
 

@@ -335,11 +335,15 @@ def checked_values(values: object, n: int | None, argument: str) -> NDArray[Any]
 def _in_units(
     floats: NDArray[np.float64], bounds: tuple[float, float], out: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Return values in units of their range, in the first places of an array if one is given."""
+    """Return values in units of their range, in the first places of an array if one is given.
+
+    No error of numpy is raised, whatever the caller's settings are: it would depend on values, and cost nothing.
+    """
     if bounds == (0.0, 1.0):
         return floats
-    unit = np.subtract(floats, bounds[0], out=None if out is None else out[: floats.size])
-    unit /= bounds[1] - bounds[0]
+    with np.errstate(all="ignore"):
+        unit = np.subtract(floats, bounds[0], out=None if out is None else out[: floats.size])
+        unit /= bounds[1] - bounds[0]
     return unit
 
 

@@ -34,7 +34,7 @@ def _facts(status: Status) -> list[tuple[str, str]]:
     return [
         ("checks", f"{status.done:,} of {status.checks:,}"),
         ("surprises", f"{status.surprised:,} of {status.surprises:,}"),
-        ("main against the release", f"{100 * promoted[-1]:+.1f} points" if promoted else "the same run"),
+        ("main against the release", f"{100 * promoted[-1]:+z.1f} points" if promoted else "the same run"),
         ("gate items, compared", gate),
         ("dev items, open to all", f"{status.dev_items:,}"),
     ]
@@ -59,7 +59,7 @@ def _drawing(history: Sequence[Event]) -> dict[str, object]:
     checks, alarms = [], []
     start, value = 0.0, 0.0
     for number, (event, found) in enumerate(zip(history, points, strict=True), 1):
-        name = f"{event.name}: {found:+.1f}"
+        name = f"{event.name}: {found:+z.1f}"
         if event.outcome == "promoted":
             main.append((across(start), height(value), across(number), height(value)))
             main.append((across(number), height(value), across(number), height(found)))

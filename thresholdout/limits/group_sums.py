@@ -30,6 +30,7 @@ _SLACK: Final = 1e-9  # nats, and distance of a bet from the largest one
 _MANY: Final = 1 << 13  # groups up to which logarithms of all take less time than bounds; floats add so many at once
 _PRODUCTS: Final = 2.0**-38  # of a sum of products: twice the rounding of 2^13 terms in any order, and of each
 _ROUNDING: Final = 2.0**-48  # of a term: 32 units in the last place, for a handful of operations and a sum of sums
+_BOUNDED: Final = 1e150  # bets times records from here on overflow in bounds
 _ABOVE: Final = 1.0 + 2.0**-50  # above the rounding of a product
 # The following place a bet. They cost width at most, never validity.
 _BOLDEST: Final = 0.9  # of the largest bet: a bolder one loses much on the largest group
@@ -98,7 +99,7 @@ class GroupSums(Sums):
     def wins(self, bet: float, mean: float, needed: float, *, mirrored: bool = False) -> bool:
         """Return whether the logarithm of the wealth is at least a number; for many groups bounds mostly decide."""
         exposed = bet * self._largest * mean * _ABOVE
-        if self._sums.size > _MANY and exposed < 1.0 - _SLACK:
+        if self._sums.size > _MANY and exposed < 1.0 - _SLACK and bet * self.size < _BOUNDED:
             gain, least, most, off = self._bounds(bet, mean, mirrored)
             loss = most * loss_factor(exposed)
             if gain - loss - off - _ROUNDING * loss >= needed:

@@ -173,3 +173,7 @@ class TestWords:
         assert shown_above(math.inf, 4, "f") == "inf"
         assert shown_below(-math.inf) == "-inf"
         assert shown_above(math.nan) == "nan"
+        assert shown_around(0.5, 0.4, math.nan) == "0.5 ± nan"
+        for value, low, high in ((math.nan, 0.0, 1.0), (9999999.0, math.nan, 9999999.5), (0.5, 0.4, math.nan)):
+            assert shown_answer(value, low, high).endswith(" ± nan")
+            assert "nan" in shown_interval(value, low, high, apart=0.0)

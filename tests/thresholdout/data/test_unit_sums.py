@@ -134,3 +134,11 @@ def test_a_query_about_many_records_copies_none(mechanism: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
+
+
+def test_the_settings_of_numpy_make_no_value_fail() -> None:
+    """An error that depends on a value would tell it for nothing."""
+    values = np.array([5e-324, 1.0, 10.0])
+    with np.errstate(all="raise"):
+        sums = UnitSums(values, 3, (0, 10), "holdout_values")
+        assert sums.records().exact_mean().total == sums.mean.total

@@ -87,6 +87,12 @@ def test_numbers_at_the_top_and_rows() -> None:
     assert "<dd>300 in 60 clusters</dd>" in year_page(replace(STATUS, clusters=60))
 
 
+def test_a_difference_that_rounds_to_none_has_no_minus() -> None:
+    text = year_page(replace(STATUS, history=(Event(1, "promoted", "one", 0.0, -0.0003, 0.1),)))
+    assert "<dd>+0.0 points</dd>" in text
+    assert "-0.0" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
+
+
 def test_a_closed_set_and_one_without_checks() -> None:
     assert "This evaluation set is closed: moved." in year_page(replace(STATUS, closed="moved"))
     empty = year_page(replace(STATUS, history=()))

@@ -280,3 +280,8 @@ def test_the_effective_number_is_that_of_the_variance_of_a_mean() -> None:
 
 def test_the_sums_are_secret() -> None:
     assert repr(GroupSums(np.array([1.0, 2.0]), np.array([1.0, 4.0]), 3)) == "<GroupSums n=5>"
+
+
+def test_bets_beyond_all_numbers_are_decided_by_logarithms() -> None:
+    values = GroupSums(np.full(20_000, 0.5), np.ones(20_000), 38)
+    assert values.wins(9e306, 1e-307, 3.0) == (values.log_wealth(9e306, 1e-307) >= 3.0)
