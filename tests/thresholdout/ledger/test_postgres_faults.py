@@ -237,8 +237,8 @@ def test_a_query_that_is_cancelled(server: Server, address: str) -> None:
 
 @pytest.mark.slow
 def test_clients_killed_at_lines_of_a_query(address: str) -> None:
-    """At every tenth one; for a file, a test kills at all of them."""
-    (said,) = finish(start("killed_at_every_line", address, 10))
+    """At every eighth one; for a file, a test kills at all of them."""
+    (said,) = finish(start("killed_at_every_line", address, 8))
     kills, before = map(int, said.split())
     assert kills > 50
     assert 0 < before < kills
