@@ -337,7 +337,7 @@ def _in_units(
 ) -> NDArray[np.float64]:
     """Return values in units of their range, in the first places of an array if one is given.
 
-    No error of numpy is raised, whatever the caller's settings are: it would depend on values, and cost nothing.
+    No settings of the caller make numpy raise an error: it would depend on values, and cost nothing.
     """
     if bounds == (0.0, 1.0):
         return floats
