@@ -61,3 +61,16 @@ class Column:
 
 def hit(table: pd.DataFrame, name: str) -> Any:
     return (table[name] == table.y).to_numpy()
+
+
+def guards(engine: Engine, table: pd.DataFrame, **declared: Any) -> tuple[Thresholdout, Thresholdout]:
+    """Return a guard of lazy frames, and one of the same records in memory."""
+    top, rest = table[:N], table[N:]
+    return lazy_guard(engine, table, **declared), Thresholdout(
+        (top, top.y), train=(rest, rest.y), random_state=3, **declared
+    )
+
+
+def shown(answer: Any) -> tuple[Any, ...]:
+    """Return the parts of an answer that both guards share."""
+    return answer.value, answer.interval, answer.source, answer.name, answer.estimand

@@ -12,7 +12,7 @@ import sklearn.metrics
 
 from graphs.models.law_free import GroupSizes
 from tests.sizes import corners
-from tests.thresholdout.guard.lazy_guards import Column, Engine, N, lazy_guard, of_polars
+from tests.thresholdout.guard.lazy_guards import Column, Engine, N, guards, lazy_guard, of_polars, shown
 from thresholdout import Claims, Thresholdout
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.data.parts.totals import GroupTotals, Totals
@@ -38,17 +38,6 @@ def table() -> pd.DataFrame:
     said = np.clip(truth + rng.integers(-1, 2, size=2 * N) * (rng.random(2 * N) < 0.5), 0, 3)
     group = (np.arange(2 * N) // 3 * 7) % N + np.where(np.arange(2 * N) < N, 0, N)
     return pd.DataFrame({"id": np.arange(2 * N), "g": group, "y": NAMES[truth], "said": NAMES[said]})
-
-
-def guards(engine: Engine, table: pd.DataFrame, **declared: Any) -> tuple[Thresholdout, Thresholdout]:
-    top, rest = table[:N], table[N:]
-    return lazy_guard(engine, table, **declared), Thresholdout(
-        (top, top.y), train=(rest, rest.y), random_state=3, **declared
-    )
-
-
-def shown(answer: Any) -> tuple[Any, ...]:
-    return answer.value, answer.interval, answer.source, answer.name, answer.estimand
 
 
 @pytest.mark.parametrize("declared", corners([{}, {"mechanism": Claims(noise=0.0)}, {"sampling": "iid"}], 0, 2))

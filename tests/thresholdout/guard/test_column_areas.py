@@ -14,7 +14,17 @@ import sklearn.metrics
 
 from graphs.models.law_free import GroupSizes
 from tests.sizes import corners
-from tests.thresholdout.guard.lazy_guards import ENGINES, Column, Engine, N, lazy_guard, of_duckdb, of_polars
+from tests.thresholdout.guard.lazy_guards import (
+    ENGINES,
+    Column,
+    Engine,
+    N,
+    guards,
+    lazy_guard,
+    of_duckdb,
+    of_polars,
+    shown,
+)
 from tests.thresholdout.mechanisms.test_evidence import AREAS, scores_of_two_classes, worst
 from thresholdout import Claims, Thresholdout
 from thresholdout.data.parts import value_cells
@@ -51,17 +61,6 @@ def table() -> pd.DataFrame:
             "kind": np.where(y == 1, "spam", "ham"),
         }
     )
-
-
-def guards(engine: Engine, table: pd.DataFrame, **declared: Any) -> tuple[Thresholdout, Thresholdout]:
-    top, rest = table[:N], table[N:]
-    return lazy_guard(engine, table, **declared), Thresholdout(
-        (top, top.y), train=(rest, rest.y), random_state=3, **declared
-    )
-
-
-def shown(answer: Any) -> tuple[Any, ...]:
-    return answer.value, answer.interval, answer.source, answer.name, answer.estimand
 
 
 @pytest.mark.parametrize("declared", corners([{}, {"mechanism": Claims(noise=0.0)}, {"sampling": "iid"}], 0, 2))

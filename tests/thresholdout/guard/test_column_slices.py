@@ -13,8 +13,8 @@ import pytest
 
 from graphs.models.law_free import GroupSizes
 from tests.sizes import corners
-from tests.thresholdout.guard.lazy_guards import Column, Engine, N, lazy_guard, of_polars
-from thresholdout import Claims, Thresholdout
+from tests.thresholdout.guard.lazy_guards import Column, Engine, N, guards, lazy_guard, of_polars, shown
+from thresholdout import Claims
 from thresholdout.data.parts.lazy_part import LazyPart
 from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
 from thresholdout.guard.column_metrics import metric_expression
@@ -45,17 +45,6 @@ def table() -> pd.DataFrame:
     said = np.where(rng.random(2 * N) < 0.85, y, 1 - y)
     p = np.clip(0.5 + (y - 0.5) * rng.random(2 * N), 0.0, 1.0)
     return pd.DataFrame({"id": np.arange(2 * N), "place": place, "in": place == "west", "y": y, "said": said, "p": p})
-
-
-def guards(engine: Engine, table: pd.DataFrame, **declared: Any) -> tuple[Thresholdout, Thresholdout]:
-    top, rest = table[:N], table[N:]
-    return lazy_guard(engine, table, **declared), Thresholdout(
-        (top, top.y), train=(rest, rest.y), random_state=3, **declared
-    )
-
-
-def shown(answer: Any) -> tuple[Any, ...]:
-    return answer.value, answer.interval, answer.source, answer.name, answer.estimand
 
 
 @pytest.mark.parametrize("declared", corners([{}, {"sampling": "iid"}, {"dependence": GroupSizes({3: N // 3})}], 1, 2))
