@@ -154,7 +154,7 @@ class FoldProgram:
     def worst_list(self, depth: int, reserve: float = 0.5) -> float:
         """Return the largest probability of a false interval in a list of two, and so many queries after it."""
         start, whole = self.mechanism.start(self._noise), range(len(self._law))
-        told: dict[tuple[object, ...], tuple[int, tuple[tuple[float, float], ...]]] = {}
+        listed: dict[tuple[object, ...], tuple[int, tuple[tuple[float, float], ...]]] = {}
         best = 0.0
         for given in itertools.product(self.expected, repeat=2):
             for pair in itertools.combinations_with_replacement(self._queries, 2):
@@ -162,9 +162,9 @@ class FoldProgram:
                 for x in whole:
                     asked = tuple(counts[x] for counts, _ in pair)
                     key = given, asked
-                    if key not in told:
-                        told[key] = self._list(start, given, asked, reserve)
-                    after, intervals = told[key]
+                    if key not in listed:
+                        listed[key] = self._list(start, given, asked, reserve)
+                    after, intervals = listed[key]
                     truths = [truth[x] for _, truth in pair]
                     if all(low <= truth <= high for (low, high), truth in zip(intervals, truths, strict=True)):
                         children[after, intervals] = children.get((after, intervals), 0) | 1 << x

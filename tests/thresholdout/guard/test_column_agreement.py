@@ -25,7 +25,7 @@ WEIGHTS: Any = (None, "linear", "quadratic")
 NAMES = np.array(["1 poor", "2 fair", "3 good", "4 best"])
 
 
-class Said(Column):
+class Predicted(Column):
     """A model of ratings in a column."""
 
     classes_ = NAMES
@@ -35,9 +35,9 @@ class Said(Column):
 def table() -> pd.DataFrame:
     rng = np.random.default_rng(6)
     truth = rng.integers(0, 4, size=2 * N)
-    said = np.clip(truth + rng.integers(-1, 2, size=2 * N) * (rng.random(2 * N) < 0.5), 0, 3)
+    predicted = np.clip(truth + rng.integers(-1, 2, size=2 * N) * (rng.random(2 * N) < 0.5), 0, 3)
     group = (np.arange(2 * N) // 3 * 7) % N + np.where(np.arange(2 * N) < N, 0, N)
-    return pd.DataFrame({"id": np.arange(2 * N), "g": group, "y": NAMES[truth], "said": NAMES[said]})
+    return pd.DataFrame({"id": np.arange(2 * N), "g": group, "y": NAMES[truth], "predicted": NAMES[predicted]})
 
 
 @pytest.mark.parametrize("declared", corners([{}, {"mechanism": Claims(noise=0.0)}, {"sampling": "iid"}], 0, 2))
@@ -46,13 +46,13 @@ def test_kappa_has_the_answers_of_arrays(engine: Engine, table: pd.DataFrame, de
     lazy, eager = guards(engine, table, **declared)
     for weights in WEIGHTS:
         metric = cohen_kappa(weights)
-        found, expected = lazy.score("said", metric), eager.score(Said("said"), metric, cv="training")
+        found, expected = lazy.score("predicted", metric), eager.score(Predicted("predicted"), metric, cv="training")
         assert shown(found) == shown(expected)
-        assert lazy.score("said", metric).repeated
-    found = lazy.score("said", "cohen_kappa", train_values=0.2)
-    assert shown(found) == shown(eager.score(Said("said"), "cohen_kappa", train_values=0.2))
+        assert lazy.score("predicted", metric).repeated
+    found = lazy.score("predicted", "cohen_kappa", train_values=0.2)
+    assert shown(found) == shown(eager.score(Predicted("predicted"), "cohen_kappa", train_values=0.2))
     assert found.source == "holdout"
-    truth = sklearn.metrics.cohen_kappa_score(table.y[:N], table.said[:N])
+    truth = sklearn.metrics.cohen_kappa_score(table.y[:N], table.predicted[:N])
     assert found.interval[0] <= truth <= found.interval[1]
 
 
@@ -64,15 +64,15 @@ def test_kappa_of_groups_has_the_interval_of_arrays(engine: Engine, table: pd.Da
     lazy = Thresholdout((engine(top), "y"), train=(engine(rest), "y"), groups="g", **declared)
     eager = Thresholdout((top, top.y, top.g), train=(rest, rest.y, rest.g), **declared)
     found, expected = (
-        lazy.score("said", cohen_kappa(weights)),
-        eager.score(Said("said"), cohen_kappa(weights), cv="training"),
+        lazy.score("predicted", cohen_kappa(weights)),
+        eager.score(Predicted("predicted"), cohen_kappa(weights), cv="training"),
     )
     assert found.interval == pytest.approx(expected.interval, abs=1e-11)
     assert (found.source, found.estimand) == (expected.source, expected.estimand)
 
 
 def test_a_list_takes_one_pass(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    lazy, eager = guards(of_polars, table.assign(other=np.roll(table.said, 1)))
+    lazy, eager = guards(of_polars, table.assign(other=np.roll(table.predicted, 1)))
     passes: list[str] = []
     row = LazyPart.row
 
@@ -81,44 +81,49 @@ def test_a_list_takes_one_pass(table: pd.DataFrame, monkeypatch: pytest.MonkeyPa
         return row(part, plan)
 
     monkeypatch.setattr(LazyPart, "row", counting)
-    found = lazy.score_all(["said", "other"], "cohen_kappa")
+    found = lazy.score_all(["predicted", "other"], "cohen_kappa")
     assert passes == ["train", "holdout"]
-    expected = eager.score_all([Said("said"), Said("other")], "cohen_kappa", cv="training")
+    expected = eager.score_all([Predicted("predicted"), Predicted("other")], "cohen_kappa", cv="training")
     assert list(map(shown, found)) == list(map(shown, expected))
 
 
 def test_values_that_are_missing_or_new_agree_with_nothing(engine: Engine, table: pd.DataFrame) -> None:
     """As arrays in which each of them is a class of its own, of labels or of predictions."""
     gone = table.copy()
-    gone.loc[gone.index[:N][::7], "said"] = None
+    gone.loc[gone.index[:N][::7], "predicted"] = None
     gone.loc[gone.index[:N][::14], "y"] = None
-    gone.loc[gone.index[:N][1::14], "said"] = "5 new"
+    gone.loc[gone.index[:N][1::14], "predicted"] = "5 new"
     gone.loc[gone.index[:N][1::28], "y"] = "5 new"
     filled = gone.copy()
     filled["y"] = filled.y.where(filled.y.isin(NAMES), "8 label")
-    filled["said"] = filled.said.where(filled.said.isin(NAMES), "9 prediction")
+    filled["predicted"] = filled.predicted.where(filled.predicted.isin(NAMES), "9 prediction")
     for declared in ({}, {"sampling": "iid"}):
         lazy = lazy_guard(engine, gone, mechanism=Claims(noise=0.0), **declared)
         _, eager = guards(engine, filled, mechanism=Claims(noise=0.0), **declared)
-        found, expected = lazy.score("said", "cohen_kappa"), eager.score(Said("said"), "cohen_kappa", cv="training")
+        found, expected = (
+            lazy.score("predicted", "cohen_kappa"),
+            eager.score(Predicted("predicted"), "cohen_kappa", cv="training"),
+        )
         assert shown(found) == shown(expected)
-    gone.loc[gone.index[N:][:4], "said"] = None
+    gone.loc[gone.index[N:][:4], "predicted"] = None
     with pytest.raises(InputError, match="4 of 1500 values missing"):
-        lazy_guard(engine, gone).score("said", "cohen_kappa")
+        lazy_guard(engine, gone).score("predicted", "cohen_kappa")
 
 
 def test_refusals(table: pd.DataFrame) -> None:
     with pytest.raises(InputError, match="independent records or Groups"):
-        guards(of_polars, table, dependence=GroupSizes({3: N // 3}))[0].score("said", "cohen_kappa")
+        guards(of_polars, table, dependence=GroupSizes({3: N // 3}))[0].score("predicted", "cohen_kappa")
     holdout, train = of_polars(table[:N]), of_polars(table[N:])
     with pytest.raises(InputError, match="more than 20 classes in the column 'id'"):
         Thresholdout((holdout, "id"), train=(train, "id")).score("g", "cohen_kappa")
     with pytest.raises(InputError, match="one column, except for areas"):
-        guards(of_polars, table)[0].score({"1 poor": "said"}, "cohen_kappa")
-    alike = table.assign(y=np.where(table.id < N, NAMES[0], table.y), said=np.where(table.id < N, NAMES[0], table.said))
+        guards(of_polars, table)[0].score({"1 poor": "predicted"}, "cohen_kappa")
+    alike = table.assign(
+        y=np.where(table.id < N, NAMES[0], table.y), predicted=np.where(table.id < N, NAMES[0], table.predicted)
+    )
     lazy = guards(of_polars, alike)[0]
     with pytest.raises(InputError, match="failed on the holdout"):
-        lazy.score("said", "cohen_kappa")
+        lazy.score("predicted", "cohen_kappa")
     assert lazy.history["source"].tolist() == ["failed"]
 
 
@@ -126,11 +131,13 @@ def totals(number: int, n: int) -> Totals:
     return Totals(n, 1, 2 * number)
 
 
-def counted(y: Any, said: Any, classes: int) -> list[Totals]:
+def counted(y: Any, predicted: Any, classes: int) -> list[Totals]:
     """The counts of an engine, by plain loops; -1 is of no class."""
     n, kinds = len(y), range(classes)
-    pairs = list(zip(y, said, strict=True))
-    numbers = [sum(one == kind for one in y) for kind in kinds] + [sum(one == kind for one in said) for kind in kinds]
+    pairs = list(zip(y, predicted, strict=True))
+    numbers = [sum(one == kind for one in y) for kind in kinds] + [
+        sum(one == kind for one in predicted) for kind in kinds
+    ]
     return [totals(one, n) for one in numbers + [pairs.count(kind) for kind in itertools.product(kinds, kinds)]]
 
 
@@ -150,9 +157,9 @@ def test_counts_and_groups_are_those_of_plain_loops(weights: Any) -> None:
     """The twin, in which labels and predictions of no class agree, has other disagreements."""
     rng, part = np.random.default_rng(3), Agreement(weights)
     for classes in (2, 3, 5):
-        y, said = rng.integers(-1, classes, size=(2, 40))
-        both = list(zip(y.tolist(), said.tolist(), strict=True))
-        table = table_of(counted(y, said, classes), part)
+        y, predicted = rng.integers(-1, classes, size=(2, 40))
+        both = list(zip(y.tolist(), predicted.tolist(), strict=True))
+        table = table_of(counted(y, predicted, classes), part)
         expected = [(classes if one < 0 else one, classes + 1 if other < 0 else other) for one, other in both]
         assert sorted(records(table)) == sorted(expected)
         own = [apart(one, other, classes, weights) for one, other in both]
@@ -164,10 +171,10 @@ def test_counts_and_groups_are_those_of_plain_loops(weights: Any) -> None:
         assert abs(1.0 - 0.5 * np.mean(twin) / np.mean(crossed) - value) > 1e-3
         groups = rng.integers(0, 7, size=40)
         sums = [np.bincount(groups, weights=y == kind, minlength=7) for kind in range(classes)]
-        sums += [np.bincount(groups, weights=said == kind, minlength=7) for kind in range(classes)]
-        known = (y >= 0) & (said >= 0)
+        sums += [np.bincount(groups, weights=predicted == kind, minlength=7) for kind in range(classes)]
+        known = (y >= 0) & (predicted >= 0)
         for far in range(classes - 1 if weights else 1):
-            sums.append(np.bincount(groups, weights=known & (abs(y - said) == far), minlength=7))
+            sums.append(np.bincount(groups, weights=known & (abs(y - predicted) == far), minlength=7))
         sizes = np.bincount(groups, minlength=7).astype(float)
         found = disagreements_of_groups([GroupTotals(one.astype(float), sizes, 1) for one in sums], part, classes)
         for each, of_records in zip(found, (own, crossed), strict=True):
@@ -200,8 +207,8 @@ def largest_wealth(weights: Any, one_law: bool, *, alike: bool = False) -> float
             continue
         wealth = np.zeros(4)
         for chance, sample in own:
-            y, said = zip(*sample, strict=True)
-            table = table_of(counted(y, said, classes), part)
+            y, predicted = zip(*sample, strict=True)
+            table = table_of(counted(y, predicted, classes), part)
             if alike:
                 table.weights[classes, classes + 1] = 0.0
             try:

@@ -29,7 +29,7 @@ from thresholdout.scoring.statistics.slices import SliceMean
 WHERE = ("place", "north")
 
 
-class Said(Column):
+class Predicted(Column):
     """A model whose predictions or probabilities stand in a column."""
 
     def predict_proba(self, X: pd.DataFrame) -> Any:
@@ -42,20 +42,22 @@ def table() -> pd.DataFrame:
     rng = np.random.default_rng(9)
     y = rng.integers(0, 2, size=2 * N)
     place = np.array(["north", "south", "west"])[rng.integers(0, 3, 2 * N)]
-    said = np.where(rng.random(2 * N) < 0.85, y, 1 - y)
+    predicted = np.where(rng.random(2 * N) < 0.85, y, 1 - y)
     p = np.clip(0.5 + (y - 0.5) * rng.random(2 * N), 0.0, 1.0)
-    return pd.DataFrame({"id": np.arange(2 * N), "place": place, "in": place == "west", "y": y, "said": said, "p": p})
+    return pd.DataFrame(
+        {"id": np.arange(2 * N), "place": place, "in": place == "west", "y": y, "predicted": predicted, "p": p}
+    )
 
 
 @pytest.mark.parametrize("declared", corners([{}, {"sampling": "iid"}, {"dependence": GroupSizes({3: N // 3})}], 1, 2))
 def test_slices_have_the_answers_of_arrays(engine: Engine, table: pd.DataFrame, declared: dict[str, Any]) -> None:
     lazy, eager = guards(engine, table, mechanism=Claims(noise=0.0), **declared)
     for metric, where in (("accuracy", WHERE), ("zero_one_loss", ("in", True))):
-        found = lazy.score("said", sliced(metric, where))
-        assert shown(found) == shown(eager.score(Said("said"), sliced(metric, where), cv="training"))
-    for name, loss in (("p", brier_score()), ("said", squared_error(clip=0.75))):
+        found = lazy.score("predicted", sliced(metric, where))
+        assert shown(found) == shown(eager.score(Predicted("predicted"), sliced(metric, where), cv="training"))
+    for name, loss in (("p", brier_score()), ("predicted", squared_error(clip=0.75))):
         found = lazy.score(name, sliced(loss, WHERE))
-        expected = eager.score(Said(name), sliced(loss, WHERE), cv="training")
+        expected = eager.score(Predicted(name), sliced(loss, WHERE), cv="training")
         assert found.value == pytest.approx(expected.value, abs=1e-9)
         assert found.interval == pytest.approx(expected.interval, abs=1e-8)
         assert (found.source, found.name, found.estimand) == (expected.source, expected.name, expected.estimand)
@@ -72,9 +74,9 @@ def test_lists_of_slices_take_one_pass(table: pd.DataFrame, monkeypatch: pytest.
         return row(part, plan)
 
     monkeypatch.setattr(LazyPart, "row", counting)
-    found = lazy.score_all(["said", "y"], sliced("accuracy", WHERE))
+    found = lazy.score_all(["predicted", "y"], sliced("accuracy", WHERE))
     assert passes.count("holdout") == 1
-    expected = eager.score_all([Said("said"), Said("y")], sliced("accuracy", WHERE), cv="training")
+    expected = eager.score_all([Predicted("predicted"), Predicted("y")], sliced("accuracy", WHERE), cv="training")
     assert list(map(shown, found)) == list(map(shown, expected))
 
 
@@ -121,16 +123,16 @@ def test_slices_that_are_no_columns_are_refused_free(table: pd.DataFrame) -> Non
     ]
     for where, message in refused:
         with pytest.raises(ThresholdoutError, match=message):
-            lazy.score("said", sliced("accuracy", where, "some"))
+            lazy.score("predicted", sliced("accuracy", where, "some"))
     assert lazy.history.empty
     with pytest.raises(InputTypeError, match="an expression beside records in memory"):
-        guards(of_polars, table)[1].score(Said("said"), sliced("accuracy", nw.col("in"), "in"), cv="training")
+        guards(of_polars, table)[1].score(Predicted("predicted"), sliced("accuracy", nw.col("in"), "in"), cv="training")
     with pytest.raises(InputError, match="a name, which the history shows"):
         sliced("accuracy", nw.col("in"))
     with pytest.raises(InputTypeError, match="an expression of narwhals; got an int"):
         sliced("accuracy", 3, "three")  # type: ignore[arg-type]
     nobody = lazy_guard(of_polars, table.assign(place=np.where(table.id < N, "south", table.place)))
-    for column, score in (("said", sliced("accuracy", WHERE)), ("p", sliced(brier_score(), WHERE))):
+    for column, score in (("predicted", sliced("accuracy", WHERE)), ("p", sliced(brier_score(), WHERE))):
         with pytest.raises(InputError, match="failed on the holdout"):
             nobody.score(column, score)
     assert nobody.history["source"].tolist() == ["failed", "failed"]
@@ -140,25 +142,25 @@ def test_functions_and_expressions_are_slices(engine: Engine, table: pd.DataFram
     """A function of columns is the same for data frames and lazy frames, and so is its key."""
     late = lambda X: (X["p"] > 0.25) & (X["place"] != "west")  # noqa: E731
     lazy, eager = guards(engine, table, mechanism=Claims(noise=0.0))
-    found = lazy.score("said", sliced("accuracy", late, "late"))
-    expected = eager.score(Said("said"), sliced("accuracy", late, "late"), cv="training")
+    found = lazy.score("predicted", sliced("accuracy", late, "late"))
+    expected = eager.score(Predicted("predicted"), sliced("accuracy", late, "late"), cv="training")
     assert shown(found) == shown(expected)
-    assert lazy.score("said", sliced("accuracy", late, "late")).repeated
+    assert lazy.score("predicted", sliced("accuracy", late, "late")).repeated
     expression = (nw.col("p") > 0.25) & (nw.col("place") != "west")
-    found = lazy.score("said", sliced("accuracy", expression, "late"))
+    found = lazy.score("predicted", sliced("accuracy", expression, "late"))
     assert not found.repeated
     assert found.name == expected.name
-    assert lazy.score("said", sliced("accuracy", expression, "late")).repeated
+    assert lazy.score("predicted", sliced("accuracy", expression, "late")).repeated
     again = (nw.col("p") > 0.25) & (nw.col("place") != "west")
-    assert lazy.score("said", sliced("accuracy", again, "late")).repeated
-    assert not lazy.score("said", sliced("accuracy", expression | nw.col("in"), "late")).repeated
+    assert lazy.score("predicted", sliced("accuracy", again, "late")).repeated
+    assert not lazy.score("predicted", sliced("accuracy", expression | nw.col("in"), "late")).repeated
 
 
 @pytest.mark.parametrize("declared", corners([{}, {"dependence": GroupSizes({3: N // 3})}], 1))
 def test_slices_of_the_logarithmic_loss(engine: Engine, table: pd.DataFrame, declared: dict[str, Any]) -> None:
     lazy, eager = guards(engine, table, mechanism=Claims(noise=0.0), **declared)
     statistic = sliced(log_loss(clip=3.0), WHERE)
-    found, expected = lazy.score("p", statistic), eager.score(Said("p"), statistic, cv="training")
+    found, expected = lazy.score("p", statistic), eager.score(Predicted("p"), statistic, cv="training")
     assert found.value == pytest.approx(expected.value, abs=1e-8)
     assert found.interval == pytest.approx(expected.interval, abs=1e-8)
     assert (found.source, found.name, found.estimand) == (expected.source, expected.name, expected.estimand)
@@ -188,7 +190,7 @@ def target() -> pd.DataFrame:
         {
             "id": np.arange(2 * N),
             "y": y,
-            "said": y + np.round(6.0 * rng.normal(size=2 * N)),
+            "predicted": y + np.round(6.0 * rng.normal(size=2 * N)),
             "own": y + 6.0 * rng.normal(size=2 * N),
         }
     )
@@ -198,7 +200,7 @@ def target() -> pd.DataFrame:
 def test_medians_have_the_answers_of_arrays(engine: Engine, target: pd.DataFrame, declared: dict[str, Any]) -> None:
     statistic = median_absolute_error(clip=12.0, window=0.5)
     lazy, eager = guards(engine, target, mechanism=Claims(noise=0.0), **declared)
-    found, expected = lazy.score("said", statistic), eager.score(Column("said"), statistic, cv="training")
+    found, expected = lazy.score("predicted", statistic), eager.score(Column("predicted"), statistic, cv="training")
     assert shown(found) == shown(expected)
     truth = statistic.value(target.y[:N].to_numpy(), target.own[:N].to_numpy())
     found, expected = lazy.score("own", statistic), eager.score(Column("own"), statistic, cv="training")

@@ -126,10 +126,10 @@ def test_workers_that_open_one_ledger_charge_each_query_once(tmp_path: Path) -> 
         answers = [(depth, opened.score(tree(depth), cv="training")) for depth in turn]
         return [(depth, answer.query, answer.value) for depth, answer in answers]
 
-    told = [row for rows in ray.get([ray.remote(ask).remote(worker) for worker in range(4)]) for row in rows]
-    assert len(told) == 4 * len(depths)
-    assert len(set(told)) == len(depths) == len(here.history)
-    assert {query: value for _, query, value in told} == dict(enumerate(here.history["value"], 1))
+    answered = [row for rows in ray.get([ray.remote(ask).remote(worker) for worker in range(4)]) for row in rows]
+    assert len(answered) == 4 * len(depths)
+    assert len(set(answered)) == len(depths) == len(here.history)
+    assert {query: value for _, query, value in answered} == dict(enumerate(here.history["value"], 1))
 
 
 def test_an_experiment_ends_when_the_guard_is_exhausted(tmp_path: Path) -> None:
